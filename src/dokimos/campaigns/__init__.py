@@ -1,0 +1,1 @@
+"""Plan, journal, resume."""

@@ -1,0 +1,42 @@
+"""One finished run, as the journal keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dokimos.properties.model import Point
+from dokimos.verifiers.answers import Answer
+
+
+class Termination(Enum):
+    """Why the process tree ended: by itself, or because we ended it."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    WALL_LIMIT = "wall-limit"
+    MEMORY_LIMIT = "memory-limit"
+    NOT_STARTED = "not-started"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What happened when one verifier was run once on one instance."""
+
+    job: str
+    suite: str
+    instance: str
+    family: str
+    verifier: str
+    verifier_version: str
+    repeat: int
+    answer: Answer
+    witness: Point | None
+    detail: str
+    termination: Termination
+    exit_code: int | None
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    log: str
+    started_at: str

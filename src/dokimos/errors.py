@@ -1,0 +1,69 @@
+"""One tree of errors. Each message is one sentence that says what is wrong, where, and what to do.
+
+    DokimosError
+    ├── InputError            a file, an option or a value the user gave is not usable   (exit 2)
+    │   ├── UnreadableFile    a file is missing, truncated or malformed
+    │   └── UnsupportedOp     a network uses an operator (or a form of one) we do not know
+    ├── InvalidProof          a well-formed certificate that does not prove its label    (exit 1)
+    ├── ConstructionFailed    the parameters admit no instance that can be proven        (exit 2)
+    └── VerifierUnavailable   a verifier is not installed or does not start              (exit 2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class DokimosError(Exception):
+    """Base of all errors that Dokimos raises on purpose."""
+
+
+class InputError(DokimosError):
+    """Something the user gave is not usable."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a text something is: 1-based line and column."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [self.file]
+        if self.line is not None:
+            parts.append(str(self.line))
+            if self.column is not None:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+
+class UnreadableFile(InputError):
+    """A file is missing, truncated or malformed. The message starts with its place."""
+
+    def __init__(self, place: Place | Path | str, reason: str) -> None:
+        self.place = place if isinstance(place, Place) else Place(str(place))
+        self.reason = reason
+        super().__init__(f"{self.place}: {reason}")
+
+
+class UnsupportedOp(InputError):
+    """A network uses an operator, or a form of one, that Dokimos does not know."""
+
+    def __init__(self, op: str, reason: str, *, place: str = "network") -> None:
+        self.op = op
+        super().__init__(f"{place}: operator {op}: {reason}")
+
+
+class InvalidProof(DokimosError):
+    """A well-formed certificate that does not prove the label of its instance."""
+
+
+class ConstructionFailed(InputError):
+    """The parameters given admit no instance whose label can be proven."""
+
+
+class VerifierUnavailable(InputError):
+    """A verifier is not installed, or does not start."""

@@ -1,0 +1,1 @@
+"""Instances, labels, certificates and the folder they live in."""

@@ -1,0 +1,111 @@
+"""An instance, what is claimed of it, and why that is true: the values that flow between the stages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from dokimos.properties.model import Point
+
+
+class Label(Enum):
+    """The answer to "is there an input in the set whose output is unsafe?"."""
+
+    SAT = "sat"
+    UNSAT = "unsat"
+
+
+class Semantics(Enum):
+    """What "the output" means: over the real numbers, or in float32 in any order of summation."""
+
+    REAL = "real"
+    FLOAT32 = "float32"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Whether a label is proven under one semantics, and by what margin.
+
+    For `unsat` every unsafe conjunction fails by at least `margin` in one of its constraints, at every
+    input of the set; for `sat` the witness satisfies all constraints of one with at least `margin` to
+    spare. `ulps` is how many units in the last place exp, tanh, sigmoid and softmax were allowed to err
+    (only where the float32 proof relied on it).
+    """
+
+    proven: bool
+    margin: Fraction | None = None
+    ulps: int | None = None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof on its way to the checker: its kind names the checker, its data is plain JSON."""
+
+    kind: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A label with its proof, bound to two files by their hashes."""
+
+    label: Label
+    claims: Mapping[Semantics, Claim]
+    certificate: Certificate
+    network_sha256: str
+    property_sha256: str
+    witness: Point | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A verification problem as the verifier gets it: the bytes of two files, and where it comes from.
+
+    `name` is also the stem of its files. `family`, `parameters` and `seed` say how it was made and are
+    empty for instances that nobody here made.
+    """
+
+    name: str
+    network: bytes
+    property: bytes
+    timeout_seconds: float = 60.0
+    family: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+
+    @property
+    def network_sha256(self) -> str:
+        """The hash of the network's file."""
+        return sha256(self.network)
+
+    @property
+    def property_sha256(self) -> str:
+        """The hash of the property's file."""
+        return sha256(self.property)
+
+
+@dataclass(frozen=True)
+class LabelledInstance:
+    """An instance and what is known of it (None for a published instance without a label)."""
+
+    instance: Instance
+    truth: Truth | None
+
+
+def sha256(content: bytes) -> str:
+    """The SHA-256 of `content`, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,1 @@
+"""Answer x label x witness -> verdict."""

@@ -1,0 +1,65 @@
+"""The judge's words, and the value it hands to the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from dokimos.campaigns.records import RunRecord
+from dokimos.instances.model import Label
+
+
+class Verdict(Enum):
+    """What the judge says of one answer; DESIGN's table of verdicts says when."""
+
+    CORRECT = "correct"
+    WRONG_UNSAT = "wrong-unsat"
+    WRONG_SAT = "wrong-sat"
+    BAD_WITNESS = "bad-witness"
+    UNWITNESSED = "unwitnessed"
+    ROUNDING = "rounding"
+    UNDECIDED = "undecided"
+    UNLABELLED = "unlabelled"
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether this verdict means exit code 1 and a place at the top of the report."""
+        return self in (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What really happens at a witness.
+
+    `violation` is exact over the reals: the largest, over unsafe conjunctions, of the smallest slack of
+    their constraints; the witness violates where it is >= 0 (> 0 if a strict constraint decides), a negative number says by how much it fails to. `exact_outputs`
+    and `onnxruntime_outputs` are what the network gives there. `outside_by` is the largest distance by
+    which a coordinate leaves the box (0 when inside).
+    """
+
+    in_box: bool
+    outside_by: Fraction
+    violates_exactly: bool
+    violation: Fraction | None
+    exact_outputs: tuple[Fraction, ...]
+    violates_in_onnxruntime: bool
+    onnxruntime_outputs: tuple[float, ...]
+    witness_in_float32: bool
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One run with its verdict and the reason for it in a sentence.
+
+    `certificate` names the kind of proof behind the label; `reproduce` is a shell command that runs the
+    same verifier on the same instance again.
+    """
+
+    record: RunRecord
+    label: Label | None
+    certificate: str | None
+    verdict: Verdict
+    reason: str
+    replay: Replay | None
+    reproduce: str

@@ -1,0 +1,131 @@
+"""The network as every semantics sees it: an immutable graph of core operators.
+
+`read_onnx` lowers the many spellings of ONNX (attributes that became inputs, Flatten, Squeeze, Split,
+Identity, ...) to the core operators below, without changing any value in any semantics, so that the
+operator tables need not know about opsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+Attribute = int | float | str | tuple[int, ...] | tuple[float, ...]
+
+#: Every operator that an operator table must know, with its inputs and attributes.
+CORE_OPS: Mapping[str, str] = MappingProxyType(
+    {
+        "Add": "A, B (numpy broadcasting)",
+        "AveragePool": "X; kernel, strides, pads, dilations, count_include_pad",
+        "BatchNormalization": "X, scale, bias, mean, variance; epsilon",
+        "Clip": "X, optional min (constant scalar), optional max (constant scalar)",
+        "Concat": "any number; axis",
+        "Conv": "X, W (constant), optional B (constant); strides, pads, dilations, group",
+        "Div": "A, B (numpy broadcasting)",
+        "Exp": "X",
+        "Expand": "X; shape",
+        "Gather": "X, indices (constant int64 array); axis",
+        "Gemm": "A, B, optional C; alpha, beta, transA, transB",
+        "LeakyRelu": "X; alpha",
+        "MatMul": "A, B (numpy.matmul)",
+        "Max": "any number (numpy broadcasting)",
+        "MaxPool": "X; kernel, strides, pads, dilations",
+        "Min": "any number (numpy broadcasting)",
+        "Mul": "A, B (numpy broadcasting)",
+        "Neg": "X",
+        "Pad": "X; pads (constant mode), value",
+        "Pow": "X, exponent (constant scalar)",
+        "ReduceMean": "X; axes, keepdims",
+        "ReduceSum": "X; axes, keepdims",
+        "Relu": "X",
+        "Reshape": "X; shape",
+        "Sigmoid": "X",
+        "Slice": "X; starts, ends, axes, steps",
+        "Softmax": "X; axis",
+        "Sub": "A, B (numpy broadcasting)",
+        "Tanh": "X",
+        "Transpose": "X; perm",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator: it reads tensors by name ("" where an optional input is left out), writes one.
+
+    All attributes are present and normalised: axes are nonnegative, pads are spelt out as
+    (begin_1, ..., begin_n, end_1, ..., end_n), shapes hold neither 0 nor -1 as placeholders.
+    """
+
+    op: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """The attribute `name`, a tuple of integers."""
+        value = self.attributes[name]
+        assert isinstance(value, tuple)
+        return tuple(int(v) for v in value)
+
+    def integer(self, name: str) -> int:
+        """The attribute `name`, an integer."""
+        value = self.attributes[name]
+        assert isinstance(value, int)
+        return value
+
+    def real(self, name: str) -> float:
+        """The attribute `name`, a float32 value held exactly."""
+        value = self.attributes[name]
+        assert isinstance(value, int | float)
+        return float(value)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A function from one tensor to one tensor: nodes in topological order over named tensors.
+
+    `constants` are the arrays that the file spells (float32, float64 or int64), read-only; `shapes`
+    gives the shape of every tensor, the batch dimension fixed to 1.
+    """
+
+    input: str
+    output: str
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, NDArray[Any]]
+    shapes: Mapping[str, Shape]
+
+    def __post_init__(self) -> None:
+        for array in self.constants.values():
+            array.setflags(write=False)
+        object.__setattr__(self, "constants", MappingProxyType(dict(self.constants)))
+        object.__setattr__(self, "shapes", MappingProxyType(dict(self.shapes)))
+
+    @property
+    def input_shape(self) -> Shape:
+        """The shape of the input tensor."""
+        return self.shapes[self.input]
+
+    @property
+    def output_shape(self) -> Shape:
+        """The shape of the output tensor."""
+        return self.shapes[self.output]
+
+    @property
+    def input_size(self) -> int:
+        """How many numbers go in."""
+        return int(np.prod(self.input_shape))
+
+    @property
+    def output_size(self) -> int:
+        """How many numbers come out."""
+        return int(np.prod(self.output_shape))

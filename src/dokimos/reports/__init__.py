@@ -1,0 +1,1 @@
+"""Rows (tested), figures (thin), one self-contained page."""

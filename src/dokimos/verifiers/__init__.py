@@ -1,0 +1,1 @@
+"""Real verifiers: where each is, its version, its command, its answer."""

@@ -1,0 +1,34 @@
+"""What a verifier can say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dokimos.properties.model import Point
+
+
+class Answer(Enum):
+    """The verifier's answer, in VNN-LIB's words."""
+
+    SAT = "sat"
+    UNSAT = "unsat"
+    UNKNOWN = "unknown"
+    TIMEOUT = "timeout"
+    MEMOUT = "memout"
+    ERROR = "error"
+    UNSUPPORTED = "unsupported"
+
+    @property
+    def decides(self) -> bool:
+        """Whether this answers the question at all."""
+        return self in (Answer.SAT, Answer.UNSAT)
+
+
+@dataclass(frozen=True)
+class VerifierAnswer:
+    """An answer, the witness that came with it (exactly as the verifier spelt it), and a remark."""
+
+    answer: Answer
+    witness: Point | None = None
+    detail: str = ""
