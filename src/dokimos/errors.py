@@ -1,12 +1,12 @@
 """One tree of errors. Each message is one sentence that says what is wrong, where, and what to do.
 
-    DokimosError
-    ├── InputError            a file, an option or a value the user gave is not usable   (exit 2)
-    │   ├── UnreadableFile    a file is missing, truncated or malformed
-    │   └── UnsupportedOp     a network uses an operator (or a form of one) we do not know
-    ├── InvalidProof          a well-formed certificate that does not prove its label    (exit 1)
-    ├── ConstructionFailed    the parameters admit no instance that can be proven        (exit 2)
-    └── VerifierUnavailable   a verifier is not installed or does not start              (exit 2)
+DokimosError
+├── InputError            a file, an option or a value the user gave is not usable   (exit 2)
+│   ├── UnreadableFile    a file is missing, truncated or malformed
+│   └── UnsupportedOp     a network uses an operator (or a form of one) we do not know
+├── InvalidProof          a well-formed certificate that does not prove its label    (exit 1)
+├── ConstructionFailed    the parameters admit no instance that can be proven        (exit 2)
+└── VerifierUnavailable   a verifier is not installed or does not start              (exit 2)
 """
 
 from __future__ import annotations

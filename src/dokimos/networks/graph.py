@@ -24,13 +24,13 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "Add": "A, B (numpy broadcasting)",
         "AveragePool": "X; kernel, strides, pads, dilations, count_include_pad",
         "BatchNormalization": "X, scale, bias, mean, variance; epsilon",
-        "Clip": "X, optional min (constant scalar), optional max (constant scalar)",
+        "Clip": "X; min, max (infinite where left out)",
         "Concat": "any number; axis",
         "Conv": "X, W (constant), optional B (constant); strides, pads, dilations, group",
         "Div": "A, B (numpy broadcasting)",
         "Exp": "X",
         "Expand": "X; shape",
-        "Gather": "X, indices (constant int64 array); axis",
+        "Gather": "X; indices (flat), indices_shape, axis",
         "Gemm": "A, B, optional C; alpha, beta, transA, transB",
         "LeakyRelu": "X; alpha",
         "MatMul": "A, B (numpy.matmul)",
@@ -40,7 +40,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "Mul": "A, B (numpy broadcasting)",
         "Neg": "X",
         "Pad": "X; pads (constant mode), value",
-        "Pow": "X, exponent (constant scalar)",
+        "Pow": "X; exponent",
         "ReduceMean": "X; axes, keepdims",
         "ReduceSum": "X; axes, keepdims",
         "Relu": "X",
@@ -94,7 +94,8 @@ class Node:
 class Network:
     """A function from one tensor to one tensor: nodes in topological order over named tensors.
 
-    `constants` are the arrays that the file spells (float32, float64 or int64), read-only; `shapes`
+    `constants` are the arrays that the file spells (float32 or float64; integers have become attributes),
+    read-only; `shapes`
     gives the shape of every tensor, the batch dimension fixed to 1.
     """
 
