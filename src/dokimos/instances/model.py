@@ -77,8 +77,8 @@ class Instance:
     """
 
     name: str
-    network: bytes
-    property: bytes
+    network_file: bytes
+    property_file: bytes
     timeout_seconds: float = 60.0
     family: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -90,12 +90,12 @@ class Instance:
     @property
     def network_sha256(self) -> str:
         """The hash of the network's file."""
-        return sha256(self.network)
+        return sha256(self.network_file)
 
     @property
     def property_sha256(self) -> str:
         """The hash of the property's file."""
-        return sha256(self.property)
+        return sha256(self.property_file)
 
 
 @dataclass(frozen=True)

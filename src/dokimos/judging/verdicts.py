@@ -33,9 +33,10 @@ class Replay:
     """What really happens at a witness.
 
     `violation` is exact over the reals: the largest, over unsafe conjunctions, of the smallest slack of
-    their constraints; the witness violates where it is >= 0 (> 0 if a strict constraint decides), a negative number says by how much it fails to. `exact_outputs`
-    and `onnxruntime_outputs` are what the network gives there. `outside_by` is the largest distance by
-    which a coordinate leaves the box (0 when inside).
+    their constraints; the witness violates where it is >= 0 (> 0 if a strict constraint decides), and a
+    negative number says by how much it fails to. `exact_outputs` and `onnxruntime_outputs` are what the
+    network gives there. `outside_by` is the largest distance by which a coordinate leaves the box (0
+    when inside).
     """
 
     in_box: bool
