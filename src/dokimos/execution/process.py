@@ -16,6 +16,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -45,8 +46,18 @@ _THREAD_VARIABLES = (
 )
 
 
+class Cancelled(Exception):
+    """The run was ended because the caller gave up on it; there is no outcome."""
+
+
 def run_limited(
-    command: Sequence[str], *, limits: Limits, log: Path, cwd: Path, environment: Mapping[str, str]
+    command: Sequence[str],
+    *,
+    limits: Limits,
+    log: Path,
+    cwd: Path,
+    environment: Mapping[str, str],
+    cancel: threading.Event | None = None,
 ) -> Outcome:
     """Run `command` to its end or to its first limit; when this returns or raises, its tree is gone.
 
@@ -54,20 +65,24 @@ def run_limited(
     to `log`, bounded by `limits.log_bytes`; the child's standard input is empty. Numerical libraries are
     told to use `limits.threads` threads. SIGKILL is used at once: a verifier gets no time beyond its limit.
 
+    Once `cancel` is set (by another thread) the tree is ended and Cancelled is raised.
+
     Raises InputError where the log cannot be written (disk full, folder missing).
     """
     mark = uuid.uuid4().hex
     threads = dict.fromkeys(_THREAD_VARIABLES, str(limits.threads))
     try:
         with BoundedLog(log, limit_bytes=limits.log_bytes) as sink:
-            watch = _Watch(limits=limits, sink=sink, mark=mark)
+            watch = _Watch(limits=limits, sink=sink, mark=mark, cancel=cancel or threading.Event())
             outcome = watch.run(command, cwd=cwd, environment={**environment, **threads, _MARK: mark})
             if watch.log_error is not None:
                 raise watch.log_error
             return outcome
     except OSError as error:
         remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check that folder"
-        raise InputError(f"The log {log} cannot be written: {error.strerror}; {remedy} and resume.") from error
+        raise InputError(
+            f"The log {log} cannot be written: {error.strerror}; {remedy} and resume."
+        ) from error
 
 
 @dataclass
@@ -77,6 +92,7 @@ class _Watch:
     limits: Limits
     sink: BoundedLog
     mark: str
+    cancel: threading.Event
     peak_bytes: int = 0
     cpu_seconds: float = 0.0
     seen: dict[int, psutil.Process] = field(default_factory=dict)
@@ -122,6 +138,8 @@ class _Watch:
             selector.register(report, selectors.EVENT_READ)
             selector.register(output, selectors.EVENT_READ)
             while True:
+                if self.cancel.is_set():
+                    raise Cancelled
                 now = time.monotonic()
                 deadline = self.reports.get("started", begun + 1.0) + self.limits.wall_seconds
                 if now >= deadline:
