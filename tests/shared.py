@@ -1,4 +1,4 @@
-"""Where real benchmark files lie beside the project, if they do."""
+"""Where the real files lie that some tests use where they are present."""
 
 from pathlib import Path
 
