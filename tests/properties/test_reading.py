@@ -215,7 +215,7 @@ def test_damaged_compressed_file() -> None:
 def test_file_that_is_no_text() -> None:
     with pytest.raises(UnreadableFile) as caught:
         read_vnnlib(b"; ok\n(\xff\xfe)", file="p")
-    assert str(caught.value) == "p:2:2: the file is not UTF-8 text"
+    assert str(caught.value) == "p:2:2: the file is not UTF-8 text."
 
 
 @pytest.mark.parametrize("content", [b"", b"  \n", b"\xef\xbb\xbf"])
@@ -249,12 +249,12 @@ def test_published_files_are_read_or_refused_with_a_reason() -> None:
         "adaptive_cruise_control_non_linear_2026": (
             15,
             50,
-            "this multiplies variables with each other; only linear constraints are supported",
+            "this multiplies variables with each other; only linear constraints are supported.",
         ),
         "monotonic_acasxu_2026": (
             30,
             9,
-            "the operator '<' stands between its operands; write it first: (< Y_f[3] Y_g[3])",
+            "the operator '<' stands between its operands; write it first: (< Y_f[3] Y_g[3]).",
         ),
     }
 
