@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -90,9 +90,10 @@ def run_campaign(
                 todo = [job for job in planned if job.id not in journal.finished]
                 runner = _Runner(suite.name, by_tool, limits, out.absolute(), journal)
                 done = len(planned) - len(todo)
-                for record in runner.run_all(todo, jobs=jobs):
-                    done += 1
-                    progress(Progress(done, len(planned), record))
+                with contextlib.closing(runner.run_all(todo, jobs=jobs)) as finished:
+                    for record in finished:
+                        done += 1
+                        progress(Progress(done, len(planned), record))
             shutil.rmtree(out / "work", ignore_errors=True)
     return read_campaign(out)
 
@@ -116,7 +117,7 @@ class _Runner:
     out: Path
     journal: Journal
 
-    def run_all(self, todo: Sequence[Job], *, jobs: int) -> Iterator[RunRecord]:
+    def run_all(self, todo: Sequence[Job], *, jobs: int) -> Generator[RunRecord, None, None]:
         """Do all jobs, in order, several at a time; the records come as they finish."""
         cancel = threading.Event()
         pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="dokimos-run")

@@ -32,9 +32,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        records = read_journal(path)
-        self._finished = {record.job for record in records}
-        self.records = records
+        self._finished = {record.job for record in read_journal(path)}
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
@@ -66,7 +64,6 @@ class Journal:
         self._append({"event": "finished", "record": record_to_json(record)})
         with self._lock:
             self._finished.add(record.job)
-            self.records = (*self.records, record)
 
     def _append(self, event: dict[str, Any], *, after: bytes = b"") -> None:
         line = after + json.dumps({"schema": SCHEMA, **event}).encode() + b"\n"
@@ -122,8 +119,8 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if event.get("schema") != SCHEMA:
             raise UnreadableFile(
                 Place(str(path), number),
-                f"this journal has schema {event.get('schema')!r}, and this version of Dokimos reads {SCHEMA}; "
-                "use the version that wrote it.",
+                f"this journal has schema {event.get('schema')!r}, and this version of Dokimos reads "
+                f"{SCHEMA}; use the version that wrote it.",
             )
         if torn is not None and event.get("event") != "resumed":
             raise _damaged(path, torn)
@@ -145,7 +142,8 @@ def _parse(content: bytes) -> dict[str, Any] | None:
 def _damaged(path: Path, line: int) -> UnreadableFile:
     return UnreadableFile(
         Place(str(path), line),
-        "this line of the journal is damaged; remove it to have that run done again, or use another folder.",
+        "this line of the journal is damaged; remove it to have that run done again, or use another "
+        "folder.",
     )
 
 
