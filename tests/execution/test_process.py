@@ -122,7 +122,8 @@ def test_cpu_time_includes_children_that_were_never_waited_for(tmp_path: Path) -
 
 def test_memory_is_summed_over_the_tree(tmp_path: Path) -> None:
     hold = "import time; x = b'x' * 60_000_000; time.sleep(3600)"
-    code = f"import subprocess, sys, time\nfor _ in range(3): subprocess.Popen([sys.executable, '-c', {hold!r}])"
+    start = f"subprocess.Popen([sys.executable, '-c', {hold!r}])"
+    code = f"import subprocess, sys, time\nfor _ in range(3): {start}"
     outcome = run(
         python(code + "\ntime.sleep(3600)"), tmp_path, Limits(wall_seconds=60, memory_bytes=150 << 20)
     )

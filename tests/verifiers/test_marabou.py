@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_it_is_stopped_at_its_limit(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     sizes = [30, 200, 200, 1]
     nodes, constants, last = [], [], "x"
-    for k, (before, after) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for k, (before, after) in enumerate(pairwise(sizes)):
         weights = rng.normal(size=(before, after)).astype(np.float32)
         constants.append(helper.make_tensor(f"w{k}", TensorProto.FLOAT, weights.shape, weights.flatten()))
         out = "y" if after == 1 else f"h{k}"
