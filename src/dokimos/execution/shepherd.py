@@ -2,8 +2,9 @@
 
 Run as a script by a bare interpreter (``python -I -S shepherd.py REPORT_FD -- COMMAND ...``); it imports
 the standard library only. Its standard input is a pipe from the parent that carries nothing: when the
-parent closes it, or dies (kill -9 included), the tree is ended. It writes JSON lines to REPORT_FD:
-``started`` (or ``failed``), then one ``ended``.
+parent closes it, or dies (kill -9 included), the tree is ended. It writes lines ``name value`` to REPORT_FD:
+``started`` (or ``failed``); and when all is over ``status`` (where the command ended by itself),
+``cpu_seconds``, ``largest_bytes``, ``whole`` and ``ended``.
 
 On Linux the shepherd is the *child subreaper* of everything below it: a process whose parent ends is handed
 to the shepherd and to no other, whatever sessions, groups or environments it has chosen, so "all
@@ -15,7 +16,6 @@ process group is killed here, and the parent sweeps for the rest.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import select
@@ -121,9 +121,10 @@ def _start(command: list[str], report: int) -> int:
 
 
 def _tell(report: int, **fields: object) -> None:
+    text = "".join(f"{name} {' '.join(str(value).split())}\n" for name, value in fields.items())
     # Nobody is left to tell where the parent is dead; the tree has been ended all the same.
     with contextlib.suppress(OSError):
-        os.write(report, json.dumps(fields).encode() + b"\n")
+        os.write(report, text.encode(errors="replace"))
 
 
 def _wait(pid: int, wakeup: int) -> int | None:
@@ -157,13 +158,14 @@ def main(report: int, command: list[str]) -> None:
     ended = time.monotonic()
     _end_tree(group=pid, subreaper=subreaper)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if status is not None:
+        _tell(report, status=status)
     _tell(
         report,
-        ended=ended,
-        status=status,
         cpu_seconds=usage.ru_utime + usage.ru_stime,
         largest_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        whole=subreaper,
+        whole=int(subreaper),
+        ended=ended,
     )
 
 

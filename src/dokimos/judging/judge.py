@@ -133,8 +133,8 @@ def _judge_sat_against_unsat(
         return Verdict.UNLABELLED, "it answers sat, and the label unsat is proven for float32 only"
     if replays and replays.exact:
         raise InvalidProof(
-            f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the box "
-            "and violates exactly; check the suite with `dokimos check`."
+            f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the "
+            "box and violates exactly; check the suite with `dokimos check`."
         )
     both = _proven(truth, Semantics.FLOAT32)
     if not both and replays and replays.float32:
