@@ -1,7 +1,9 @@
-"""Outward enclosures of the functions that float64 cannot do in one rounding: exp, tanh, sigmoid, powers, softmax.
+"""Outward enclosures of the functions that float64 cannot do in one rounding: exp, tanh, sigmoid, powers,
+softmax.
 
-Values at single floats come from Arb balls (rigorous at whatever working precision is set) and are rounded outward;
-where a function has left the range of float64 or has saturated, the enclosure is known beforehand.
+Values at single floats come from Arb balls (rigorous at whatever working precision is set) and are
+rounded outward; where a function has left the range of float64 or has saturated, the enclosure is known
+beforehand.
 """
 
 from __future__ import annotations
@@ -96,9 +98,9 @@ def sigmoid(x: Interval) -> Interval:
 def softmax(x: Interval, axis: int) -> Interval:
     """e^{x_i} / Σ_j e^{x_j} along `axis`, within [0, 1].
 
-    The i-th value is p/(p + q) with p = e^{x_i − m} and q = Σ_{j≠i} e^{x_j − m}, for any number m: increasing in x_i and
-    decreasing in every other x_j, so each end is attained at a corner of the box. m is the greatest of those ends
-    that enter q, so that q neither overflows nor vanishes.
+    The i-th value is p/(p + q) with p = e^{x_i − m} and q = Σ_{j≠i} e^{x_j − m}, for any number m:
+    increasing in x_i and decreasing in every other x_j, so each end is attained at a corner of the box. m
+    is the greatest of those ends that enter q, so that q neither overflows nor vanishes.
     """
     lower, upper = np.moveaxis(x.lower, axis, -1), np.moveaxis(x.upper, axis, -1)
     low = _share(lower, upper).lower
@@ -135,9 +137,9 @@ def _all_but_one(terms: Floats) -> Floats:
 def power(x: Interval, exponent: float) -> Interval:
     """x^exponent for one exact exponent.
 
-    Integers: x^0 = 1; odd powers are increasing; even ones are powers of |x|, hence 0 at least; negative ones are
-    reciprocals, the whole line where x holds zero. Others: defined for x >= 0 (x > 0 where negative), and the whole
-    line where x reaches outside.
+    Integers: x^0 = 1; odd powers are increasing; even ones are powers of |x|, hence 0 at least; negative
+    ones are reciprocals, the whole line where x holds zero. Others: defined for x >= 0 (x > 0 where
+    negative), and the whole line where x reaches outside.
     """
     if not np.isfinite(exponent):
         return unknown_where(np.ones(x.shape, dtype=np.bool_), x)

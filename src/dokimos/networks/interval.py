@@ -1,4 +1,4 @@
-"""The `interval` semantics: over a box of inputs, a rigorous outward enclosure of every tensor of the real network."""
+"""The `interval` semantics: over a box, a rigorous outward enclosure of every tensor of the real network."""
 
 from __future__ import annotations
 
@@ -27,21 +27,29 @@ from dokimos.networks.outward import (
     subtract,
     total,
     unknown_where,
-    widen,
 )
 from dokimos.networks.propagation import Rule, propagate
 
-__all__ = ["INTERVAL_RULES", "Interval", "conv_product", "enclose", "gemm_product", "outward_box", "window_counts"]
+__all__ = [
+    "INTERVAL_RULES",
+    "Interval",
+    "conv_product",
+    "enclose",
+    "gemm_product",
+    "outward_box",
+    "window_counts",
+]
 
 Arguments = Sequence[Interval | None]
 
 
 def enclose(network: Network, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> dict[str, Interval]:
-    """For every tensor by name, an enclosure of its real values at all inputs between `lower` and `upper`.
+    """For every tensor by name, an enclosure of its real values at all inputs between `lower` and
+    `upper`.
 
-    The box (flat, row-major, both ends included) is rounded outward to float64; constants are exact. An end that
-    leaves the range of float64 is infinite. Where the real network is undefined somewhere in the box (division by
-    an interval that holds zero, say), the enclosure is the whole line.
+    The box (flat, row-major, both ends included) is rounded outward to float64; constants are exact. An
+    end that leaves the range of float64 is infinite. Where the real network is undefined somewhere in the
+    box (division by an interval that holds zero, say), the enclosure is the whole line.
     """
     box = outward_box(network, lower, upper)
     with np.errstate(all="ignore"):
@@ -60,11 +68,14 @@ def outward_box(network: Network, lower: Sequence[Fraction], upper: Sequence[Fra
     for name, ends in (("lower", lower), ("upper", upper)):
         if len(ends) != network.input_size:
             raise InputError(
-                f"the box has {len(ends)} {name} ends but the network has {network.input_size} inputs; give one for each"
+                f"the box has {len(ends)} {name} ends but the network has {network.input_size} inputs; "
+                "give one end for each input"
             )
     for index, (low, high) in enumerate(zip(lower, upper, strict=True)):
         if low > high:
-            raise InputError(f"the box is empty at input {index}: its lower end {low} is above its upper end {high}")
+            raise InputError(
+                f"the box is empty at input {index}: its lower end {low} is above its upper end {high}"
+            )
     shape = network.input_shape
     bottom = np.array([_round_outward(q, -1) for q in lower], dtype=np.float64).reshape(shape)
     top = np.array([_round_outward(q, 1) for q in upper], dtype=np.float64).reshape(shape)
@@ -91,12 +102,12 @@ def conv_product(node: Node) -> Product:
         patches = structural.windows(node, x, kernel, 0.0)
         rank = len(kernel)
         batch, space = x.shape[0], patches.shape[2 : 2 + rank]
-        # [N, group, positions, channels of the group x kernel] times [group, channels x kernel, outputs of the group]
+        # For each group, [positions, its channels x kernel] times [its channels x kernel, its outputs].
         grouped = patches.reshape(batch, group, x.shape[1] // group, *patches.shape[2:])
         rows = np.moveaxis(grouped, 2, 2 + rank).reshape(batch, group, int(np.prod(space)), -1)
         columns = np.swapaxes(w.reshape(group, w.shape[0] // group, -1), 1, 2)
         result = np.swapaxes(np.matmul(rows, columns), 2, 3)
-        return result.reshape(batch, w.shape[0], *space)
+        return np.asarray(result.reshape(batch, w.shape[0], *space))
 
     return product
 
@@ -226,7 +237,9 @@ def _batch_normalization(node: Node, arguments: Arguments) -> Interval:
     """(x − mean) · (scale / √(variance + ε)) + bias, in which every tensor occurs once."""
     x = _one(arguments)
     column = (1, -1) + (1,) * (len(x.shape) - 2)
-    scale, bias, mean, variance = (_one(arguments, i).map(lambda end: end.reshape(column)) for i in range(1, 5))
+    scale, bias, mean, variance = (
+        _one(arguments, i).map(lambda end: end.reshape(column)) for i in range(1, 5)
+    )
     factor = divide(scale, square_root(add(variance, point(node.real("epsilon")))))
     return add(multiply(subtract(x, mean), factor), bias)
 

@@ -1,15 +1,16 @@
 """Interval arithmetic in float64, rounded outward: what the enclosures of networks are made of.
 
-An `Interval` is a set of real numbers. The arithmetic is IEEE 754 binary64, rounding to nearest with gradual
-underflow, as numpy gives it. Two facts carry everything:
+An `Interval` is a set of real numbers. The arithmetic is IEEE 754 binary64, rounding to nearest with
+gradual underflow, as numpy gives it. Two facts carry everything:
 
-* One operation: the exact result of +, −, ×, ÷ or √ lies between the two neighbours of the float64 result, so one
-  step of `nextafter` outward encloses it; an overflow to ∞ steps back to the largest float where ∞ would exclude
-  the exact (finite) result.
+* One operation: the exact result of +, −, ×, ÷ or √ lies between the two neighbours of the float64
+  result, so one step of `nextafter` outward encloses it; an overflow to ∞ steps back to the largest float
+  where ∞ would exclude the exact (finite) result.
 * Sums of products: see `bilinear` and `total`.
 
-Ends are never nan, a lower end is never +∞ and an upper end never −∞. Since every member of an interval is a
-finite number, 0·∞ = 0 at the ends: a factor that is exactly zero makes the product zero however large the other is.
+Ends are never nan, a lower end is never +∞ and an upper end never −∞. Since every member of an interval
+is a finite number, 0·∞ = 0 at the ends: a factor that is exactly zero makes the product zero however
+large the other is.
 """
 
 from __future__ import annotations
@@ -112,8 +113,9 @@ def multiply(a: Interval, b: Interval) -> Interval:
 def divide(a: Interval, b: Interval) -> Interval:
     """a / b; the whole line where b holds zero.
 
-    Where b does not hold zero, x/y is monotone in x and in y on the box, so the ends are quotients of ends. ∞/∞ counts
-    as 0, the limit of x/y for y → ∞, which is the extreme the other three corners may miss.
+    Where b does not hold zero, x/y is monotone in x and in y on the box, so the ends are quotients of
+    ends. ∞/∞ counts as 0, the limit of x/y for y → ∞, which is the extreme the other three corners may
+    miss.
     """
     quotient = _hull([x / y for x in (a.lower, a.upper) for y in (b.lower, b.upper)])
     return unknown_where(np.broadcast_to((b.lower <= 0) & (b.upper >= 0), quotient.shape), quotient)
@@ -135,9 +137,9 @@ def total(x: Interval, axes: tuple[int, ...], *, keepdims: bool) -> Interval:
     """The sum over `axes`.
 
     Theorem (Higham, Accuracy and Stability of Numerical Algorithms, 4.2): in any order of summation,
-    |fl(Σ x_i) − Σ x_i| <= γ_{n−1} Σ|x_i|; additions do not underflow. γ_n·fl(Σ|x_i|)·(1 + 2γ_n) bounds the right
-    side, since fl(Σ|x_i|) >= (1 − γ_n) Σ|x_i|; the two roundings of that bound are within γ_n − γ_{n−1} where
-    Σ|x_i| is normal, and the final outward steps absorb an underflow of the bound.
+    |fl(Σ x_i) − Σ x_i| <= γ_{n−1} Σ|x_i|; additions do not underflow. γ_n·fl(Σ|x_i|)·(1 + 2γ_n) bounds
+    the right side, since fl(Σ|x_i|) >= (1 − γ_n) Σ|x_i|; the two roundings of that bound are within γ_n −
+    γ_{n−1} where Σ|x_i| is normal, and the final outward steps absorb an underflow of the bound.
     """
     terms = int(np.prod([x.shape[axis] for axis in axes]))
     error = gamma(terms + 2) * (1.0 + 4.0 * gamma(terms + 2))
@@ -166,15 +168,15 @@ def _centre_radius(x: Interval) -> tuple[Floats, Floats | None, NDArray[np.bool_
 def bilinear(a: Interval, b: Interval, product: Product, terms: int) -> Interval:
     """`product`(a, b), every entry of which is a sum of at most `terms` = n products a_i·b_i.
 
-    Theorem (Higham, 3.1 and 3.5, with underflow): in any order of summation, with or without fused multiply-add,
-    |fl(Σ a_i b_i) − Σ a_i b_i| <= γ_n Σ|a_i||b_i| + n·2^-1074, as long as nothing overflows. (Not for Strassen-like
-    products, which no BLAS uses for real matrices unless told to.)
+    Theorem (Higham, 3.1 and 3.5, with underflow): in any order of summation, with or without fused
+    multiply-add, |fl(Σ a_i b_i) − Σ a_i b_i| <= γ_n Σ|a_i||b_i| + n·2^-1074, as long as nothing
+    overflows. (Not for Strassen-like products, which no BLAS uses for real matrices unless told to.)
 
-    Centre and radius (Rump, Fast and parallel interval arithmetic, 1999): for |x_i − c_i| <= r_i, |y_i − d_i| <= s_i
-    |Σ x_i y_i − Σ c_i d_i| <= Σ |c_i| s_i + r_i (|d_i| + s_i). So Σ x_i y_i lies within the radius
-    R = Σ |c_i| (s_i + γ_n |d_i|) + r_i (|d_i| + s_i) + n·2^-1074 of fl(Σ c_i d_i). R is itself a float64 sum of
-    nonnegative products, at least (1 − γ_n) of its exact value but for underflow; the factor 1 + 4γ_n + 2^-49 and the
-    6n·2^-1074 make up for this and for the roundings of adding up.
+    Centre and radius (Rump, Fast and parallel interval arithmetic, 1999): for |x_i − c_i| <= r_i, |y_i −
+    d_i| <= s_i |Σ x_i y_i − Σ c_i d_i| <= Σ |c_i| s_i + r_i (|d_i| + s_i). So Σ x_i y_i lies within the
+    radius R = Σ |c_i| (s_i + γ_n |d_i|) + r_i (|d_i| + s_i) + n·2^-1074 of fl(Σ c_i d_i). R is itself a
+    float64 sum of nonnegative products, at least (1 − γ_n) of its exact value but for underflow; the
+    factor 1 + 4γ_n + 2^-49 and the 6n·2^-1074 make up for this and for the roundings of adding up.
 
     An overflow leaves an infinity or a nan in one of the two sums and gives the whole line; so does an
     unbounded factor, unless it only meets zeros.
