@@ -24,7 +24,7 @@ from dokimos.networks.float32 import dot_rounding
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.propagation import propagate
 from dokimos.networks.rounding_rules import Rounded
-from dokimos.networks.structural import REARRANGE, concat, pad, windows
+from dokimos.networks.structural import REARRANGE, concat, pad, window_rows, windows
 
 Array = NDArray[Any]
 
@@ -71,7 +71,12 @@ class _Translation:
 
     def _sizes(self, name: str) -> Array | None:
         """Upper bounds on the absolute float32 values of a tensor; None over the reals."""
-        return None if self._rounding is None else self._rounding[name].magnitude
+        if self._rounding is None:
+            return None
+        sizes = self._rounding[name].magnitude
+        if not np.isfinite(sizes).all():
+            raise UnsupportedOp("network", f"the float32 values of {name!r} may overflow on this box")
+        return sizes
 
     def _noisy(self, exact: Expression, terms: int, magnitude: float) -> Expression:
         if self._rounding is None or terms <= 1:
@@ -136,8 +141,8 @@ class _Translation:
         channels, per_group, *kernel = w.shape
         bias = np.broadcast_to(_bias(node, parts), (channels,))
         sizes = self._sizes(node.inputs[0])
-        seen = _window_rows(node, x, kernel, Expression())
-        seen_sizes = None if sizes is None else _window_rows(node, sizes, kernel, 0.0)
+        seen = window_rows(node, x, kernel, Expression())
+        seen_sizes = None if sizes is None else window_rows(node, sizes, kernel, 0.0)
         taps = per_group * int(np.prod(kernel))
         groups = node.integer("group")
         share = channels // groups
@@ -227,14 +232,6 @@ def _expressions(x: Array) -> Array:
     for at, value in enumerate(x.flat):
         out.flat[at] = Expression(Fraction(float(value)))
     return out
-
-
-def _window_rows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
-    """[positions, channels·taps]: what a convolution sees at each position, in the filters' order."""
-    seen = windows(node, x, kernel, fill)[0]
-    rank = len(kernel)
-    rows: Array = np.moveaxis(seen, 0, rank)
-    return rows.reshape(int(np.prod(rows.shape[:rank])), -1)
 
 
 def piecewise_linear(network: Network, *, rounding: Mapping[str, Rounded] | None = None) -> PiecewiseLinear:
