@@ -115,9 +115,8 @@ def _check_order_in_float32(
     magnitude = (seen @ flat.T + abs(biases.astype(np.float64))) * (1 + 2.0**-30)
     error = dot_rounding(flat.shape[1] + 1, magnitude).max(axis=0)
     for i, j in pairs:
-        if not Fraction(float(biases[i])) - Fraction(float(biases[j])) >= _exact(error[i]) + _exact(
-            error[j]
-        ):
+        gap = _exact(biases[i]) - _exact(biases[j])
+        if gap < _exact(error[i]) + _exact(error[j]):
             raise InvalidProof(f"rounding may change the order of channels {i} and {j}")
 
 
@@ -145,7 +144,5 @@ def _bound(form: PiecewiseLinear, head: Network, pairs: Pairs, constraint: Linea
     for channel in set(range(channels)) - partner:
         if any(w < 0 for w in weights[channel]):
             raise InvalidProof(f"the head lets the lone channel {channel} lower the margin")
-    noise = sum(
-        (abs(goal.terms.get(v, Fraction(0))) * bound for v, bound in form.noise.items()), Fraction(0)
-    )
-    return goal.constant - noise
+    noise = (abs(factor) * form.noise[v] for v, factor in goal.terms.items() if v in form.noise)
+    return goal.constant - sum(noise, Fraction(0))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import shutil
 import tempfile
 import zlib
@@ -185,7 +184,7 @@ def write_suite(
         building.chmod(0o755)
         if folder.exists():
             folder.rmdir()
-        os.replace(building, folder)
+        building.replace(folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return read_suite(folder)
