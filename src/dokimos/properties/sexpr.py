@@ -25,9 +25,11 @@ class Group(NamedTuple):
 
 Expression = Atom | Group
 
+#: A bound on one variable, which most groups are, counts as one token.
 _TOKEN = re.compile(
     r"(?:\s++|;[^\n]*+)*+"
-    r"(?:(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
+    r"(?:(?P<bound>\((<=|>=)\s+([A-Za-z][A-Za-z0-9_]*+(?:\[[0-9,]+\])?)\s+([-+]?[0-9][0-9.]*+)\s*\))"
+    r"|(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
     r"|(?P<atom>[<>=!]=?|\"[^\"]*+\"|[^\s()\[\]<>=!;\"]++)|(?P<bad>.)|\Z)",
     re.DOTALL,
 )
@@ -65,6 +67,9 @@ class Source:
             kind, position = match.lastgroup, match.end()
             if kind == "atom":
                 current.items.append(Atom(match["atom"], match.start("atom")))
+            elif kind == "bound":
+                comparison, name, number = (Atom(match[k], match.start(k)) for k in (2, 3, 4))
+                current.items.append(Group([comparison, name, number], match.start("bound")))
             elif kind == "open":
                 stack.append(current)
                 current = Group([], match.start("open"))
