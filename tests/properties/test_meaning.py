@@ -81,7 +81,7 @@ COORDINATES = st.one_of(NUMBERS.map(Fraction), st.fractions(-4, 4, max_denominat
 POINTS = st.lists(st.tuples(*[COORDINATES] * 4), min_size=8, max_size=8)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(st.lists(FORMULAS, min_size=1, max_size=3), POINTS)
 def test_reading_keeps_the_meaning(formulas: list[Formula], points: list[Point]) -> None:
     text = HEADER + "\n".join(f"(assert {formula})" for formula, _ in formulas)
@@ -100,7 +100,7 @@ def test_the_standards_own_parser_accepts_the_corpus() -> None:
         vnnlib.parse_query_string(path.read_text())
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_damaged_texts_are_refused_in_one_sentence(data: st.DataObject) -> None:
     content = bytearray(data.draw(st.sampled_from(CORPUS)).read_bytes()[:1500])
