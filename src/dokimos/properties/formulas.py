@@ -11,7 +11,7 @@ from typing import Protocol
 
 from dokimos.errors import UnreadableFile
 from dokimos.properties.model import Linear, Terms
-from dokimos.properties.sexpr import Atom, Group, Source, spelt
+from dokimos.properties.sexpr import Atom, Group, Source, excerpt, spelt
 
 #: Above these, a formula is refused rather than multiplied out.
 MAX_CONJUNCTIONS = 65_536
@@ -142,7 +142,7 @@ def _checked(group: Group, words: Words) -> Group:
                 group.offset,
                 f"the operator {second.text!r} stands between its operands; write it first: {prefix}",
             )
-        found = source.excerpt(spelt(first))
+        found = excerpt(spelt(first))
         known = ", ".join(sorted((_OPERATORS - COMPARISONS) | words.comparisons))
         raise source.error(first.offset, f"expected an operator, found {found}; known: {known}")
     if first.text in COMPARISONS:

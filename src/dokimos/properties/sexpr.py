@@ -48,11 +48,6 @@ class Source:
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         return UnreadableFile(Place(self.file, line, column), reason.removesuffix(".") + ".")
 
-    def excerpt(self, text: str) -> str:
-        """`text` in quotes, shortened to what fits into a sentence."""
-        text = " ".join(text.split())
-        return repr(text if len(text) <= 40 else text[:37] + "...")
-
     def group_at(self, start: int) -> tuple[Group, int]:
         """The group whose opening parenthesis is at `start`, and the offset after its end.
 
@@ -92,6 +87,12 @@ class Source:
         group.items[-1] = Atom(before.text + "".join(index.split()), before.offset)
 
 
+def excerpt(text: str) -> str:
+    """`text` in quotes, shortened to what fits into a sentence."""
+    text = " ".join(text.split())
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
 def head(group: Group) -> str:
     """The word that a group starts with; "" where there is none."""
     first = group.items[0] if group.items else None
@@ -99,5 +100,5 @@ def head(group: Group) -> str:
 
 
 def spelt(expression: Expression) -> str:
-    """The expression on one line, as text; groups inside are left out."""
+    """The expression as text, in short: what stands in a group is left out."""
     return expression.text if isinstance(expression, Atom) else "(…)"
