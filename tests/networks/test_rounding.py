@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from hypothesis import strategies as st
 
 from dokimos.errors import InputError, UnsupportedOp
 from dokimos.networks.graph import CORE_OPS, Network, Node
-from dokimos.networks.interval import enclose
 from dokimos.networks.read import read_onnx
 from dokimos.networks.rounding import FLOAT32_MAX, UNIT_ROUNDOFF, Rounded, rounding_bounds
 from dokimos.networks.rounding_rules import ROUNDING_RULES
 from tests.networks.graphs import ONE_OF_EACH, models
-from tests.networks.runtime import exactly, float32_network, points_of, random_box
+from tests.networks.sampling import exactly, float32_network, points_of, random_box, real_value
 
 
 def network(
@@ -40,21 +40,21 @@ def bounds(net: Network, lower: Any, upper: Any, **options: int) -> Rounded:
 
 def assert_within(net: Network, bound: Rounded, point: Any, computed: Any) -> None:
     """The float32 value `computed` at `point` is as near to the real one as `bound` says."""
-    here = enclose(net, exactly(np.array(point)), exactly(np.array(point)))[net.output]
-    known = np.isfinite(bound.error)
-    value = np.asarray(computed, dtype=np.float64)
-    assert np.isfinite(value[known]).all()
-    low, high = np.maximum(here.lower, bound.lower), np.minimum(here.upper, bound.upper)
-    assert (low <= high).all()
-    # The real value lies between low and high, which are 1e-15 or so apart.
-    assert (value >= low - bound.error)[known].all() and (value <= high + bound.error)[known].all()
+    real = real_value(net, np.array(point))
+    errors, values = bound.error.ravel().tolist(), np.asarray(computed, dtype=np.float64).ravel().tolist()
+    if real is None:
+        assert all(error == np.inf for error in errors)
+        return
+    for low, high, error, value in zip(real.lower, real.upper, errors, values, strict=True):
+        if error != np.inf:
+            assert low - Fraction(error) <= Fraction(value) <= high + Fraction(error)
 
 
 def test_every_operator_has_a_rule() -> None:
     assert set(ROUNDING_RULES) == set(CORE_OPS)
 
 
-@pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if name.endswith(("@12", "@22"))])
+@pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if name.endswith("@22")])
 def test_onnxruntime_is_within_the_bound_for_each_operator(name: str) -> None:
     check_against_onnxruntime(ONE_OF_EACH[name], seed=0, scales=(1e-40, 1e-3, 2.0, 1e19, 3e38))
 
@@ -62,7 +62,7 @@ def test_onnxruntime_is_within_the_bound_for_each_operator(name: str) -> None:
 @given(
     model=models(), seed=st.integers(0, 10**6), scale=st.sampled_from([1e-38, 1e-10, 0.1, 2.0, 30.0, 1e10])
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 def test_onnxruntime_is_within_the_bound_on_random_graphs(
     model: onnx.ModelProto, seed: int, scale: float
 ) -> None:

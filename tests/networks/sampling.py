@@ -1,4 +1,4 @@
-"""onnxruntime as the float32 network that bounds are tested against: no graph optimisation, one thread."""
+"""What bounds are tested against: onnxruntime as the float32 network, exact values as the real one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from dokimos.networks.exact import Enclosure, Undecided, evaluate
 from dokimos.networks.graph import Network
 
 
 def float32_network(
     content: bytes, network: Network
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float64]]:
-    """The output, in the shape that `network` has for it, at a flat float32 point."""
+    """onnxruntime with nothing optimised: the output, shaped as in `network`, at a flat float32 point."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
@@ -54,3 +55,11 @@ def points_of(
         inside = lower + (upper.astype(np.float64) - lower) * rng.random(lower.size)
         points += [corner, np.clip(inside.astype(np.float32), lower, upper)]
     return points[:count]
+
+
+def real_value(network: Network, point: NDArray[np.floating]) -> Enclosure | None:
+    """The exact outputs at a point, to within 2^-300; None where the network has no value there."""
+    try:
+        return evaluate(network, exactly(point), relative_width=Fraction(1, 2**300))
+    except Undecided:
+        return None
