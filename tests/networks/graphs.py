@@ -369,7 +369,7 @@ def _slice(b: Builder, x: str, rng: Rng) -> str:
 def _slice_default(b: Builder, x: str, rng: Rng) -> str:
     image = _image(b, x, rng)
     if b.opset < 10:
-        return b.add("Slice", image, starts=[0, -100], ends=[1, 1])
+        return b.add("Slice", image, starts=[0, -2], ends=[1, 1])
     return b.add("Slice", image, b.integers([0, -100]), b.integers([1, 1]))
 
 

@@ -181,8 +181,8 @@ def _pow(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTens
 def _leaky_relu(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
     (x,) = _given(arguments)
     alpha = Fraction(node.real("alpha"))
-    factors = np.where(x.numerators >= 0, alpha.denominator, alpha.numerator)
-    return _checked(x.numerators * factors.astype(object), x.denominator * alpha.denominator)
+    above, below = (x.numerators * factor for factor in (alpha.denominator, alpha.numerator))
+    return _checked(np.where(x.numerators >= 0, above, below), x.denominator * alpha.denominator)
 
 
 def _clip(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
