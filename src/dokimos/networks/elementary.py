@@ -127,7 +127,7 @@ def _share(own: Floats, others: Floats) -> Interval:
 
 
 def _all_but_one(terms: Floats) -> Floats:
-    """Σ_{j≠i} t_j on the last axis for t >= 0, as the sum before i plus the sum after i: within γ_n, as no term cancels."""
+    """Σ_{j≠i} t_j on the last axis for t >= 0, within γ_n: the sum before i plus the sum after i."""
     zero = np.zeros_like(terms[..., :1])
     before = np.cumsum(np.concatenate([zero, terms[..., :-1]], axis=-1), axis=-1)
     after = np.cumsum(np.concatenate([zero, terms[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]

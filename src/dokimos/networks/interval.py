@@ -1,4 +1,4 @@
-"""The `interval` semantics: over a box, a rigorous outward enclosure of every tensor of the real network."""
+"""The `interval` semantics: over a box, a rigorous enclosure of every tensor of the real network."""
 
 from __future__ import annotations
 

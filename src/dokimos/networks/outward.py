@@ -100,7 +100,7 @@ def subtract(a: Interval, b: Interval) -> Interval:
 
 
 def _hull(candidates: list[Floats]) -> Interval:
-    """The hull of products or quotients of ends; nan stands for 0·∞ or ∞/∞, whose other corners bound the set."""
+    """The hull of products or quotients of ends; nan stands for 0·∞ or ∞/∞ and counts as 0."""
     corners = [np.where(np.isnan(c), 0.0, c) for c in candidates]
     return widen(np.minimum.reduce(corners), np.maximum.reduce(corners))
 
@@ -153,7 +153,7 @@ def total(x: Interval, axes: tuple[int, ...], *, keepdims: bool) -> Interval:
 
 
 def _centre_radius(x: Interval) -> tuple[Floats, Floats | None, NDArray[np.bool_] | None]:
-    """c, r and a mask with x ⊆ [c − r, c + r] off the mask (where c = r = 0); None for all zero, none masked."""
+    """c, r and a mask: x ⊆ [c − r, c + r] off the mask, c = r = 0 on it; None where r is 0, none masked."""
     if x.lower is x.upper:
         return x.lower, None, None
     exact = x.lower == x.upper

@@ -180,8 +180,10 @@ def _max_pool(step: Step) -> Floats:
     return np.asarray(windows.max(axis=tuple(range(-len(kernel), 0))))
 
 
-def _sum(errors: Floats, magnitudes: Floats, axes: tuple[int, ...], *, keepdims: bool, divisor: Floats) -> Floats:
-    """Of Σx_i / divisor: the errors add up, each term is rounded once in each of n − 1 additions and twice in dividing."""
+def _sum(
+    errors: Floats, magnitudes: Floats, axes: tuple[int, ...], *, keepdims: bool, divisor: Floats
+) -> Floats:
+    """Of Σx_i / divisor: each term is rounded in n − 1 additions and at most three times in dividing."""
     terms = int(np.prod([errors.shape[axis] for axis in axes]))
     slack = 1.0 + 2.0 * gamma(terms)
     passed = np.asarray(errors.sum(axis=axes, keepdims=keepdims)) * slack
@@ -192,13 +194,17 @@ def _sum(errors: Floats, magnitudes: Floats, axes: tuple[int, ...], *, keepdims:
 
 def _reduce_sum(step: Step) -> Floats:
     x, axes = step[0], step.node.integers("axes")
-    return _sum(x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.array(1.0))
+    return _sum(
+        x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.array(1.0)
+    )
 
 
 def _reduce_mean(step: Step) -> Floats:
     x, axes = step[0], step.node.integers("axes")
     count = np.prod([x.error.shape[axis] for axis in axes], dtype=np.float64)
-    return _sum(x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.asarray(count))
+    return _sum(
+        x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.asarray(count)
+    )
 
 
 def _average_pool(step: Step) -> Floats:
@@ -273,7 +279,9 @@ def _batch_normalization(step: Step) -> Floats:
     size = span * factor + bias.magnitude
     underflow = TINY * 16.0 * (1.0 + span) * (1.0 + scale.magnitude) * (1.0 + inverse)
     bound = factor * x.error + gamma(8, UNIT_ROUNDOFF) * size + underflow
-    largest = np.maximum.reduce(np.broadcast_arrays(size, span, span * inverse, span * scale.magnitude, factor))
+    largest = np.maximum.reduce(
+        np.broadcast_arrays(size, span, span * inverse, span * scale.magnitude, factor)
+    )
     usable = exact & (shifted.lower > 2.0**-100) & (shifted.upper < FLOAT32_MAX / 2)
     return np.where(usable, infinite_beyond(2.0 * largest, bound), np.inf)
 
@@ -319,7 +327,9 @@ def _softmax(step: Step) -> Floats:
     near = elementary.softmax(x.floats, axis)
     slope = np.minimum(2.0 * near.upper * (1.0 - near.lower), 0.5)
     passed = np.where(worst > 0, slope * worst, 0.0)
-    rate = 2.0 * step.ulps * ULP + gamma(count + 2, UNIT_ROUNDOFF) + UNIT_ROUNDOFF * (log(max(count, 1)) + 1.0)
+    rate = (
+        2.0 * step.ulps * ULP + gamma(count + 2, UNIT_ROUNDOFF) + UNIT_ROUNDOFF * (log(max(count, 1)) + 1.0)
+    )
     if rate > 2.0**-6:
         return np.full(step.real.shape, np.inf)
     added = 1.1 * (near.upper * rate + UNIT_ROUNDOFF / 2) + 8.0 * (count + step.ulps + 4) * TINY
