@@ -71,11 +71,11 @@ def _pool(lowering: Lowering, call: Call) -> None:
     space = lowering.shape(call.inputs[0])[2:]
     kernel = _per_axis(call, "kernel_shape", len(space))
     attributes = _window(lowering, call, kernel) | {"kernel": kernel}
-    if call.integer("ceil_mode", 0):
+    if call.flag("ceil_mode", 0):
         attributes["pads"] = _ceiled(call, space, kernel, attributes)
     _refuse_empty_windows(call, space, kernel, attributes)
     if call.op == "AveragePool":
-        attributes["count_include_pad"] = call.integer("count_include_pad", 0)
+        attributes["count_include_pad"] = call.flag("count_include_pad", 0)
     lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
 
 

@@ -48,6 +48,13 @@ class Call:
         """An integer attribute."""
         return int(self.attributes.get(name, default))
 
+    def flag(self, name: str, default: int) -> int:
+        """An attribute that is 0 or 1; what other numbers mean is left open by ONNX, so they are refused."""
+        value = self.integer(name, default)
+        if value not in (0, 1):
+            self.refuse(f"its {name} is {value}, neither 0 nor 1.")
+        return value
+
     def real(self, name: str, default: float) -> float:
         """A float attribute; the default is rounded to float32, as ONNX has it."""
         return float(self.attributes.get(name, np.float32(default)))

@@ -28,6 +28,15 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
 )
 _DOMAINS = ("", "ai.onnx")
 _OLDEST_OPSET = 7
+#: What ONNX's own functions raise on a network that is not valid.
+_ONNX_ERRORS = (
+    onnx.checker.ValidationError,
+    onnx.defs.SchemaError,
+    shape_inference.InferenceError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 _FLOATS: Mapping[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
     onnx.TensorProto.DOUBLE: np.dtype(np.float64),
@@ -96,7 +105,7 @@ def _parse(content: bytes, place: str) -> onnx.ModelProto:
             )
     try:
         onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+    except _ONNX_ERRORS as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise UnreadableFile(place, f"is not a valid ONNX file: {reason}.") from error
     return model
@@ -206,7 +215,7 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Sha
         inferred = shape_inference.infer_node_outputs(
             schema, node, types, data, opset_imports=[onnx.helper.make_opsetid("", opset)]
         )
-    except (shape_inference.InferenceError, onnx.defs.SchemaError, ValueError, RuntimeError) as error:
+    except _ONNX_ERRORS as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise UnreadableFile(
             lowering.place, f"node {node.output[0]!r} ({node.op_type}): {reason}."
