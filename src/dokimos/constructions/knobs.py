@@ -36,9 +36,8 @@ class Knob:
 
 def knobs_of(knobs_class: type[Any]) -> tuple[Knob, ...]:
     """The knobs of a knobs class, in order."""
-    return tuple(
-        Knob(name=f.name, default=f.default, **f.metadata) for f in dataclasses.fields(knobs_class)
-    )
+    fields: tuple[Any, ...] = dataclasses.fields(knobs_class)
+    return tuple(Knob(name=f.name, default=f.default, **f.metadata) for f in fields)
 
 
 def make_knobs(knobs_class: type[P], values: Mapping[str, Any], *, family: str) -> P:

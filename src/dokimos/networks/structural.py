@@ -107,7 +107,7 @@ def windows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
 
 
 def window_rows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
-    """[positions, channels·taps] for `x` of batch size 1: `windows` in the order of the filters' weights."""
+    """[positions, channels·taps] for a batch of one: `windows` in the order of the filters' weights."""
     rank = len(kernel)
     rows: Array = np.moveaxis(windows(node, x, kernel, fill)[0], 0, rank)
     return rows.reshape(int(np.prod(rows.shape[:rank])), -1)
