@@ -23,7 +23,7 @@ def headline(runs: Sequence[tuple[str, Verdict]]) -> str:
         count = wrong[verifiers[0]].total()
         answers = "1 wrong answer" if count == 1 else f"{count} wrong answers"
         return f"{_capital(verifiers[0])} gave {answers}: {_kinds(wrong[verifiers[0]])}."
-    blamed = ", ".join(f"{v} {wrong[v].total()} ({_kinds(wrong[v])})" for v in to_blame)
+    blamed = "; ".join(f"{v} {_kinds(wrong[v])}" for v in to_blame)
     return f"{len(to_blame)} of {len(verifiers)} verifiers gave wrong answers: {blamed}."
 
 
