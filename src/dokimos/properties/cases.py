@@ -1,0 +1,172 @@
+"""From asserted constraints to the cases of a property: boxes of inputs, and what is unsafe in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dokimos.properties.formulas import Dnf, conjoin, too_many
+from dokimos.properties.model import Box, Case, Conjunction, Linear
+from dokimos.properties.sexpr import Source
+
+
+@dataclass
+class Bounds:
+    """The tightest bounds known of each input: missing where none is known."""
+
+    lower: dict[int, Fraction] = field(default_factory=dict)
+    upper: dict[int, Fraction] = field(default_factory=dict)
+
+    def at_most(self, index: int, value: Fraction) -> None:
+        """Take in that input `index` is at most `value`."""
+        known = self.upper.get(index)
+        if known is None or value < known:
+            self.upper[index] = value
+
+    def at_least(self, index: int, value: Fraction) -> None:
+        """Take in that input `index` is at least `value`."""
+        known = self.lower.get(index)
+        if known is None or value > known:
+            self.lower[index] = value
+
+    def take_in(self, constraints: Iterable[Linear]) -> list[Linear]:
+        """Take in the bounds on single inputs; the answer is what bounds do not say.
+
+        A strict bound gives its closed half here and stays as a constraint. Constraints that hold
+        everywhere vanish; those that hold nowhere stay.
+        """
+        rest = []
+        for constraint in constraints:
+            if len(constraint.inputs) != 1 or constraint.outputs:
+                if constraint.inputs or constraint.outputs or not constraint.holds((), ()):
+                    rest.append(constraint)
+                continue
+            index, coefficient = constraint.inputs[0]
+            value = constraint.bound / coefficient
+            if coefficient > 0:
+                self.at_most(index, value)
+            else:
+                self.at_least(index, value)
+            if constraint.strict:
+                rest.append(constraint)
+        return rest
+
+    def copy(self) -> Bounds:
+        """The same bounds, to be changed apart from these."""
+        return Bounds(dict(self.lower), dict(self.upper))
+
+    def box(self, size: int) -> Box:
+        """The box that these bounds, known for all inputs, enclose."""
+        lower, upper = self.lower, self.upper
+        return Box(tuple(lower[i] for i in range(size)), tuple(upper[i] for i in range(size)))
+
+    def infer(self, constraints: Iterable[Linear], size: int) -> None:
+        """Find missing bounds from linear constraints over bounded inputs.
+
+        Σ c_i·x_i <= b gives c_j·x_j <= b − Σ_{i≠j} min c_i·x_i wherever the minima are known. Repeated
+        until nothing new follows; of the bounds that follow at the same time, the tightest is taken.
+        """
+        if len(self.lower) == size and len(self.upper) == size:
+            return
+        usable = [c for c in constraints if c.inputs and not c.outputs]
+        while True:
+            found = Bounds()
+            for constraint in usable:
+                self._follow(constraint, found)
+            if not found.lower and not found.upper:
+                return
+            self.lower.update(found.lower)
+            self.upper.update(found.upper)
+
+    def _follow(self, constraint: Linear, found: Bounds) -> None:
+        minima = [
+            None if end is None else c * end
+            for c, end in ((c, (self.lower if c > 0 else self.upper).get(i)) for i, c in constraint.inputs)
+        ]
+        unknown = [k for k, least in enumerate(minima) if least is None]
+        if len(unknown) > 1:
+            return
+        total = sum((least for least in minima if least is not None), Fraction(0))
+        for k in unknown or range(len(minima)):
+            index, c = constraint.inputs[k]
+            value = (constraint.bound - total + (minima[k] or 0)) / c
+            if c > 0 and index not in self.upper:
+                found.at_most(index, value)
+            elif c < 0 and index not in self.lower:
+                found.at_least(index, value)
+
+
+class Assertions:
+    """Everything that a file asserts, gathered in order; `cases` makes the cases of it."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.bounds = Bounds()
+        self._common: list[Linear] = []
+        self._choices: list[tuple[Dnf, int]] = []
+
+    def add(self, formula: Dnf, offset: int) -> None:
+        """Assert a formula that stands at `offset`."""
+        if len(formula) == 1:
+            self._common.extend(self.bounds.take_in(formula[0]))
+        else:
+            self._choices.append((formula, offset))
+
+    def cases(
+        self, size: int, *, name: Callable[[int], str], place: Callable[[int], int]
+    ) -> tuple[Case, ...]:
+        """The cases over `size` inputs, grouped by box, in the order of their first appearance.
+
+        Raises UnreadableFile where an input has no lower or upper bound: `name` and `place` give the
+        name and the offset of an input's declaration.
+        """
+        base = self.bounds
+        base.infer(self._common, size)
+        groups: dict[object, tuple[Bounds, list[Conjunction]]] = {}
+        for conjunction in self._multiplied_out():
+            own = Bounds()
+            constraints = (*self._common, *own.take_in(conjunction))
+            bounds = _both(base, own)
+            bounds.infer(constraints, size)
+            missing = _missing(bounds, size)
+            if missing is not None:
+                index, side = missing
+                raise self._source.error(
+                    place(index), f"the input {name(index)} has no {side} bound; assert one"
+                )
+            key = (_changes(base.lower, bounds.lower), _changes(base.upper, bounds.upper))
+            groups.setdefault(key, (bounds, []))[1].append(constraints)
+        return tuple(Case(bounds.box(size), tuple(any_of)) for bounds, any_of in groups.values())
+
+    def _multiplied_out(self) -> Dnf:
+        result: Dnf = [[]]
+        for formula, offset in self._choices:
+            joined = conjoin(result, formula)
+            if joined is None:
+                raise too_many(self._source, offset)
+            result = joined
+        return result
+
+
+def _both(base: Bounds, own: Bounds) -> Bounds:
+    """The tighter of both bounds, everywhere."""
+    result = base.copy()
+    for index, value in own.lower.items():
+        result.at_least(index, value)
+    for index, value in own.upper.items():
+        result.at_most(index, value)
+    return result
+
+
+def _missing(bounds: Bounds, size: int) -> tuple[int, str] | None:
+    for known, side in ((bounds.lower, "lower"), (bounds.upper, "upper")):
+        if len(known) < size:
+            return next(i for i in range(size) if i not in known), side
+    return None
+
+
+def _changes(base: dict[int, Fraction], own: dict[int, Fraction]) -> tuple[tuple[int, Fraction], ...]:
+    if base == own:
+        return ()
+    return tuple(sorted((i, value) for i, value in own.items() if base.get(i) != value))

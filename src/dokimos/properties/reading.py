@@ -1,0 +1,72 @@
+"""VNN-LIB files of either version, plain or compressed, to properties."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from pathlib import Path
+
+from dokimos.errors import UnreadableFile
+from dokimos.properties.model import Property
+from dokimos.properties.sexpr import Source
+from dokimos.properties.vnnlib1 import parse_vnnlib1
+from dokimos.properties.vnnlib2 import parse_vnnlib2
+
+#: Larger texts are refused: a small compressed file can unfold to anything.
+MAX_BYTES = 2**30
+
+_FIRST_WORD = re.compile(r"(?:\s++|;[^\n]*+)*+(?:\(\s*(?P<word>[^\s()]+))?")
+
+
+def parse_vnnlib(text: str, *, file: str = "property") -> Property:
+    """The property that a VNN-LIB text states; the version is told from its first form.
+
+    Numbers are the exact decimals that the text spells. Raises UnreadableFile with line and column
+    where the text is not VNN-LIB, or uses what this reader does not support.
+    """
+    source = Source(text, file)
+    match = _FIRST_WORD.match(text)
+    assert match is not None
+    if match.end() == len(text) and match["word"] is None:
+        raise source.error(0, "the file is empty; expected a VNN-LIB property")
+    if match["word"] == "vnnlib-version":
+        return parse_vnnlib2(source)
+    if match["word"] == "declare-network":
+        raise source.error(
+            match.start("word") - 1, "a VNN-LIB 2.0 file starts with (vnnlib-version <2.0>); add that line"
+        )
+    return parse_vnnlib1(source)
+
+
+def read_vnnlib(content: bytes, *, file: str) -> Property:
+    """The property in the content of a file: UTF-8 text, or that compressed by gzip."""
+    content = _uncompressed(content, file)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        source = Source(content[: problem.start].decode("utf-8", "replace"), file)
+        raise source.error(len(source.text), "the file is not UTF-8 text") from None
+    return parse_vnnlib(text, file=file)
+
+
+def read_vnnlib_file(path: Path) -> Property:
+    """The property in a file, `.vnnlib` or `.vnnlib.gz`."""
+    try:
+        content = path.read_bytes()
+    except OSError as problem:
+        raise UnreadableFile(path, f"the file cannot be read: {problem.strerror}") from None
+    return read_vnnlib(content, file=str(path))
+
+
+def _uncompressed(content: bytes, file: str) -> bytes:
+    if content[:2] == b"\x1f\x8b":
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+                content = stream.read(MAX_BYTES + 1)
+        except (OSError, EOFError, zlib.error):
+            raise UnreadableFile(file, "the compressed file is truncated or damaged") from None
+    if len(content) > MAX_BYTES:
+        raise UnreadableFile(file, f"the file unfolds to more than {MAX_BYTES} bytes")
+    return content

@@ -1,0 +1,135 @@
+"""Properties to VNN-LIB 1.0 and 2.0: the same property always gives the same text.
+
+Both writers print every number as its exact decimal expansion. Bounds that all cases share come first,
+one assert each; then what is unsafe: one assert per constraint where there is a single conjunction, and
+otherwise one assert with a disjunction of conjunctions, which carry the bounds in which cases differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from math import prod
+
+from dokimos.errors import InputError
+from dokimos.properties.decimals import exact_decimal
+from dokimos.properties.model import Case, Linear, Property, Relation
+from dokimos.properties.vnnlib2 import NAME, REAL_TYPES, spell_element
+
+#: The name of a variable: input number i is i, output number j is ~j.
+_Namer = Callable[[int], str]
+
+
+def write_vnnlib1(property: Property, *, comment: str = "") -> str:
+    """The property in VNN-LIB 1.0, in the flat form that tools read: `<=` and `>=` only.
+
+    Raises InputError where 1.0 cannot say it: several networks, strict constraints, numbers without a
+    finite decimal expansion, or no case in which anything is unsafe.
+    """
+    if len(property.networks) != 1:
+        raise InputError("VNN-LIB 1.0 speaks of one network only; write VNN-LIB 2.0 instead")
+    if any(c.strict for case in property.cases for conjunction in case.any_of for c in conjunction):
+        raise InputError("VNN-LIB 1.0 as tools read it has no strict comparison; write VNN-LIB 2.0 instead")
+    inputs, outputs = property.input_size, property.output_size
+    lines = _comment(comment)
+    lines += [f"(declare-const X_{i} Real)" for i in range(inputs)]
+    lines += [f"(declare-const Y_{j} Real)" for j in range(outputs)]
+    lines += _asserts(property, lambda v: f"X_{v}" if v >= 0 else f"Y_{~v}")
+    return "\n".join(lines) + "\n"
+
+
+def write_vnnlib2(property: Property, *, comment: str = "", element_type: str = "real") -> str:
+    """The property in VNN-LIB 2.0, its tensors declared with one element type for all.
+
+    Raises InputError where 2.0 cannot say it: names it does not allow, numbers without a finite decimal
+    expansion, or no case in which anything is unsafe.
+    """
+    if element_type not in REAL_TYPES:
+        raise InputError(f"Unknown element type {element_type!r}; known: {', '.join(sorted(REAL_TYPES))}.")
+    lines = [*_comment(comment), "(vnnlib-version <2.0>)"]
+    tensors = [name for n in property.networks for name in (n.input_name, n.output_name)]
+    for names in (tensors, [n.name for n in property.networks]):
+        for name in names:
+            if not NAME.fullmatch(name):
+                raise InputError(f"{name!r} is not a name in VNN-LIB 2.0: letters, digits and _ only")
+        if len(set(names)) < len(names):
+            raise InputError("names in VNN-LIB 2.0 must differ, but two of the property's are the same")
+    for network in property.networks:
+        lines.append(f"(declare-network {network.name}")
+        if network.relation is not Relation.FREE:
+            lines.append(f"    ({network.relation.value} {network.of})")
+        for word, name, shape in (
+            ("declare-input", network.input_name, network.input_shape),
+            ("declare-output", network.output_name, network.output_shape),
+        ):
+            lines.append(f"    ({word} {name} {element_type} [{','.join(map(str, shape))}])")
+        lines.append(")")
+    lines += _asserts(property, _element_namer(property))
+    return "\n".join(lines) + "\n"
+
+
+def _element_namer(property: Property) -> _Namer:
+    def spelt(tensors: list[tuple[str, tuple[int, ...]]]) -> list[str]:
+        return [spell_element(name, shape, k) for name, shape in tensors for k in range(prod(shape))]
+
+    inputs = spelt([(n.input_name, n.input_shape) for n in property.networks])
+    outputs = spelt([(n.output_name, n.output_shape) for n in property.networks])
+    return lambda v: inputs[v] if v >= 0 else outputs[~v]
+
+
+def _comment(text: str) -> list[str]:
+    return [f"; {line}".rstrip() for line in text.splitlines()]
+
+
+def _asserts(property: Property, name: _Namer) -> Iterator[str]:
+    cases = [case for case in property.cases if case.any_of]
+    if not cases:
+        raise InputError("the property calls nothing unsafe in any case, which VNN-LIB cannot say")
+    first = cases[0].box
+    shared_lower = [all(c.box.lower[i] == first.lower[i] for c in cases) for i in range(first.size)]
+    shared_upper = [all(c.box.upper[i] == first.upper[i] for c in cases) for i in range(first.size)]
+    for bound in _bounds(cases[0], name, shared_lower, shared_upper):
+        yield f"(assert {bound})"
+    own_lower, own_upper = [not s for s in shared_lower], [not s for s in shared_upper]
+    conjunctions = [
+        [*_bounds(case, name, own_lower, own_upper), *(_constraint(c, name) for c in conjunction)]
+        for case in cases
+        for conjunction in case.any_of
+    ]
+    if len(conjunctions) == 1:
+        yield from (f"(assert {constraint})" for constraint in conjunctions[0])
+        return
+    yield "(assert (or"
+    for conjunction in conjunctions:
+        # A conjunction cannot be empty; a bound that holds anyway says nothing more.
+        yield f"    (and {' '.join(conjunction or [f'(<= {name(0)} {exact_decimal(first.upper[0])})'])})"
+    yield "))"
+
+
+def _bounds(case: Case, name: _Namer, lower: list[bool], upper: list[bool]) -> Iterator[str]:
+    for i in range(case.box.size):
+        if lower[i]:
+            yield f"(>= {name(i)} {exact_decimal(case.box.lower[i])})"
+        if upper[i]:
+            yield f"(<= {name(i)} {exact_decimal(case.box.upper[i])})"
+
+
+def _constraint(constraint: Linear, name: _Namer) -> str:
+    terms = [(name(i), c) for i, c in constraint.inputs] + [(name(~j), d) for j, d in constraint.outputs]
+    less, more = ("<", ">") if constraint.strict else ("<=", ">=")
+    bound = constraint.bound
+    if len(terms) == 1 and abs(terms[0][1]) == 1:
+        ((variable, sign),) = terms
+        comparison = less if sign == 1 else more
+        return f"({comparison} {variable} {exact_decimal(bound * sign)})"
+    if len(terms) == 2 and bound == 0 and {c for _, c in terms} == {1, -1}:
+        left, right = sorted(terms, key=lambda term: -term[1])
+        return f"({less} {left[0]} {right[0]})"
+    return f"({less} {_sum(terms)} {exact_decimal(bound)})"
+
+
+def _sum(terms: list[tuple[str, Fraction]]) -> str:
+    spelt = [variable if c == 1 else f"(* {exact_decimal(c)} {variable})" for variable, c in terms]
+    if len(spelt) == 1:
+        return spelt[0]
+    return f"(+ {' '.join(spelt)})" if spelt else "0.0"
