@@ -98,6 +98,9 @@ def test_everything_from_outside_is_escaped() -> None:
 def test_a_report_without_wrong_answers_and_an_empty_one_say_so() -> None:
     good = _page([judgement("i", verdict=Verdict.CORRECT)])
     assert "None. No answer contradicts a proven label" in good
+    assert '<h1 class="good">' in good
+    assert '<h1 class="open">' in _page([judgement("i", verdict=Verdict.UNDECIDED)])
+    assert '<h1 class="bad">' in _page([judgement("i", verdict=Verdict.WRONG_SAT, label=None)])
     empty = _page([])
     assert "There are no runs to judge." in empty
     assert "There is no correct answer to plot." in empty
