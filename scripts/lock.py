@@ -23,24 +23,27 @@ def wanted(extras: tuple[str, ...]) -> list[str]:
     return requirements
 
 
-def frozen(requirements: list[str], *, constraints: Path | None) -> str:
+def frozen(requirements: list[str], *, agreeing_with: str = "") -> str:
     """The versions installed in a clean environment, without local tags such as `+cpu`."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
+        constraints = Path(folder) / "constraints.txt"
+        constraints.write_text(agreeing_with, encoding="utf-8")
         pip = [str(Path(folder) / "bin" / "pip"), "--disable-pip-version-check"]
-        constrain = [] if constraints is None else ["--constraint", str(constraints)]
-        subprocess.run([*pip, "install", "--quiet", *constrain, *requirements], check=True)
+        install = ["install", "--quiet", "--constraint", str(constraints), *requirements]
+        subprocess.run([*pip, *install], check=True)
         listed = subprocess.run([*pip, "freeze"], check=True, capture_output=True, text=True).stdout
     return re.sub(r"(==[^+\s]+)\+\S+", r"\1", listed)
 
 
 def main() -> int:
     """Lock the base first; the development versions agree with it."""
-    base = ROOT / "requirements" / "base.txt"
-    base.parent.mkdir(exist_ok=True)
-    base.write_text(frozen(wanted(EXTRAS["base"]), constraints=None), encoding="utf-8")
-    development = frozen(wanted(EXTRAS["dev"]), constraints=base)
-    (base.parent / "dev.txt").write_text(development, encoding="utf-8")
+    base = frozen(wanted(EXTRAS["base"]))
+    development = frozen(wanted(EXTRAS["dev"]), agreeing_with=base)
+    folder = ROOT / "requirements"
+    folder.mkdir(exist_ok=True)
+    (folder / "base.txt").write_text(base, encoding="utf-8")
+    (folder / "dev.txt").write_text(development, encoding="utf-8")
     return 0
 
 
