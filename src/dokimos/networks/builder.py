@@ -18,7 +18,7 @@ IR_VERSION = 8
 def as_float32(values: Any) -> NDArray[np.float32]:
     """`values` (floats or Fractions) in float32, refusing any that float32 does not hold exactly."""
     exact = np.asarray(values, dtype=object)
-    rounded = np.vectorize(float, otypes=[np.float64])(exact).astype(np.float32)
+    rounded = np.array([float(value) for value in exact.flat], dtype=np.float32).reshape(exact.shape)
     for given, kept in zip(exact.flat, rounded.flat, strict=True):
         if float(kept) != given:
             raise ValueError(f"{given} is not a float32 number")
@@ -90,4 +90,4 @@ class ModelBuilder:
             producer_name="dokimos",
         )
         onnx.checker.check_model(model)
-        return model.SerializeToString(deterministic=True)
+        return bytes(model.SerializeToString(deterministic=True))

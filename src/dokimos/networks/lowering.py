@@ -172,6 +172,8 @@ class Lowering:
         for name, array in constants.items():
             if array.dtype != self.dtype:
                 raise UnreadableFile(self.place, f"the tensor {name!r} is {array.dtype}, not {self.dtype}.")
+            if array.size == 0:
+                raise UnreadableFile(self.place, f"the tensor {name!r} holds no numbers.")
             if not np.isfinite(array).all():
                 raise UnreadableFile(self.place, f"the tensor {name!r} holds a value that is not finite.")
         return Network(

@@ -72,12 +72,19 @@ def pad(node: Node, x: Array, fill: Any) -> Array:
     pads = node.integers("pads")
     begins, ends = pads[: x.ndim], pads[x.ndim :]
     widths = [(max(a, 0), max(b, 0)) for a, b in zip(begins, ends, strict=True)]
-    padded = np.pad(x, widths, constant_values=fill)
+    padded = np.pad(x, widths, constant_values=_filler(x, fill))
     crop = tuple(
         slice(max(-a, 0), padded.shape[axis] - max(-b, 0))
         for axis, (a, b) in enumerate(zip(begins, ends, strict=True))
     )
     return padded[crop]
+
+
+def _filler(x: Array, fill: Any) -> Array:
+    """`fill` in the dtype of `x`: np.pad would put a numpy integer among Python's, which overflows."""
+    filler = np.empty((), dtype=x.dtype)
+    filler[()] = fill
+    return filler
 
 
 def windows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
@@ -89,7 +96,7 @@ def windows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
     rank = len(kernel)
     pads = node.integers("pads")
     widths = [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)]
-    padded = np.pad(x, widths, constant_values=fill) if any(pads) else x
+    padded = np.pad(x, widths, constant_values=_filler(x, fill)) if any(pads) else x
     dilations = node.integers("dilations")
     spans = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
     axes = tuple(range(2, 2 + rank))
@@ -97,3 +104,10 @@ def windows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
     positions = tuple(slice(None, None, s) for s in node.integers("strides"))
     taps = tuple(slice(None, None, d) for d in dilations)
     return view[(slice(None), slice(None), *positions, *taps)]
+
+
+def window_rows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
+    """[positions, channels·taps] for `x` of batch size 1: `windows` in the order of the filters' weights."""
+    rank = len(kernel)
+    rows: Array = np.moveaxis(windows(node, x, kernel, fill)[0], 0, rank)
+    return rows.reshape(int(np.prod(rows.shape[:rank])), -1)

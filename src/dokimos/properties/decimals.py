@@ -22,22 +22,22 @@ def parse_decimal(text: str, *, exponent: bool = True) -> Fraction:
     """
     match = _DECIMAL.fullmatch(text)
     if match is None or not (match[2] or match[3]):
-        raise InputError(f"{_shortened(text)!r} is not a decimal number")
+        raise InputError(f"{_shortened(text)!r} is not a decimal number.")
     sign, whole, part, power = match.groups()
     part = part or ""
     if len(whole) + len(part) > MAX_DIGITS:
-        raise InputError(f"{_shortened(text)!r} has more than {MAX_DIGITS} digits")
+        raise InputError(f"{_shortened(text)!r} has more than {MAX_DIGITS} digits.")
     shift = -len(part)
     if power is not None:
         if not exponent:
-            raise InputError(f"{_shortened(text)!r} has an exponent; write the digits out")
+            raise InputError(f"{_shortened(text)!r} has an exponent; write the digits out.")
         if len(power) > 5 or abs(int(power)) > _MAX_EXPONENT:
-            raise InputError(f"the exponent of {_shortened(text)!r} is out of range (±{_MAX_EXPONENT})")
+            raise InputError(f"the exponent of {_shortened(text)!r} is out of range (±{_MAX_EXPONENT}).")
         shift += int(power)
     digits = int(sign + whole + part)
     value = Fraction(digits * 10**shift) if shift >= 0 else Fraction(digits, 10**-shift)
     if len(whole) + len(part) + shift > 300 and abs(value) >= _LARGEST:
-        raise InputError(f"{_shortened(text)!r} is larger than every floating-point number")
+        raise InputError(f"{_shortened(text)!r} is larger than every floating-point number.")
     return value
 
 
@@ -55,9 +55,9 @@ def exact_decimal(value: Fraction) -> str:
         fives += 1
     places = max(twos, fives)
     if rest != 1:
-        raise InputError(f"{_described(value)} has no finite decimal expansion")
+        raise InputError(f"{_described(value)} has no finite decimal expansion.")
     if places > MAX_DIGITS or abs(value) >= _LARGEST:
-        raise InputError(f"{_described(value)} needs too many digits to be written as a decimal")
+        raise InputError(f"{_described(value)} needs too many digits to be written as a decimal.")
     scaled = abs(value.numerator) * (10**places // denominator)
     digits = str(scaled).rjust(places + 1, "0")
     whole, part = digits[: len(digits) - places], digits[len(digits) - places :]

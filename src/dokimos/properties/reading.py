@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
-import zlib
 from pathlib import Path
 
+from dokimos.compression import uncompressed
 from dokimos.errors import UnreadableFile
 from dokimos.properties.model import Property
 from dokimos.properties.sexpr import Source
 from dokimos.properties.vnnlib1 import parse_vnnlib1
 from dokimos.properties.vnnlib2 import parse_vnnlib2
-
-#: Larger texts are refused: a small compressed file can unfold to anything.
-MAX_BYTES = 2**30
 
 _FIRST_WORD = re.compile(r"(?:\s++|;[^\n]*+)*+(?:\(\s*(?P<word>[^\s()]+))?")
 
@@ -42,7 +37,7 @@ def parse_vnnlib(text: str, *, file: str = "property") -> Property:
 
 def read_vnnlib(content: bytes, *, file: str) -> Property:
     """The property in the content of a file: UTF-8 text, or that compressed by gzip."""
-    content = _uncompressed(content, file)
+    content = uncompressed(content, file=file)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -56,17 +51,5 @@ def read_vnnlib_file(path: Path) -> Property:
     try:
         content = path.read_bytes()
     except OSError as problem:
-        raise UnreadableFile(path, f"the file cannot be read: {problem.strerror}") from None
+        raise UnreadableFile(path, f"the file cannot be read: {problem.strerror}.") from None
     return read_vnnlib(content, file=str(path))
-
-
-def _uncompressed(content: bytes, file: str) -> bytes:
-    if content[:2] == b"\x1f\x8b":
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-                content = stream.read(MAX_BYTES + 1)
-        except (OSError, EOFError, zlib.error):
-            raise UnreadableFile(file, "the compressed file is truncated or damaged") from None
-    if len(content) > MAX_BYTES:
-        raise UnreadableFile(file, f"the file unfolds to more than {MAX_BYTES} bytes")
-    return content

@@ -44,7 +44,7 @@ class Source:
         """The error that something at `offset` is wrong, with its line and column."""
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
-        return UnreadableFile(Place(self.file, line, column), reason)
+        return UnreadableFile(Place(self.file, line, column), reason.removesuffix(".") + ".")
 
     def excerpt(self, text: str) -> str:
         """`text` in quotes, shortened to what fits into a sentence."""

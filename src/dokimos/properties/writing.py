@@ -27,9 +27,11 @@ def write_vnnlib1(property: Property, *, comment: str = "") -> str:
     finite decimal expansion, or no case in which anything is unsafe.
     """
     if len(property.networks) != 1:
-        raise InputError("VNN-LIB 1.0 speaks of one network only; write VNN-LIB 2.0 instead")
+        raise InputError("VNN-LIB 1.0 speaks of one network only; write VNN-LIB 2.0 instead.")
     if any(c.strict for case in property.cases for conjunction in case.any_of for c in conjunction):
-        raise InputError("VNN-LIB 1.0 as tools read it has no strict comparison; write VNN-LIB 2.0 instead")
+        raise InputError(
+            "VNN-LIB 1.0 as tools read it has no strict comparison; write VNN-LIB 2.0 instead."
+        )
     inputs, outputs = property.input_size, property.output_size
     lines = _comment(comment)
     lines += [f"(declare-const X_{i} Real)" for i in range(inputs)]
@@ -51,9 +53,9 @@ def write_vnnlib2(property: Property, *, comment: str = "", element_type: str = 
     for names in (tensors, [n.name for n in property.networks]):
         for name in names:
             if not NAME.fullmatch(name):
-                raise InputError(f"{name!r} is not a name in VNN-LIB 2.0: letters, digits and _ only")
+                raise InputError(f"{name!r} is not a name in VNN-LIB 2.0: letters, digits and _ only.")
         if len(set(names)) < len(names):
-            raise InputError("names in VNN-LIB 2.0 must differ, but two of the property's are the same")
+            raise InputError("names in VNN-LIB 2.0 must differ, but two of the property's are the same.")
     for network in property.networks:
         lines.append(f"(declare-network {network.name}")
         if network.relation is not Relation.FREE:
@@ -84,7 +86,7 @@ def _comment(text: str) -> list[str]:
 def _asserts(property: Property, name: _Namer) -> Iterator[str]:
     cases = [case for case in property.cases if case.any_of]
     if not cases:
-        raise InputError("the property calls nothing unsafe in any case, which VNN-LIB cannot say")
+        raise InputError("the property calls nothing unsafe in any case, which VNN-LIB cannot say.")
     first = cases[0].box
     shared_lower = [all(c.box.lower[i] == first.lower[i] for c in cases) for i in range(first.size)]
     shared_upper = [all(c.box.upper[i] == first.upper[i] for c in cases) for i in range(first.size)]
