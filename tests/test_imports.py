@@ -16,6 +16,7 @@ SOURCE = Path(dokimos.__file__).parent
 LAYERS = (
     "errors",
     "registry",
+    "compression",
     "networks",
     "properties",
     "instances",

@@ -72,15 +72,9 @@ def _spell(number: Decimal) -> str:
     """Plain digits near 1, powers of ten elsewhere, with no idle zeros."""
     if number.is_zero():
         return "0"
-    sign, digits, exponent = number.as_tuple()
-    spelt = "".join(map(str, digits))
-    if not isinstance(exponent, int):
-        raise ValueError(f"{number} is no finite number")
-    stripped = spelt.rstrip("0")
-    exponent += len(spelt) - len(stripped)
-    leading = exponent + len(stripped) - 1
+    sign, leading = "-" if number.is_signed() else "", number.adjusted()
     if -5 <= leading < 15:
-        body = format(Decimal((0, tuple(map(int, stripped)), exponent)), "f")
-    else:
-        body = stripped[0] + ("." + stripped[1:] if len(stripped) > 1 else "") + f"e{leading:+03d}"
-    return ("-" if sign else "") + body
+        plain = format(number.copy_abs(), "f")
+        return sign + (plain.rstrip("0").rstrip(".") if "." in plain else plain)
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    return sign + digits[0] + ("." + digits[1:] if digits[1:] else "") + f"e{leading:+03d}"
