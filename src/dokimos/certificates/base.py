@@ -13,7 +13,6 @@ from dokimos.instances.model import Label
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Box, Linear, Point, Property
 
-
 #: How far exp, tanh, sigmoid and softmax may be off in float32, unless a truth says otherwise.
 DEFAULT_ULPS = 8
 

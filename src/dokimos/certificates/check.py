@@ -25,6 +25,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
     },
 )
 
+
 def prove(
     instance: Instance,
     certificate: Certificate,

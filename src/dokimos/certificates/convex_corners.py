@@ -103,7 +103,7 @@ def _block_minimum(
     """min over the block's corners of Σ c_j·max(0, e_j) + the linear terms in the block's inputs."""
     if len(block) > MOST_INPUTS_OF_A_BLOCK:
         raise InvalidProof(
-            f"{len(block)} inputs are tied together by hinges; at most {MOST_INPUTS_OF_A_BLOCK} can be enumerated"
+            f"hinges tie {len(block)} inputs together; at most {MOST_INPUTS_OF_A_BLOCK} can be enumerated"
         )
     corners = _corner_choices(len(block))
     inside = [e.constant + sum((c * lower[v] for v, c in e.terms.items()), Fraction(0)) for _, e in hinges]

@@ -15,7 +15,9 @@ def expect_keys(data: Mapping[str, Any], *keys: str) -> None:
     """Refuse data whose keys are not exactly these."""
     if set(data) != set(keys):
         wanted = ", ".join(keys) or "nothing"
-        raise UnreadableFile(PLACE, f"its data must hold exactly: {wanted}; found: {', '.join(sorted(data))}")
+        raise UnreadableFile(
+            PLACE, f"its data must hold exactly: {wanted}; found: {', '.join(sorted(data))}"
+        )
 
 
 def rational(value: Any, what: str) -> Fraction:

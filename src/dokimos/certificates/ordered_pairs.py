@@ -115,7 +115,9 @@ def _check_order_in_float32(
     magnitude = (seen @ flat.T + abs(biases.astype(np.float64))) * (1 + 2.0**-30)
     error = dot_rounding(flat.shape[1] + 1, magnitude).max(axis=0)
     for i, j in pairs:
-        if not Fraction(float(biases[i])) - Fraction(float(biases[j])) >= _exact(error[i]) + _exact(error[j]):
+        if not Fraction(float(biases[i])) - Fraction(float(biases[j])) >= _exact(error[i]) + _exact(
+            error[j]
+        ):
             raise InvalidProof(f"rounding may change the order of channels {i} and {j}")
 
 
@@ -133,7 +135,9 @@ def _bound(form: PiecewiseLinear, head: Network, pairs: Pairs, constraint: Linea
     if any(v in form.relus for v in goal.terms):
         raise InvalidProof("the head behind the convolution is not affine")
     channels, places = head.input_shape[1], int(np.prod(head.input_shape[2:]))
-    weights = [[goal.terms.get(c * places + p, Fraction(0)) for p in range(places)] for c in range(channels)]
+    weights = [
+        [goal.terms.get(c * places + p, Fraction(0)) for p in range(places)] for c in range(channels)
+    ]
     partner = {channel for pair in pairs for channel in pair}
     for i, j in pairs:
         if any(a < 0 or a + b < 0 for a, b in zip(weights[i], weights[j], strict=True)):
@@ -141,5 +145,7 @@ def _bound(form: PiecewiseLinear, head: Network, pairs: Pairs, constraint: Linea
     for channel in set(range(channels)) - partner:
         if any(w < 0 for w in weights[channel]):
             raise InvalidProof(f"the head lets the lone channel {channel} lower the margin")
-    noise = sum((abs(goal.terms.get(v, Fraction(0))) * bound for v, bound in form.noise.items()), Fraction(0))
+    noise = sum(
+        (abs(goal.terms.get(v, Fraction(0))) * bound for v, bound in form.noise.items()), Fraction(0)
+    )
     return goal.constant - noise

@@ -96,9 +96,7 @@ def _met(slack: Fraction, strict: bool) -> bool:
     return slack > 0 if strict else slack >= 0
 
 
-def _slack(
-    constraint: Linear, point: Sequence[Fraction], outputs: Enclosure
-) -> tuple[Fraction, Fraction]:
+def _slack(constraint: Linear, point: Sequence[Fraction], outputs: Enclosure) -> tuple[Fraction, Fraction]:
     """The smallest and the largest slack that the enclosed outputs allow."""
     worst = [outputs.lower[j] for j in range(len(outputs.lower))]
     best = list(worst)
