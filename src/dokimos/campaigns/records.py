@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 from dokimos.properties.model import Point
 from dokimos.verifiers.answers import Answer
+from dokimos.verifiers.outcomes import Termination
 
-
-class Termination(Enum):
-    """Why the process tree ended: by itself, or because we ended it."""
-
-    EXITED = "exited"
-    SIGNALLED = "signalled"
-    WALL_LIMIT = "wall-limit"
-    MEMORY_LIMIT = "memory-limit"
-    NOT_STARTED = "not-started"
+__all__ = ["RunRecord", "Termination"]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,217 @@
+"""Runs every planned job that is not finished yet, and records each before the next one counts.
+
+A campaign's folder: ``manifest.json``, ``journal.jsonl``, ``logs/<job>.log``, ``lock``; and ``work/``
+while something runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dokimos.campaigns.journal import Journal, read_journal
+from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
+from dokimos.campaigns.plan import CampaignInstance, Job, Tool, plan
+from dokimos.campaigns.records import RunRecord
+from dokimos.errors import InputError, VerifierUnavailable
+from dokimos.execution.limits import Limits
+from dokimos.execution.process import run_limited
+from dokimos.verifiers.base import Query, Verifier, inherited_environment
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a campaign is: `record` has just finished."""
+
+    done: int
+    total: int
+    record: RunRecord
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """A campaign as it lies on disk: what it was, and all finished runs."""
+
+    folder: Path
+    manifest: Manifest
+    records: tuple[RunRecord, ...]
+
+
+def read_campaign(folder: Path) -> Campaign:
+    """The campaign in `folder`, finished or not."""
+    manifest = read_manifest(folder / "manifest.json")
+    return Campaign(folder, manifest, read_journal(folder / "journal.jsonl"))
+
+
+def run_campaign(
+    suite: Path,
+    instances: Sequence[CampaignInstance],
+    verifiers: Sequence[Verifier],
+    *,
+    limits: Limits,
+    out: Path,
+    jobs: int = 1,
+    repeat: int = 1,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Campaign:
+    """Run all verifiers on all instances, `jobs` at a time; resume where `out` holds a part of it.
+
+    `progress` is called in the calling thread, after each run is safely recorded. Whatever ends this
+    (an error, Ctrl-C, kill -9), the runs recorded so far stay, no process of a verifier survives, and
+    the same call does the rest.
+    """
+    if jobs < 1:
+        raise InputError(f"The number of jobs must be at least 1, not {jobs}.")
+    if not instances or not verifiers:
+        raise InputError("A campaign needs at least one instance and one verifier.")
+    by_tool = {_tool(verifier): verifier for verifier in verifiers}
+    tools = [_tool(verifier) for verifier in verifiers]
+    planned = plan(instances, tools, limits=limits, repeat=repeat)
+    with _folder_errors(out):
+        for folder in (out, out / "logs"):
+            folder.mkdir(parents=True, exist_ok=True)
+        with _only_one(out):
+            manifest = describe(suite, instances, tools, limits=limits, repeat=repeat)
+            if (out / "manifest.json").exists():
+                manifest = merge(read_manifest(out / "manifest.json"), manifest, out)
+            write_manifest(manifest, out / "manifest.json")
+            shutil.rmtree(out / "work", ignore_errors=True)
+            (out / "work").mkdir()
+            with Journal(out / "journal.jsonl") as journal:
+                todo = [job for job in planned if job.id not in journal.finished]
+                runner = _Runner(suite.name, by_tool, limits, out.absolute(), journal)
+                done = len(planned) - len(todo)
+                with contextlib.closing(runner.run_all(todo, jobs=jobs)) as finished:
+                    for record in finished:
+                        done += 1
+                        progress(Progress(done, len(planned), record))
+            shutil.rmtree(out / "work", ignore_errors=True)
+    return read_campaign(out)
+
+
+def _tool(verifier: Verifier) -> Tool:
+    version = verifier.version()
+    if version is None:
+        raise VerifierUnavailable(
+            f"The verifier {verifier.name} is not installed; to get it: {verifier.how_to_get()}."
+        )
+    return Tool(verifier.name, version)
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """Does jobs and writes them down."""
+
+    suite: str
+    verifiers: Mapping[Tool, Verifier]
+    limits: Limits
+    out: Path
+    journal: Journal
+
+    def run_all(self, todo: Sequence[Job], *, jobs: int) -> Generator[RunRecord, None, None]:
+        """Do all jobs, in order, several at a time; the records come as they finish."""
+        cancel = threading.Event()
+        pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="dokimos-run")
+        waiting = iter(todo)
+        running: set[Future[RunRecord]] = set()
+        try:
+            while True:
+                while len(running) < jobs and (job := next(waiting, None)) is not None:
+                    running.add(pool.submit(self.run, job, cancel))
+                if not running:
+                    return
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        finally:
+            cancel.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def run(self, job: Job, cancel: threading.Event) -> RunRecord:
+        """Do one job, and record it."""
+        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        verifier = self.verifiers[job.tool]
+        log = self.out / "logs" / f"{job.id}.log"
+        self.journal.started(job.id, started_at)
+        folder = Path(tempfile.mkdtemp(prefix=f"{job.id[:8]}-", dir=self.out / "work"))
+        try:
+            query = Query(
+                name=job.instance.name,
+                network_file=job.instance.network_path.absolute(),
+                property_file=job.instance.property_path.absolute(),
+                folder=folder,
+                wall_seconds=self.limits.wall_seconds,
+                memory_bytes=self.limits.memory_bytes,
+                threads=self.limits.threads,
+            )
+            invocation = verifier.command(query)
+            outcome = run_limited(
+                invocation.command,
+                limits=self.limits,
+                log=log,
+                cwd=folder,
+                environment={**inherited_environment(), "TMPDIR": str(folder), **invocation.environment},
+                cancel=cancel,
+            )
+            answer = verifier.answer(outcome, query, log)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        record = RunRecord(
+            job=job.id,
+            suite=self.suite,
+            instance=job.instance.name,
+            family=job.instance.family,
+            verifier=job.tool.name,
+            verifier_version=job.tool.version,
+            repeat=job.repeat,
+            answer=answer.answer,
+            witness=answer.witness,
+            detail=answer.detail,
+            termination=outcome.termination,
+            exit_code=outcome.exit_code,
+            wall_seconds=outcome.wall_seconds,
+            cpu_seconds=outcome.cpu_seconds,
+            peak_memory_bytes=outcome.peak_memory_bytes,
+            log=str(log.relative_to(self.out)),
+            started_at=started_at,
+        )
+        self.journal.finish(record)
+        return record
+
+
+@contextlib.contextmanager
+def _only_one(out: Path) -> Iterator[None]:
+    """Hold the folder's lock. The system lets go of it when its holder ends, however it ends."""
+    with (out / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise InputError(
+                f"Another process ({file.read().strip() or 'unknown'}) runs a campaign in {out}; "
+                "wait for it, or choose another folder."
+            ) from error
+        file.truncate(0)
+        file.write(f"process {os.getpid()}\n")
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def _folder_errors(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"The campaign's folder {out} cannot be used: {error.strerror}; nothing recorded is lost: "
+            "make room or choose another folder, and run the same command again."
+        ) from error

@@ -1,0 +1,170 @@
+"""The append-only journal of a campaign: one JSON object per line, and state is its replay.
+
+Every line has ``schema`` and ``event``: ``started`` (job), ``finished`` (record), ``resumed`` (a process
+opened a journal that others had written before). A line counts once it is on the disk with its end; a
+process that is killed while writing leaves a torn piece, which the next one closes with a newline and a
+``resumed`` event. So a piece that is no JSON is tolerated at the end and right before ``resumed``;
+anywhere else it is damage, and is reported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.errors import InputError, Place, UnreadableFile
+from dokimos.verifiers.answers import Answer
+
+SCHEMA = 1
+
+
+class Journal:
+    """The journal at `path`, open for appending by this process alone. Safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._finished = {record.job for record in read_journal(path)}
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        size = os.fstat(self._descriptor).st_size
+        if size:
+            whole = os.pread(self._descriptor, 1, size - 1) == b"\n"
+            self._append({"event": "resumed"}, after=b"" if whole else b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    @property
+    def finished(self) -> frozenset[str]:
+        """The ids of all finished jobs."""
+        return frozenset(self._finished)
+
+    def started(self, job: str, at: str) -> None:
+        """Note that a job is about to run."""
+        self._append({"event": "started", "job": job, "at": at})
+
+    def finish(self, record: RunRecord) -> None:
+        """Note a finished run; once this returns, it is on the disk."""
+        self._append({"event": "finished", "record": record_to_json(record)})
+        with self._lock:
+            self._finished.add(record.job)
+
+    def _append(self, event: dict[str, Any], *, after: bytes = b"") -> None:
+        line = after + json.dumps({"schema": SCHEMA, **event}).encode() + b"\n"
+        with self._lock:
+            try:
+                view = memoryview(line)
+                while view:
+                    view = view[os.write(self._descriptor, view) :]
+                os.fsync(self._descriptor)
+            except OSError as error:
+                raise _cannot_write(self._path, error) from error
+
+
+def _cannot_write(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"The journal {path} cannot be written: {error.strerror}; nothing recorded is lost: make room and "
+        "run the same command again."
+    )
+
+
+def read_journal(path: Path) -> tuple[RunRecord, ...]:
+    """The finished runs of a journal, in the order in which they finished; none where there is no file.
+
+    A job that was recorded twice counts once, as first recorded.
+    """
+    records: dict[str, RunRecord] = {}
+    for line, event in _events(path):
+        if event["event"] != "finished":
+            continue
+        try:
+            record = record_from_json(event["record"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise _damaged(path, line) from error
+        records.setdefault(record.job, record)
+    return tuple(records.values())
+
+
+def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UnreadableFile(path, f"the journal cannot be read: {error.strerror}.") from error
+    torn: int | None = None
+    for number, content in enumerate(lines, start=1):
+        if not content:
+            continue
+        event = _parse(content)
+        if event is None:
+            torn = torn or number
+            continue
+        if event.get("schema") != SCHEMA:
+            raise UnreadableFile(
+                Place(str(path), number),
+                f"this journal has schema {event.get('schema')!r}, and this version of Dokimos reads "
+                f"{SCHEMA}; use the version that wrote it.",
+            )
+        if torn is not None and event.get("event") != "resumed":
+            raise _damaged(path, torn)
+        torn = None
+        if event.get("event") not in ("started", "finished", "resumed"):
+            raise _damaged(path, number)
+        yield number, event
+
+
+def _parse(content: bytes) -> dict[str, Any] | None:
+    """The object on a line; None where there is none."""
+    try:
+        event = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _damaged(path: Path, line: int) -> UnreadableFile:
+    return UnreadableFile(
+        Place(str(path), line),
+        "this line of the journal is damaged; remove it to have that run done again, or use another "
+        "folder.",
+    )
+
+
+def record_to_json(record: RunRecord) -> dict[str, Any]:
+    """A record as plain JSON; the witness as exact fractions."""
+    return {
+        **asdict(record),
+        "answer": record.answer.value,
+        "termination": record.termination.value,
+        "witness": None if record.witness is None else [str(x) for x in record.witness],
+    }
+
+
+def record_from_json(data: dict[str, Any]) -> RunRecord:
+    """The record that `record_to_json` wrote; KeyError, TypeError or ValueError where it is not one."""
+    witness = data["witness"]
+    return RunRecord(
+        **{
+            **data,
+            "answer": Answer(data["answer"]),
+            "termination": Termination(data["termination"]),
+            "witness": None if witness is None else tuple(Fraction(x) for x in witness),
+        }
+    )

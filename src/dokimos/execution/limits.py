@@ -1,0 +1,29 @@
+"""How much one run may use."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dokimos.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of one process tree: time on the wall, and resident memory summed over the tree.
+
+    `log_bytes` bounds what is kept of its output. `threads` is how many threads numerical libraries are
+    told to use; it is a request, not enforced.
+    """
+
+    wall_seconds: float
+    memory_bytes: int = 4 << 30
+    log_bytes: int = 4 << 20
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.wall_seconds) and self.wall_seconds > 0):
+            raise InputError(f"The time limit {self.wall_seconds} is not a positive number of seconds.")
+        for name in ("memory_bytes", "log_bytes", "threads"):
+            if getattr(self, name) < 1:
+                raise InputError(f"The limit {name} = {getattr(self, name)} must be at least 1.")

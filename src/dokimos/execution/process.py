@@ -1,0 +1,266 @@
+"""One process tree under limits: started, watched, ended as a whole.
+
+A small supervisor process (`shepherd.py`) stands between us and the verifier and makes the tree
+inescapable on Linux; memory is sampled here with psutil over its descendants. Where the system has no
+subreapers (macOS), every process seen while sampling is remembered, and a mark in the environment
+finds those that were never seen. If we are killed ourselves, the shepherd ends the tree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from dokimos.errors import InputError
+from dokimos.execution.limits import Limits
+from dokimos.execution.output import BoundedLog
+from dokimos.verifiers.outcomes import Outcome, Termination
+
+_SHEPHERD = Path(__file__).with_name("shepherd.py")
+_MARK = "DOKIMOS_RUN"
+_SAMPLE_SECONDS = 0.05
+_ENDING_SECONDS = 30.0
+_CHUNK_BYTES = 1 << 18
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "BLIS_NUM_THREADS",
+)
+
+
+class Cancelled(Exception):
+    """The run was ended because the caller gave up on it; there is no outcome."""
+
+
+def run_limited(
+    command: Sequence[str],
+    *,
+    limits: Limits,
+    log: Path,
+    cwd: Path,
+    environment: Mapping[str, str],
+    cancel: threading.Event | None = None,
+) -> Outcome:
+    """Run `command` to its end or to its first limit; when this returns or raises, its tree is gone.
+
+    The run ends with the direct child: whatever that leaves behind is killed. Standard output and error go
+    to `log`, bounded by `limits.log_bytes`; the child's standard input is empty. Numerical libraries are
+    told to use `limits.threads` threads. SIGKILL is used at once: a verifier gets no time beyond its limit.
+
+    Once `cancel` is set (by another thread) the tree is ended and Cancelled is raised.
+
+    Raises InputError where the log cannot be written (disk full, folder missing).
+    """
+    mark = uuid.uuid4().hex
+    threads = dict.fromkeys(_THREAD_VARIABLES, str(limits.threads))
+    try:
+        with BoundedLog(log, limit_bytes=limits.log_bytes) as sink:
+            watch = _Watch(limits=limits, sink=sink, mark=mark, cancel=cancel or threading.Event())
+            outcome = watch.run(command, cwd=cwd, environment={**environment, **threads, _MARK: mark})
+            if watch.log_error is not None:
+                raise watch.log_error
+            return outcome
+    except OSError as error:
+        remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check that folder"
+        raise InputError(
+            f"The log {log} cannot be written: {error.strerror}; {remedy} and resume."
+        ) from error
+
+
+@dataclass
+class _Watch:
+    """The parent's side of one run."""
+
+    limits: Limits
+    sink: BoundedLog
+    mark: str
+    cancel: threading.Event
+    peak_bytes: int = 0
+    cpu_seconds: float = 0.0
+    seen: dict[int, psutil.Process] = field(default_factory=dict)
+    reports: dict[str, Any] = field(default_factory=dict)
+    pending: bytes = b""
+    log_error: OSError | None = None
+
+    def run(self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> Outcome:
+        report_read, report_write = os.pipe()
+        output_read, output_write = os.pipe()
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, report_read)
+            stack.callback(os.close, output_read)
+            try:
+                shepherd = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(_SHEPHERD), str(report_write), "--", *command],
+                    stdin=subprocess.PIPE,
+                    stdout=output_write,
+                    stderr=output_write,
+                    pass_fds=(report_write,),
+                    cwd=cwd,
+                    env=dict(environment),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise InputError(f"No process can be started in {cwd}: {error.strerror}.") from error
+            finally:
+                os.close(report_write)
+                os.close(output_write)
+            try:
+                limit = self._until_end_or_limit(shepherd, report_read, output_read)
+            finally:
+                self._end(shepherd, report_read, output_read)
+        return self._outcome(limit)
+
+    def _until_end_or_limit(
+        self, shepherd: subprocess.Popen[bytes], report: int, output: int
+    ) -> Termination | None:
+        """Watch until the shepherd has reported the end (None) or a limit is reached (which one)."""
+        begun = time.monotonic()
+        next_sample = begun
+        with selectors.DefaultSelector() as selector:
+            selector.register(report, selectors.EVENT_READ)
+            selector.register(output, selectors.EVENT_READ)
+            while True:
+                if self.cancel.is_set():
+                    raise Cancelled
+                now = time.monotonic()
+                deadline = self.reports.get("started", begun + 1.0) + self.limits.wall_seconds
+                if now >= deadline:
+                    return Termination.WALL_LIMIT
+                if now >= next_sample:
+                    if self._sample(shepherd.pid) > self.limits.memory_bytes:
+                        return Termination.MEMORY_LIMIT
+                    next_sample = time.monotonic() + _SAMPLE_SECONDS
+                wait = max(0.0, min(deadline, next_sample) - time.monotonic())
+                for key, _ in selector.select(wait):
+                    if key.fd == report and (not self._read_report(report) or self.is_over):
+                        return None
+                    if key.fd == output and not self._read_output(output):
+                        selector.unregister(output)
+                if self.log_error is not None:
+                    return None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the shepherd has said its last word."""
+        return "ended" in self.reports or "failed" in self.reports
+
+    def _read_report(self, report: int) -> bool:
+        """Take in what the shepherd wrote; False once it has closed its end."""
+        chunk = os.read(report, 4096)
+        *lines, self.pending = (self.pending + chunk).split(b"\n")
+        for line in lines:
+            self.reports.update(json.loads(line))
+        return bool(chunk)
+
+    def _read_output(self, output: int) -> bool:
+        """Take a piece of output; False at its end. A full disk must not keep the tree alive."""
+        chunk = os.read(output, _CHUNK_BYTES)
+        if self.log_error is None:
+            try:
+                self.sink.write(chunk)
+            except OSError as error:
+                self.log_error = error
+        return bool(chunk)
+
+    def _sample(self, shepherd: int) -> int:
+        """The resident memory of the whole tree now; also notes its peak, CPU time and members."""
+        resident, cpu = 0, 0.0
+        try:
+            members = psutil.Process(shepherd).children(recursive=True)
+        except psutil.Error:
+            return 0
+        for member in members:
+            with contextlib.suppress(psutil.Error), member.oneshot():
+                resident += member.memory_info().rss
+                times = member.cpu_times()
+                cpu += times.user + times.system
+            self.seen[member.pid] = member
+        self.peak_bytes = max(self.peak_bytes, resident)
+        self.cpu_seconds = max(self.cpu_seconds, cpu)
+        return resident
+
+    def _end(self, shepherd: subprocess.Popen[bytes], report: int, output: int) -> None:
+        """Have the tree ended, make sure that it is, and take what output is left."""
+        assert shepherd.stdin is not None
+        shepherd.stdin.close()
+        deadline = time.monotonic() + _ENDING_SECONDS
+        os.set_blocking(output, False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(report, selectors.EVENT_READ)
+            while not self.is_over and time.monotonic() < deadline:
+                if selector.select(_SAMPLE_SECONDS) and not self._read_report(report):
+                    break
+                self._drain(output)
+        if not self.is_over:
+            shepherd.kill()
+        shepherd.wait()
+        if not self.reports.get("whole"):
+            self._sweep()
+        self._drain(output)
+
+    def _drain(self, output: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._read_output(output):
+                pass
+
+    def _sweep(self) -> None:
+        """Kill every member seen while sampling, and every process that carries our mark."""
+        for process in [*self.seen.values(), *psutil.process_iter()]:
+            with contextlib.suppress(psutil.Error):
+                if process.pid in self.seen or process.environ().get(_MARK) == self.mark:
+                    process.kill()
+
+    def _outcome(self, limit: Termination | None) -> Outcome:
+        reports = self.reports
+        if "failed" in reports:
+            return Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, reports["failed"])
+        started = reports.get("started")
+        ended = reports.get("ended", time.monotonic())
+        wall_seconds = max(0.0, ended - started) if started is not None else 0.0
+        status = reports.get("status")
+        exit_code: int | None = None
+        detail = ""
+        if limit is None and wall_seconds > self.limits.wall_seconds:
+            limit = Termination.WALL_LIMIT
+        if limit is not None:
+            termination = limit
+        elif status is None:
+            termination, detail = Termination.SIGNALLED, "its supervisor was killed"
+        elif os.WIFSIGNALED(status):
+            termination, detail = Termination.SIGNALLED, signal_name(os.WTERMSIG(status))
+        else:
+            termination, exit_code = Termination.EXITED, os.waitstatus_to_exitcode(status)
+        return Outcome(
+            termination,
+            exit_code,
+            wall_seconds,
+            reports.get("cpu_seconds", self.cpu_seconds),
+            max(self.peak_bytes, reports.get("largest_bytes", 0)),
+            detail,
+        )
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, or its number where it has none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

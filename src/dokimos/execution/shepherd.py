@@ -1,0 +1,172 @@
+"""The process between us and one verifier: it keeps the verifier's whole tree together and ends it.
+
+Run as a script by a bare interpreter (``python -I -S shepherd.py REPORT_FD -- COMMAND ...``); it imports
+the standard library only. Its standard input is a pipe from the parent that carries nothing: when the
+parent closes it, or dies (kill -9 included), the tree is ended. It writes JSON lines to REPORT_FD:
+``started`` (or ``failed``), then one ``ended``.
+
+On Linux the shepherd is the *child subreaper* of everything below it: a process whose parent ends is handed
+to the shepherd and to no other, whatever sessions, groups or environments it has chosen, so "all
+descendants of the shepherd" is the tree, and nothing gets out of it. The tree is ended by stopping all
+members until no new one shows up, then SIGKILL, then reaping until no child is left. Elsewhere the
+process group is killed here, and the parent sweeps for the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def _become_subreaper() -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def _parents() -> dict[int, tuple[int, str]]:
+    """For every process: its parent and its state, from /proc."""
+    table = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib would double the start-up time)
+        if not entry.isdigit():
+            continue
+        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+            # The command's name may hold blanks and brackets: fields count from the last bracket.
+            fields = file.read().rpartition(b")")[2].split()
+            table[int(entry)] = (int(fields[1]), fields[0].decode())
+    return table
+
+
+def _descendants() -> list[int]:
+    """All living descendants of this process (zombies, which only wait to be reaped, left out)."""
+    table = _parents()
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _) in table.items():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    todo = [os.getpid()]
+    while todo:
+        for child in children.get(todo.pop(), ()):
+            todo.append(child)
+            found.append(child)
+    return [pid for pid in found if table[pid][1] not in "ZX"]
+
+
+def _signal_all(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _end_tree(*, group: int, subreaper: bool) -> None:
+    """Kill everything below this process, and reap it."""
+    if not subreaper:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+        _reap()
+        return
+    stopped: set[int] = set()
+    while new := set(_descendants()) - stopped:
+        # A stopped process cannot fork, so this ends once the tree stands still.
+        _signal_all(list(new), signal.SIGSTOP)
+        stopped |= new
+    while pids := _descendants():
+        _signal_all(pids, signal.SIGKILL)
+        _reap()
+        time.sleep(0.001)
+    _reap()
+
+
+def _start(command: list[str], report: int) -> int:
+    """Fork and exec `command` in a session of its own; the error of a failed exec is reported."""
+    error_read, error_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.close(report)
+            os.execvp(command[0], command)
+        except BaseException as error:
+            os.write(error_write, str(error).encode(errors="replace"))
+        os._exit(127)
+    os.close(error_write)
+    with os.fdopen(error_read, "rb") as pipe:
+        problem = pipe.read()
+    if problem:
+        os.waitpid(pid, 0)
+        _tell(report, failed=problem.decode(errors="replace"))
+        raise SystemExit(1)
+    return pid
+
+
+def _tell(report: int, **fields: object) -> None:
+    # Nobody is left to tell where the parent is dead; the tree has been ended all the same.
+    with contextlib.suppress(OSError):
+        os.write(report, json.dumps(fields).encode() + b"\n")
+
+
+def _wait(pid: int, wakeup: int) -> int | None:
+    """The status of `pid` once it has ended; None if the parent closed our standard input first.
+
+    Orphans handed to us are reaped on the way, so that they do not pile up.
+    """
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
+                if reaped[0] == pid:
+                    return reaped[1]
+        ready, _, _ = select.select([0, wakeup], [], [])
+        if 0 in ready:
+            return None
+        os.read(wakeup, 4096)
+
+
+def main(report: int, command: list[str]) -> None:
+    """Run `command`, wait for its end or the parent's word, end the tree, report."""
+    os.set_inheritable(report, False)
+    subreaper = _become_subreaper()
+    wakeup_read, wakeup_write = os.pipe()
+    os.set_blocking(wakeup_write, False)
+    signal.set_wakeup_fd(wakeup_write)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    started = time.monotonic()
+    pid = _start(command, report)
+    _tell(report, started=started)
+    status = _wait(pid, wakeup_read)
+    ended = time.monotonic()
+    _end_tree(group=pid, subreaper=subreaper)
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _tell(
+        report,
+        ended=ended,
+        status=status,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        largest_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        whole=subreaper,
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[3:])
+    os._exit(0)  # nothing is left to clean up, and the parent waits

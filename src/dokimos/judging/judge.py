@@ -1,0 +1,240 @@
+"""Answer x label x witness -> verdict.
+
+A `sat` answer's witness is looked at in two places (`replaying`): the point as spelt, and the float32
+point nearest to it. It *shows* the violation **exactly** (E) if one of the two lies in the printed box and
+violates over the reals, and **in float32** (F) if the float32 one lies in the printed box and violates in
+onnxruntime. No tolerance anywhere. With the label's proof for the reals (R) and for float32:
+
+================  ==================  ==========================  ===============
+label             answer              witness                     verdict
+================  ==================  ==========================  ===============
+any               undecided           --                          `undecided`
+unsat             unsat               --                          `correct`
+unsat, both       sat                 any, or none                `wrong-sat`
+unsat, R only     sat                 F                           `rounding`
+unsat, R only     sat                 not F, or none              `wrong-sat`
+unsat, R          sat                 E                           the label is refuted: InvalidProof
+sat               unsat               --                          `wrong-unsat`
+sat               sat                 E                           `correct`
+sat, float32      sat                 F, not E                    `correct`
+sat, R only       sat                 F, not E                    `rounding`
+sat               sat                 neither                     `bad-witness`
+sat               sat                 none                        `unwitnessed`
+none              sat or unsat        no E beside it              `unlabelled`
+none, settled     as for a `sat` label proven for the reals, by a witness that somebody gave
+================  ==================  ==========================  ===============
+
+Where a label is proven for float32 only, an answer that contradicts it may still be right about the reals:
+it is `unlabelled`. A label proven for neither is no label. An answer counts only if its process ended by
+itself and within its limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from dokimos.campaigns.plan import CampaignInstance
+from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.judging.replaying import Question, WitnessReplays, replay_witness
+from dokimos.judging.verdicts import Judgement, Replay, Verdict
+from dokimos.verifiers.answers import Answer
+
+#: The certificate of an instance whose only proof is a witness that a verifier gave.
+SETTLED = "settled by a witness"
+
+
+class JudgedInstance(CampaignInstance, Protocol):
+    """What the judge needs to know of an instance."""
+
+    def read_truth(self) -> Truth | None:
+        """Its label and proof; None where there is none."""
+
+
+def judge_all(
+    records: Sequence[RunRecord],
+    instances: Sequence[JudgedInstance],
+    *,
+    reproduce: Callable[[RunRecord], str],
+) -> tuple[Judgement, ...]:
+    """The verdicts on all runs of a campaign, in the order of `records`.
+
+    `reproduce` makes the command that runs a record's verifier on its instance again. A witness that
+    replays exactly on an instance without a label settles that instance for all its runs.
+    """
+    by_name = {instance.name: instance for instance in instances}
+    by_instance: dict[str, list[RunRecord]] = {}
+    for record in records:
+        if record.instance not in by_name:
+            raise InputError(
+                f"The run {record.job} is on {record.instance!r}, which is not in the suite; "
+                "judge it with the suite that it was run on."
+            )
+        by_instance.setdefault(record.instance, []).append(record)
+    judged: dict[str, Judgement] = {}
+    for name, runs in by_instance.items():
+        truth = by_name[name].read_truth()
+        replays = _replays(by_name[name], truth, runs)
+        if truth is None or not _is_proven(truth):
+            shown = any(found.exact for found in replays.values())
+            truth = _settled(by_name[name]) if shown else None
+        for record in runs:
+            judged[record.job] = judge(
+                record, truth=truth, replays=replays.get(record.job), reproduce=reproduce(record)
+            )
+    return tuple(judged[record.job] for record in records)
+
+
+def judge(
+    record: RunRecord, *, truth: Truth | None, replays: WitnessReplays | None, reproduce: str
+) -> Judgement:
+    """The verdict on one run, by the table above.
+
+    `replays` is the replay of the record's witness: needed where it answers `sat` with one.
+    """
+    if truth is not None and not _is_proven(truth):
+        truth = None
+    if not record.answer.decides or record.termination is not Termination.EXITED:
+        verdict, reason = Verdict.UNDECIDED, _why_undecided(record)
+    elif truth is None:
+        verdict, reason = Verdict.UNLABELLED, f"it answers {record.answer.value}, and there is no label"
+    elif record.answer is Answer.UNSAT:
+        verdict, reason = _judge_unsat(truth)
+    elif truth.label is Label.UNSAT:
+        verdict, reason = _judge_sat_against_unsat(record, truth, replays)
+    else:
+        verdict, reason = _judge_sat_against_sat(truth, replays)
+    return Judgement(
+        record=record,
+        label=truth.label if truth else None,
+        certificate=truth.certificate.kind if truth else None,
+        verdict=verdict,
+        reason=reason,
+        replay=replays.telling if replays else None,
+        reproduce=reproduce,
+    )
+
+
+def _judge_unsat(truth: Truth) -> tuple[Verdict, str]:
+    if truth.label is Label.UNSAT:
+        return Verdict.CORRECT, "the answer is the label"
+    if not _proven(truth, Semantics.REAL):
+        return Verdict.UNLABELLED, "it answers unsat, and the label sat is proven for float32 only"
+    return Verdict.WRONG_UNSAT, f"it answers unsat, but a violation is proven ({truth.certificate.kind})"
+
+
+def _judge_sat_against_unsat(
+    record: RunRecord, truth: Truth, replays: WitnessReplays | None
+) -> tuple[Verdict, str]:
+    if not _proven(truth, Semantics.REAL):
+        return Verdict.UNLABELLED, "it answers sat, and the label unsat is proven for float32 only"
+    if replays and replays.exact:
+        raise InvalidProof(
+            f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the box "
+            "and violates exactly; check the suite with `dokimos check`."
+        )
+    both = _proven(truth, Semantics.FLOAT32)
+    if not both and replays and replays.float32:
+        return (
+            Verdict.ROUNDING,
+            "its witness violates in float32, and the label unsat is for the reals only",
+        )
+    proof = f"unsat is proven ({truth.certificate.kind}{', in float32 too' if both else ''})"
+    return Verdict.WRONG_SAT, f"it answers sat, but {proof}; {_describe(replays)}"
+
+
+def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tuple[Verdict, str]:
+    if replays is None:
+        return Verdict.UNWITNESSED, "the answer is the label, but no witness was given"
+    if replays.exact:
+        return Verdict.CORRECT, "the answer is the label, and its witness violates exactly"
+    if replays.float32 and _proven(truth, Semantics.FLOAT32):
+        return Verdict.CORRECT, "the answer is the label, and its witness violates in float32"
+    if replays.float32:
+        return Verdict.ROUNDING, "its witness violates in float32 only, and the label is for the reals only"
+    return Verdict.BAD_WITNESS, f"the answer is the label, but {_describe(replays)}"
+
+
+def _describe(replays: WitnessReplays | None) -> str:
+    """What is the matter with a witness, in words and numbers."""
+    if replays is None:
+        return "no witness was given"
+    replay = replays.telling
+    if replay is None:
+        return replays.problem
+    if not replay.in_box:
+        return f"its witness lies outside the box by {float(replay.outside_by):.3g}"
+    return f"its witness {_missing(replay)}"
+
+
+def _missing(replay: Replay) -> str:
+    if replay.violates_in_onnxruntime:
+        return "violates in onnxruntime but not over the reals"
+    if replay.violation is None:
+        return "does not violate"
+    return f"does not violate: it fails by {float(-replay.violation):.3g}"
+
+
+def _why_undecided(record: RunRecord) -> str:
+    if record.answer.decides:
+        return f"it answers {record.answer.value}, but did not end by itself ({record.termination.value})"
+    return f"{record.answer.value}: {record.detail}" if record.detail else record.answer.value
+
+
+def _proven(truth: Truth, semantics: Semantics) -> bool:
+    claim = truth.claims.get(semantics)
+    return claim is not None and claim.proven
+
+
+def _is_proven(truth: Truth) -> bool:
+    return any(_proven(truth, semantics) for semantics in Semantics)
+
+
+def _settled(instance: JudgedInstance) -> Truth:
+    return Truth(
+        label=Label.SAT,
+        claims={Semantics.REAL: Claim(proven=True)},
+        certificate=Certificate(SETTLED),
+        network_sha256=instance.network_sha256,
+        property_sha256=instance.property_sha256,
+    )
+
+
+def _replays(
+    instance: JudgedInstance, truth: Truth | None, records: Sequence[RunRecord]
+) -> Mapping[str, WitnessReplays]:
+    """The replays of all witnesses given on one instance, by job; its files are read only for those.
+
+    A network that we cannot evaluate is an error where a label is at stake; without one its witnesses
+    just settle nothing.
+    """
+    witnessed = [(r.job, r.witness) for r in records if r.answer is Answer.SAT and r.witness is not None]
+    if not witnessed:
+        return {}
+    question = Question(
+        _content(instance.network_path, truth and truth.network_sha256),
+        _content(instance.property_path, truth and truth.property_sha256),
+        instance.name,
+    )
+    replays = {}
+    for job, witness in witnessed:
+        try:
+            replays[job] = replay_witness(question, witness)
+        except (UnsupportedOp, UnreadableFile) as error:
+            if truth is not None:
+                raise
+            replays[job] = WitnessReplays(None, None, f"its witness cannot be replayed: {error}")
+    return replays
+
+
+def _content(path: Path, expected: str | None) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UnreadableFile(path, f"a file of the suite cannot be read: {error.strerror}.") from error
+    if expected is not None and sha256(content) != expected:
+        raise UnreadableFile(path, "it is not the file that its label was proven for; restore it.")
+    return content

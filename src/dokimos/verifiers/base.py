@@ -1,0 +1,165 @@
+"""What every verifier's adapter promises."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar, final
+
+from dokimos.errors import InputError
+from dokimos.verifiers.answers import Answer, VerifierAnswer
+from dokimos.verifiers.outcomes import Outcome, Termination
+
+#: How much of a log an `error` carries with it.
+TAIL_CHARACTERS = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One question to a verifier: the two files, and where the answer shall go.
+
+    `folder` is empty, private to this run and removed after it; `result` is a path in it. `name` is the
+    instance's name, which a real verifier has no use for. `property_file` may be VNN-LIB 1.0 or 2.0.
+    """
+
+    name: str
+    network_file: Path
+    property_file: Path
+    folder: Path
+    wall_seconds: float
+    memory_bytes: int
+    threads: int = 1
+
+    @property
+    def result(self) -> Path:
+        """Where the verifier is to write its answer."""
+        return self.folder / "result"
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A command as the system takes it, and what it needs in its environment beyond ours."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
+
+
+class Verifier(ABC):
+    """One verifier: where it is, its version, its command, its answer. One small file each.
+
+    An adapter knows one tool and nothing else: not the limits (execution enforces them), not the label
+    (the judge knows it), not the journal. It has no state besides where the tool is.
+
+    **What an adapter writes**
+
+    `name`
+        How the tool is called on the command line and in records: lower case, no blanks.
+    `version()`
+        The version that would run now, or None where the tool is not installed. It is part of every
+        job's identity, so it must change whenever answers may change; it must be quick (no import of
+        the tool) and must not raise.
+    `how_to_get()`
+        One sentence for a person who does not have the tool.
+    `install(say)`
+        Puts the tool into an environment of its own, pinned, and tries it; does nothing where that has
+        been done. Tools that cannot be installed by us leave this out.
+    `command(query)`
+        The process to run, as a list (no shell). It is started in `query.folder`; paths in `query` are
+        absolute. It must make the tool write to `query.result` whatever the adapter reads.
+    `read_answer(outcome, query)`
+        What the tool said, read from its result file or the exact line that it documents; **never** by
+        looking for a word in its output, where a crash may well say "safe". It is only called for a
+        tree that ended by itself, in time, with an exit code that `accepts` admits. ValueError or
+        OSError mean that there is no readable answer.
+
+    **What the base class sees to** (`answer`, final): a tree ended at its wall limit is `timeout`, at
+    its memory limit `memout`, whatever it may have written before; one that was killed by a signal, was not
+    started, or left with an exit code that is not admitted is `error`, and so is an answer that cannot be
+    read. An `error` carries the tail of the log.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def version(self) -> str | None:
+        """The version that would run now; None where it is not installed."""
+
+    @abstractmethod
+    def how_to_get(self) -> str:
+        """What a person does to have this verifier, in one sentence."""
+
+    def install(self, say: Callable[[str], None]) -> None:
+        """Install it where it is not; `say` is told what happens, line by line."""
+        if self.version() is None:
+            raise InputError(f"The verifier {self.name} cannot be installed from here: {self.how_to_get()}")
+
+    @abstractmethod
+    def command(self, query: Query) -> Invocation:
+        """The process that answers `query`."""
+
+    @abstractmethod
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """The answer of a process that ended by itself; ValueError where there is none to read."""
+
+    def accepts(self, exit_code: int) -> bool:
+        """Whether an answer may be read after this exit code."""
+        return exit_code == 0
+
+    @final
+    def answer(self, outcome: Outcome, query: Query, log: Path) -> VerifierAnswer:
+        """The verifier's answer, whatever happened."""
+        if outcome.termination is Termination.WALL_LIMIT:
+            return VerifierAnswer(Answer.TIMEOUT, detail=f"stopped after {query.wall_seconds:g} s")
+        if outcome.termination is Termination.MEMORY_LIMIT:
+            return VerifierAnswer(
+                Answer.MEMOUT, detail=f"stopped above {query.memory_bytes} bytes of memory"
+            )
+        if outcome.termination is Termination.NOT_STARTED:
+            return VerifierAnswer(Answer.ERROR, detail=f"not started: {outcome.detail}")
+        if outcome.termination is Termination.SIGNALLED or outcome.exit_code is None:
+            return _error(f"killed by {outcome.detail}", log)
+        if not self.accepts(outcome.exit_code):
+            return _error(f"exit code {outcome.exit_code}", log)
+        try:
+            return self.read_answer(outcome, query)
+        except (ValueError, OSError) as error:
+            return _error(f"no readable answer ({_one_line(str(error))})", log)
+
+
+def inherited_environment() -> dict[str, str]:
+    """The environment a verifier starts from: ours, without what would steer its Python to our packages."""
+    ours = {"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV"}
+    return {name: value for name, value in os.environ.items() if name not in ours}
+
+
+def log_tail(log: Path, *, characters: int = TAIL_CHARACTERS) -> str:
+    """The end of a log, as readable text; empty where there is no log any more."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 4 * characters))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text).strip()[-characters:]
+
+
+def _error(what: str, log: Path) -> VerifierAnswer:
+    tail = log_tail(log)
+    return VerifierAnswer(Answer.ERROR, detail=f"{what}: {tail}" if tail else what)
+
+
+def _one_line(text: str, *, characters: int = 200) -> str:
+    return " ".join(text.split())[:characters]
+
+
+def as_command(parts: Sequence[str | Path]) -> tuple[str, ...]:
+    """A command from strings and paths."""
+    return tuple(str(part) for part in parts)

@@ -1,0 +1,117 @@
+"""Environments of their own for verifiers: one folder each, pinned, tried out before they count."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.errors import VerifierUnavailable
+from dokimos.verifiers.base import inherited_environment
+
+_INSTALL_SECONDS = 1800
+_SMOKE_SECONDS = 120
+
+
+def home() -> Path:
+    """Where Dokimos keeps what it installs: $DOKIMOS_HOME, or the user's cache folder."""
+    if given := os.environ.get("DOKIMOS_HOME"):
+        return Path(given).expanduser().absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "dokimos"
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "dokimos"
+
+
+@dataclass(frozen=True)
+class PinnedEnvironment:
+    """A virtual environment with exactly these packages, under `home()`.
+
+    Virtual environments cannot be moved, so it is built where it stays; a file written last, after the
+    smoke test, says that it is complete. A folder without that file is rubbish and is built anew.
+    The folder's name carries a hash of the requirements: other pins are another environment.
+    """
+
+    verifier: str
+    version: str
+    requirements: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where the environment is, or would be."""
+        pins = "\n".join((f"python {sys.version_info[0]}.{sys.version_info[1]}", *self.requirements))
+        digest = hashlib.sha256(pins.encode()).hexdigest()[:8]
+        return home() / "verifiers" / f"{self.verifier}-{self.version}-{digest}"
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has been built, tried, and is still there."""
+        return (self.folder / "complete").is_file() and self.python.exists()
+
+    def build(self, smoke_command: tuple[str, ...], say: Callable[[str], None]) -> None:
+        """Build the environment where it is not complete; VerifierUnavailable where that fails.
+
+        `smoke_command` follows the interpreter and must leave with exit code 0.
+        """
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            with self._only_one_builder():
+                if not self.is_complete:
+                    self._build(smoke_command, say)
+        except OSError as error:
+            raise VerifierUnavailable(
+                f"The verifier {self.verifier} cannot be installed into {self.folder}: {error.strerror}; "
+                "set DOKIMOS_HOME to a folder with space that you may write."
+            ) from error
+
+    def _build(self, smoke_command: tuple[str, ...], say: Callable[[str], None]) -> None:
+        say(f"Installing {self.verifier} {self.version} into {self.folder}")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        venv.EnvBuilder(with_pip=True, symlinks=True).create(self.folder)
+        pip = ("-m", "pip", "install", "--no-deps", "--no-input", "--disable-pip-version-check", "--quiet")
+        self._run((*pip, *self.requirements), "pip install", seconds=_INSTALL_SECONDS)
+        say(f"Trying {self.verifier} {self.version}")
+        self._run(smoke_command, "smoke test", seconds=_SMOKE_SECONDS)
+        (self.folder / "complete").write_text("\n".join(self.requirements) + "\n")
+
+    def _run(self, arguments: tuple[str, ...], what: str, *, seconds: float) -> None:
+        try:
+            done = subprocess.run(
+                [str(self.python), *arguments],
+                env=inherited_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise VerifierUnavailable(
+                f"The {what} of the verifier {self.verifier} did not end within {seconds:g} s; try again."
+            ) from error
+        if done.returncode != 0:
+            tail = " ".join(done.stdout.decode("utf-8", errors="replace")[-400:].split())
+            raise VerifierUnavailable(
+                f"The {what} of the verifier {self.verifier} failed with exit code {done.returncode} "
+                f"(is PyPI within reach?): {tail}"
+            )
+
+    @contextlib.contextmanager
+    def _only_one_builder(self) -> Iterator[None]:
+        lock = self.folder.with_name(self.folder.name + ".lock")
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,33 @@
+"""How a verifier's process tree ended: what execution hands to the adapter that reads the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Termination(Enum):
+    """Why the process tree ended: by itself, or because we ended it."""
+
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    WALL_LIMIT = "wall-limit"
+    MEMORY_LIMIT = "memory-limit"
+    NOT_STARTED = "not-started"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one process tree did, measured over the whole tree.
+
+    `exit_code` is the direct child's (None unless it exited by itself); `detail` says which signal ended
+    it, or why it did not start. `cpu_seconds` is user plus system time; `peak_memory_bytes` the largest
+    sampled sum of resident memory, and never less than the largest single process that ended.
+    """
+
+    termination: Termination
+    exit_code: int | None
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    detail: str = ""

@@ -1,0 +1,130 @@
+"""Asks Marabou one question and writes its answer as JSON. Run by Marabou's own interpreter.
+
+marabou_runner.py --timeout SECONDS --threads N NETWORK PROPERTY RESULT
+marabou_runner.py --smoke
+
+It imports nothing of Dokimos. NETWORK may be gzipped, PROPERTY too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+#: Marabou's exit codes, in VNN-LIB's words.
+_ANSWERS = {"sat": "sat", "unsat": "unsat", "TIMEOUT": "timeout", "UNKNOWN": "unknown"}
+
+
+def plain_file(path: Path, folder: Path) -> Path:
+    """`path` itself, or where it is gzipped an unpacked copy in `folder`."""
+    if path.suffix != ".gz":
+        return path
+    copy = folder / path.with_suffix("").name
+    copy.write_bytes(gzip.decompress(path.read_bytes()))
+    return copy
+
+
+def op_being_read(trace: TracebackType | None) -> str | None:
+    """The operator that Marabou's parser was at when it raised, from the frames of the traceback."""
+    found = None
+    while trace is not None:
+        found = getattr(trace.tb_frame.f_locals.get("node"), "op_type", found)
+        trace = trace.tb_next
+    return found
+
+
+def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, threads: int) -> dict[str, Any]:
+    """Marabou's answer as the fields of a result file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from maraboupy import Marabou
+    try:
+        network = Marabou.read_onnx(str(network_file))
+    except NotImplementedError as error:
+        op = op_being_read(error.__traceback__)
+        return {"answer": "unsupported", "detail": f"operator {op}: {error}" if op else str(error)}
+    options = Marabou.createOptions(
+        timeoutInSeconds=timeout_seconds, verbosity=0, numWorkers=threads, numBlasThreads=threads
+    )
+    exit_code, values, _ = network.solve(
+        propertyFilename=str(property_file), options=options, verbose=False
+    )
+    answer = _ANSWERS.get(exit_code, "error")
+    fields: dict[str, Any] = {"answer": answer, "detail": f"Marabou's exit code: {exit_code}"}
+    if answer == "sat":
+        # repr: the shortest decimal that names the very double Marabou gives.
+        fields["witness"] = spelt(values, network.inputVars)
+        fields["outputs"] = spelt(values, network.outputVars)
+    return fields
+
+
+def spelt(values: dict[int, float], variables: list[Any]) -> list[str]:
+    """The values of arrays of variables, flat and row-major."""
+    return [repr(float(values[int(v)])) for array in variables for v in array.flatten()]
+
+
+def write_result(path: Path, fields: dict[str, Any]) -> None:
+    """Write the whole file, or none."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(json.dumps({"schema": 1, **fields}))
+    os.replace(draft, path)  # noqa: PTH105
+
+
+def smoke() -> None:
+    """Ask for y = relu(x) >= 1 and y >= 3 with x in [0, 2]: sat, then unsat."""
+    from onnx import TensorProto, helper, save
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shape = [1, 1]
+        graph = helper.make_graph(
+            [helper.make_node("Gemm", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])],
+            "smoke",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+            [helper.make_tensor("w", TensorProto.FLOAT, shape, [1.0])],
+        )
+        opset = [helper.make_opsetid("", 13)]
+        save(helper.make_model(graph, opset_imports=opset, ir_version=8), str(folder / "smoke.onnx"))
+        for bound, expected in (("1.0", "sat"), ("3.0", "unsat")):
+            text = "(declare-const X_0 Real)\n(declare-const Y_0 Real)\n"
+            text += f"(assert (>= X_0 0.0))\n(assert (<= X_0 2.0))\n(assert (>= Y_0 {bound}))\n"
+            (folder / "smoke.vnnlib").write_text(text)
+            fields = solve(folder / "smoke.onnx", folder / "smoke.vnnlib", timeout_seconds=10, threads=1)
+            if fields["answer"] != expected:
+                sys.exit(f"Marabou answers {fields} where {expected} is right")
+
+
+def main() -> None:
+    """Answer the question on the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--smoke", action="store_true")
+    parser.add_argument("--timeout", type=int, default=60)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args()
+    if options.smoke:
+        smoke()
+        return
+    network, property_file, result = options.files
+    with tempfile.TemporaryDirectory(dir=result.parent) as name:
+        folder = Path(name)
+        fields = solve(
+            plain_file(network, folder),
+            plain_file(property_file, folder),
+            timeout_seconds=options.timeout,
+            threads=options.threads,
+        )
+    write_result(result, fields)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Behaves as its script says. Run as a process of its own; imports the standard library only.
+
+scripted_runner.py [--script JSON] --instance NAME NETWORK PROPERTY RESULT
+
+right            the label, and for `sat` the witness, of the truth
+wrong            the other answer; for `unsat` instances with a witness of zeros
+slow             as `right`, after `seconds` (1)
+crash            exit code `exit_code` (3), or `signal` (a number) sent to itself; says "unsat" on the way
+hang             for ever, SIGTERM ignored, with a child process that does the same; `detached` starts that
+                 child in a session of its own, orphaned; `pids` names a file for the process ids
+flood            `megabytes` (64) of output, then as `right`
+memory           takes `megabytes` (1024) and keeps them
+bogus-witness    `sat` with a witness of zeros
+outside-witness  `sat` with a witness far away
+no-witness       `sat` without a witness
+garbage          a result file that is no JSON
+partial          the first half of a result file
+says             `answer`, `witness` and `detail` as the script has them
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_OTHER = {"sat": "unsat", "unsat": "sat"}
+
+
+class Task:
+    """One instance and what the script wants of it."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.script: dict[str, Any] = json.loads(options.script.read_text()) if options.script else {}
+        self.instance: str = options.instance
+        self.property_file: Path = options.files[1]
+        self.result: Path = options.files[2]
+        default = self.script.get("default", {"behaviour": "right"})
+        self.entry: dict[str, Any] = self.script.get("instances", {}).get(self.instance, default)
+
+    def truth(self) -> tuple[str, list[str] | None]:
+        """The label, and the witness where there is one."""
+        if "label" in self.entry:
+            return self.entry["label"], self.entry.get("witness")
+        beside = self.property_file.resolve().parent.parent / "truth"
+        folder = Path(self.script.get("truth", beside))
+        data = json.loads((folder / f"{self.instance}.json").read_text())
+        return data["label"], data.get("witness")
+
+    def write(self, answer: str, witness: list[str] | None = None, detail: str = "") -> None:
+        """The whole result file, or none."""
+        content = json.dumps({"schema": 1, "answer": answer, "witness": witness, "detail": detail})
+        draft = self.result.with_name("draft")
+        draft.write_text(content)
+        os.replace(draft, self.result)  # noqa: PTH105
+
+    def inputs(self) -> int:
+        """How many inputs the property declares, in VNN-LIB 1.0."""
+        return self.property_file.read_text().count("(declare-const X_")
+
+
+def be_right(task: Task) -> None:
+    """Answer with the truth."""
+    task.write(*task.truth())
+
+
+def be_wrong(task: Task) -> None:
+    """Answer the opposite of the truth."""
+    answer = _OTHER[task.truth()[0]]
+    task.write(answer, ["0"] * task.inputs() if answer == "sat" else None)
+
+
+def be_slow(task: Task) -> None:
+    """Take a while, then be right."""
+    time.sleep(task.entry.get("seconds", 1.0))
+    be_right(task)
+
+
+def crash(task: Task) -> None:
+    """Say something that looks like an answer, and crash."""
+    print("the property is safe: unsat", flush=True)
+    if "signal" in task.entry:
+        os.kill(os.getpid(), task.entry["signal"])
+    sys.exit(task.entry.get("exit_code", 3))
+
+
+def hang(task: Task) -> None:
+    """Never end, and leave a child that never ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0 and task.entry.get("detached"):
+        os.setsid()
+        if os.fork() > 0:
+            os._exit(0)
+    if "pids" in task.entry:
+        with Path(task.entry["pids"]).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+    while True:
+        time.sleep(3600)
+
+
+def flood(task: Task) -> None:
+    """Print a great deal, then be right."""
+    line = b"all work and no play makes a verifier dull\n" * 1000
+    for _ in range(task.entry.get("megabytes", 64) * 1_000_000 // len(line)):
+        sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+    be_right(task)
+
+
+def take_memory(task: Task) -> None:
+    """Take memory bit by bit and keep it."""
+    held = bytearray()
+    for _ in range(task.entry.get("megabytes", 1024)):
+        held += b"x" * 1_000_000
+    time.sleep(3600)
+
+
+def write_raw(task: Task, content: str) -> None:
+    """Put anything at all into the result file."""
+    task.result.write_text(content)
+
+
+BEHAVIOURS: dict[str, Callable[[Task], None]] = {
+    "right": be_right,
+    "wrong": be_wrong,
+    "slow": be_slow,
+    "crash": crash,
+    "hang": hang,
+    "flood": flood,
+    "memory": take_memory,
+    "bogus-witness": lambda task: task.write("sat", ["0"] * task.inputs()),
+    "outside-witness": lambda task: task.write("sat", ["1e6"] * task.inputs()),
+    "no-witness": lambda task: task.write("sat"),
+    "garbage": lambda task: write_raw(task, "unsat\nunsat\n"),
+    "partial": lambda task: write_raw(task, '{"schema": 1, "answer": "uns'),
+    "says": lambda task: task.write(
+        task.entry["answer"], task.entry.get("witness"), task.entry.get("detail", "")
+    ),
+}
+
+
+def main() -> None:
+    """Do what the script says for this instance."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--script", type=Path)
+    parser.add_argument("--instance", required=True)
+    parser.add_argument("files", nargs=3, type=Path)
+    task = Task(parser.parse_args())
+    if "executions" in task.script:
+        # One write of a short line: atomic, also with several runs at once.
+        with Path(task.script["executions"]).open("ab", buffering=0) as file:
+            file.write(f"{task.instance}\n".encode())
+    BEHAVIOURS[task.entry["behaviour"]](task)
+
+
+if __name__ == "__main__":
+    main()
