@@ -17,6 +17,7 @@ LAYERS = (
     "errors",
     "registry",
     "compression",
+    "home",
     "networks",
     "properties",
     "instances",

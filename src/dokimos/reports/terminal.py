@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dokimos.reports.numbers import seconds
-from dokimos.reports.rows import ReportRows, TallyRow
+from dokimos.reports.rows import ReportRows, TallyRow, WrongRow
 
 _STYLES = {"correct": "green", "wrong": "bold red", "undecided": "yellow", "other": "cyan"}
 
@@ -45,3 +45,28 @@ def _cells(tally: TallyRow, family: str) -> list[Text]:
         Text(seconds(tally.wall_seconds_mean)),
         Text(seconds(tally.wall_seconds_total)),
     ]
+
+
+def wrong_answer_lines(wrong: WrongRow) -> list[Text]:
+    """One wrong answer in a few lines: who said what, what is true, what was replayed, how to see it."""
+    label = "unknown" if wrong.truth is None else wrong.truth.value
+    proof = "" if wrong.certificate is None else f" (proven by {wrong.certificate})"
+    lines = [
+        Text.assemble(
+            (wrong.verdict.value, "bold red"),
+            f"  {wrong.verifier} answers {wrong.claim.value} on {wrong.instance}; ",
+            f"the truth is {label}{proof}",
+        ),
+        Text(wrong.reason),
+    ]
+    replay = wrong.replay
+    if replay is not None:
+        where = "in the box" if replay.in_box else f"outside the box by {replay.outside_by.short}"
+        slack = "" if replay.violation is None else f", slack {replay.violation.short} (>= 0 would violate)"
+        lines.append(Text(f"replayed: {where}{slack}"))
+        for output in replay.outputs:
+            exact = "-" if output.exact is None else output.exact.short
+            runtime = "-" if output.onnxruntime is None else output.onnxruntime.short
+            lines.append(Text(f"  Y_{output.index} = {exact} exactly, {runtime} in onnxruntime"))
+    lines.append(Text(f"reproduce: {wrong.reproduce}"))
+    return lines
