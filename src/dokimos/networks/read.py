@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +22,7 @@ from dokimos.errors import UnreadableFile, UnsupportedOp
 from dokimos.networks import lower_arithmetic, lower_rearranging, lower_windows
 from dokimos.networks.folding import array_of, fold
 from dokimos.networks.graph import Network, Shape
-from dokimos.networks.lowering import Call, Lowering, Rule, attributes_of
+from dokimos.networks.lowering import MOST_NUMBERS, Call, Lowering, Rule, attributes_of
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
     {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_windows.RULES}
@@ -163,6 +164,10 @@ def _input(
                 f"dimension {position} of the input {info.name!r} is {label}; only the first may be open.",
             )
         shape.append(max(size, 1))
+    if prod(shape) > MOST_NUMBERS:
+        raise UnreadableFile(
+            place, f"the input {info.name!r} has the shape {tuple(shape)}, which is too large."
+        )
     return info.name, tuple(shape), dtype
 
 
@@ -183,7 +188,6 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
         inputs=tuple(node.input),
         outputs=tuple(node.output),
         attributes=attributes_of(node),
-        inferred=_inferred(lowering, node, opset),
         place=lowering.place,
     )
     if fold(lowering, call, node):
@@ -192,7 +196,8 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
     if rule is None:
         call.refuse("it is not among the operators that Dokimos knows.")
     rule(lowering, call)
-    for name, inferred in zip(call.outputs, call.inferred, strict=True):
+    # Only once our own rules have passed the node: ONNX's inference aborts the process on some others.
+    for name, inferred in zip(call.outputs, _inferred(lowering, node, opset), strict=True):
         if name and inferred is not None and inferred != lowering.shape(name):
             own = lowering.shape(name)
             raise UnreadableFile(
