@@ -1,5 +1,6 @@
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from dokimos.errors import InputError
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.reading import parse_vnnlib, read_vnnlib_file
-from dokimos.properties.writing import write_vnnlib1, write_vnnlib2
+from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2, write_vnnlib_file
 from tests.properties.strategies import flat_properties, tensor_properties
 from tests.shared import SHARED
 
@@ -103,6 +104,18 @@ def test_vnnlib2_refuses_names(signature: Signature, reason: str) -> None:
 def test_vnnlib2_refuses_element_types() -> None:
     with pytest.raises(InputError, match="Unknown element type 'int8'"):
         write_vnnlib2(one_case((LESS,)), element_type="int8")
+
+
+@pytest.mark.parametrize("version", list(Version))
+def test_files_plain_and_compressed(version: Version, tmp_path: Path) -> None:
+    property = one_case((LESS,), (AT_LEAST,))
+    for name in ("p.vnnlib", "p.vnnlib.gz"):
+        write_vnnlib_file(property, tmp_path / name, version=version)
+        assert read_vnnlib_file(tmp_path / name) == property
+    assert (tmp_path / "p.vnnlib.gz").read_bytes()[:2] == b"\x1f\x8b"
+    first = (tmp_path / "p.vnnlib.gz").read_bytes()
+    write_vnnlib_file(property, tmp_path / "again.gz", version=version)
+    assert (tmp_path / "again.gz").read_bytes() == first
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no published benchmarks beside the project")

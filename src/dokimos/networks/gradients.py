@@ -166,7 +166,7 @@ def _gather(node: Node, x: Tensor) -> Tensor:
 
 
 def _expand(node: Node, x: Tensor) -> Tensor:
-    return torch.broadcast_to(x, torch.broadcast_shapes(x.shape, node.integers("shape")))
+    return torch.broadcast_to(x, np.broadcast_shapes(tuple(x.shape), node.integers("shape")))
 
 
 def _reduced(function: Callable[..., Tensor]) -> Callable[[Node, Tensor], Tensor]:

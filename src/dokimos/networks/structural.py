@@ -104,3 +104,10 @@ def windows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
     positions = tuple(slice(None, None, s) for s in node.integers("strides"))
     taps = tuple(slice(None, None, d) for d in dilations)
     return view[(slice(None), slice(None), *positions, *taps)]
+
+
+def window_rows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
+    """[positions, channels·taps] for a batch of one: `windows` in the order of the filters' weights."""
+    rank = len(kernel)
+    rows: Array = np.moveaxis(windows(node, x, kernel, fill)[0], 0, rank)
+    return rows.reshape(int(np.prod(rows.shape[:rank])), -1)

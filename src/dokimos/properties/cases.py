@@ -43,7 +43,7 @@ class Bounds:
                     rest.append(constraint)
                 continue
             index, coefficient = constraint.inputs[0]
-            value = constraint.bound / coefficient
+            value = constraint.bound if coefficient == 1 else constraint.bound / coefficient
             if coefficient > 0:
                 self.at_most(index, value)
             else:

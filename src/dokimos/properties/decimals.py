@@ -20,6 +20,10 @@ def parse_decimal(text: str, *, exponent: bool = True) -> Fraction:
 
     Raises InputError where `text` is no number, or one too large for any floating-point format.
     """
+    if len(text) < 40 and text.isascii():
+        whole, _, part = text.partition(".")
+        if part.isdecimal() and whole.removeprefix("-").isdecimal():
+            return Fraction(int(whole + part), 10 ** len(part))
     match = _DECIMAL.fullmatch(text)
     if match is None or not (match[2] or match[3]):
         raise InputError(f"{_shortened(text)!r} is not a decimal number.")

@@ -10,7 +10,7 @@ from dokimos.errors import InputError
 from dokimos.properties.cases import Assertions
 from dokimos.properties.decimals import parse_decimal
 from dokimos.properties.formulas import Affine, Words, at_most_zero, to_dnf
-from dokimos.properties.sexpr import Atom, Group, Source, head
+from dokimos.properties.sexpr import Atom, Group, Source, excerpt, head
 
 #: Space and comments, then a bound on one variable, a declaration of a flat variable, or any other form.
 _FORM = re.compile(
@@ -69,7 +69,7 @@ def read_forms(
         elif kind == "close":
             raise source.error(match.start("close"), "this parenthesis closes nothing")
         elif kind == "other":
-            found = source.excerpt(text[match.start("other") :].split(maxsplit=1)[0])
+            found = excerpt(text[match.start("other") :].split(maxsplit=1)[0])
             raise source.error(match.start("other"), f"expected '(', found {found}")
         else:
             return
@@ -82,7 +82,7 @@ def _read_group(
     if word != "assert":
         if word not in other:
             known = ", ".join(sorted({"assert", *other}))
-            found = words.source.excerpt(word) if word else "no word"
+            found = excerpt(word) if word else "no word"
             raise words.source.error(group.offset, f"unknown form: it starts with {found}; known: {known}")
         other[word](group)
         return

@@ -11,12 +11,13 @@ from typing import Protocol
 
 from dokimos.errors import UnreadableFile
 from dokimos.properties.model import Linear, Terms
-from dokimos.properties.sexpr import Atom, Group, Source, spelt
+from dokimos.properties.sexpr import Atom, Group, Source, excerpt, spelt
 
 #: Above these, a formula is refused rather than multiplied out.
 MAX_CONJUNCTIONS = 65_536
 MAX_CONSTRAINTS = 4_000_000
 _MAX_BITS = 20_000
+_ONE, _MINUS_ONE = Fraction(1), Fraction(-1)
 
 #: A disjunction of conjunctions; the lists belong to whoever holds the value.
 Dnf = list[list[Linear]]
@@ -94,10 +95,12 @@ def to_dnf(formula: Group, words: Words) -> Dnf:
         group, values = stack[-1]
         if len(values) + 1 < len(group.items):
             item = group.items[len(values) + 1]
-            if isinstance(item, Group):
-                stack.append((_checked(item, words), []))
-            else:
+            if isinstance(item, Atom):
                 values.append(_leaf(item, words))
+            elif (bound := _single_bound(item, words)) is not None:
+                values.append([[bound]])
+            else:
+                stack.append((_checked(item, words), []))
             continue
         result = _reduce(group, values, words)
         stack.pop()
@@ -107,6 +110,22 @@ def to_dnf(formula: Group, words: Words) -> Dnf:
             raise words.source.error(group.offset, "expected a comparison, 'and' or 'or', found a term")
         else:
             return result
+
+
+def _single_bound(group: Group, words: Words) -> Linear | None:
+    """A variable against a number, the most common comparison by far; None for all others."""
+    match group.items:
+        case [Atom("<=" | ">=" | "<" | ">" as comparison), Atom(name, at), Atom(literal, where)] if name[
+            0
+        ].isalpha() and not (literal[0].isalpha() or literal[0] == "_"):
+            variable, bound = words.variable(name, at), words.number(literal, where)
+        case _:
+            return None
+    strict = len(comparison) == 1
+    coefficient, bound = (_ONE, bound) if comparison[0] == "<" else (_MINUS_ONE, -bound)
+    if variable >= 0:
+        return Linear(((variable, coefficient),), (), bound, strict)
+    return Linear((), ((~variable, coefficient),), bound, strict)
 
 
 def _checked(group: Group, words: Words) -> Group:
@@ -123,7 +142,7 @@ def _checked(group: Group, words: Words) -> Group:
                 group.offset,
                 f"the operator {second.text!r} stands between its operands; write it first: {prefix}",
             )
-        found = source.excerpt(spelt(first))
+        found = excerpt(spelt(first))
         known = ", ".join(sorted((_OPERATORS - COMPARISONS) | words.comparisons))
         raise source.error(first.offset, f"expected an operator, found {found}; known: {known}")
     if first.text in COMPARISONS:

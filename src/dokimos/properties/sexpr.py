@@ -25,9 +25,11 @@ class Group(NamedTuple):
 
 Expression = Atom | Group
 
+#: A bound on one variable, which most groups are, counts as one token.
 _TOKEN = re.compile(
     r"(?:\s++|;[^\n]*+)*+"
-    r"(?:(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
+    r"(?:(?P<bound>\((<=|>=)\s+([A-Za-z][A-Za-z0-9_]*+(?:\[[0-9,]+\])?)\s+([-+]?[0-9][0-9.]*+)\s*\))"
+    r"|(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
     r"|(?P<atom>[<>=!]=?|\"[^\"]*+\"|[^\s()\[\]<>=!;\"]++)|(?P<bad>.)|\Z)",
     re.DOTALL,
 )
@@ -46,11 +48,6 @@ class Source:
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         return UnreadableFile(Place(self.file, line, column), reason.removesuffix(".") + ".")
 
-    def excerpt(self, text: str) -> str:
-        """`text` in quotes, shortened to what fits into a sentence."""
-        text = " ".join(text.split())
-        return repr(text if len(text) <= 40 else text[:37] + "...")
-
     def group_at(self, start: int) -> tuple[Group, int]:
         """The group whose opening parenthesis is at `start`, and the offset after its end.
 
@@ -65,6 +62,9 @@ class Source:
             kind, position = match.lastgroup, match.end()
             if kind == "atom":
                 current.items.append(Atom(match["atom"], match.start("atom")))
+            elif kind == "bound":
+                comparison, name, number = (Atom(match[k], match.start(k)) for k in (2, 3, 4))
+                current.items.append(Group([comparison, name, number], match.start("bound")))
             elif kind == "open":
                 stack.append(current)
                 current = Group([], match.start("open"))
@@ -87,6 +87,12 @@ class Source:
         group.items[-1] = Atom(before.text + "".join(index.split()), before.offset)
 
 
+def excerpt(text: str) -> str:
+    """`text` in quotes, shortened to what fits into a sentence."""
+    text = " ".join(text.split())
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
 def head(group: Group) -> str:
     """The word that a group starts with; "" where there is none."""
     first = group.items[0] if group.items else None
@@ -94,5 +100,5 @@ def head(group: Group) -> str:
 
 
 def spelt(expression: Expression) -> str:
-    """The expression on one line, as text; groups inside are left out."""
+    """The expression as text, in short: what stands in a group is left out."""
     return expression.text if isinstance(expression, Atom) else "(…)"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from dokimos.properties.cases import Assertions
 from dokimos.properties.forms import number, read_forms
 from dokimos.properties.model import Property, Signature
-from dokimos.properties.sexpr import Atom, Group, Source
+from dokimos.properties.sexpr import Atom, Group, Source, excerpt
 
 _FLAT = re.compile(r"([XY])_(0|[1-9][0-9]*)", re.ASCII)
 _IGNORED = ("check-sat", "exit", "get-model", "set-info", "set-logic", "set-option")
@@ -30,9 +30,7 @@ class _Words:
         name = f"{letter}_{digits}"
         match = _FLAT.fullmatch(name)
         if match is None or len(digits) > 8:
-            raise self.source.error(
-                offset, f"the variable {self.source.excerpt(name)} is not numbered plainly"
-            )
+            raise self.source.error(offset, f"the variable {excerpt(name)} is not numbered plainly")
         if name in self._variables:
             raise self.source.error(offset, f"the variable {name} is declared twice")
         index = int(digits)
@@ -48,7 +46,7 @@ class _Words:
             raise self.source.error(group.offset, "a declaration reads (declare-const X_0 Real)")
         match = _FLAT.fullmatch(items[1])
         if match is None:
-            name = self.source.excerpt(items[1])
+            name = excerpt(items[1])
             raise self.source.error(
                 group.items[1].offset, f"the variable {name} is neither X_i (an input) nor Y_j (an output)"
             )
@@ -57,7 +55,7 @@ class _Words:
     def variable(self, text: str, offset: int) -> int:
         known = self._variables.get(text)
         if known is None:
-            raise self.source.error(offset, f"the variable {self.source.excerpt(text)} is not declared")
+            raise self.source.error(offset, f"the variable {excerpt(text)} is not declared")
         return known
 
     def number(self, text: str, offset: int) -> Fraction:

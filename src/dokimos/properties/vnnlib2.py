@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
 from dokimos.properties.cases import Assertions
 from dokimos.properties.forms import number, read_forms
 from dokimos.properties.model import Property, Relation, Signature
-from dokimos.properties.sexpr import Atom, Group, Source, head
+from dokimos.properties.sexpr import Atom, Group, Source, excerpt, head
 
 #: Names that the standard accepts; a hyphen is not among their characters.
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
@@ -24,14 +25,19 @@ _MAX_ELEMENTS = 2**31
 _RELATIONS = {"equal-to": Relation.EQUAL, "isomorphic-to": Relation.ISOMORPHIC}
 
 
+@dataclass(frozen=True)
 class _Tensor:
-    """Where the numbers of a tensor stand among all inputs, or all outputs."""
+    """Where the numbers of a tensor stand among all inputs, or all outputs, and in the text."""
 
-    def __init__(
-        self, name: str, shape: tuple[int, ...], start: int, place: int, *, is_input: bool
-    ) -> None:
-        self.name, self.shape, self.start, self.place, self.is_input = name, shape, start, place, is_input
-        self.size = prod(shape)
+    name: str
+    shape: tuple[int, ...]
+    start: int
+    offset: int
+    is_input: bool
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
 
     def spell(self, position: int) -> str:
         """The name of the number at a row-major position."""
@@ -72,12 +78,12 @@ class _Words:
         match = _INDEXED.fullmatch(text)
         tensor = self.tensors.get(match[1]) if match else None
         if match is None or tensor is None:
-            raise self.source.error(offset, f"the variable {self.source.excerpt(text)} is not declared")
+            raise self.source.error(offset, f"the variable {excerpt(text)} is not declared")
         indices = match[2].split(",") if match[2] else []
         if len(indices) != len(tensor.shape):
             raise self.source.error(
                 offset,
-                f"{self.source.excerpt(text)} has {len(indices)} indices, "
+                f"{excerpt(text)} has {len(indices)} indices, "
                 f"but {tensor.name} has {len(tensor.shape)} dimensions",
             )
         position = 0
@@ -85,7 +91,7 @@ class _Words:
             if not index or len(index) > 10 or int(index) >= dimension:
                 raise self.source.error(
                     offset,
-                    f"an index of {self.source.excerpt(text)} is out of range: "
+                    f"an index of {excerpt(text)} is out of range: "
                     f"{tensor.name} has the shape {list(tensor.shape)}, counted from 0",
                 )
             position = position * dimension + int(index)
@@ -105,7 +111,7 @@ class _Words:
         spelt = "".join(item.text if isinstance(item, Atom) else "()" for item in group.items[1:])
         if spelt != "<2.0>":
             raise self.source.error(
-                group.offset, f"the version {self.source.excerpt(spelt)} is not known; expected <2.0>"
+                group.offset, f"the version {excerpt(spelt)} is not known; expected <2.0>"
             )
 
     def declare_network(self, group: Group) -> None:
@@ -133,7 +139,7 @@ class _Words:
         wanted = "one declare-input, then one declare-output"
         for part in parts:
             if head(part) not in ("declare-input", "declare-output"):
-                found = self.source.excerpt(head(part))
+                found = excerpt(head(part))
                 raise self.source.error(part.offset, f"{found} is not supported here; expected {wanted}")
         raise self.source.error(group.offset, f"a network has {wanted}; others are not supported")
 
@@ -145,7 +151,7 @@ class _Words:
 
     def _new_name(self, item: Atom | Group, taken: set[str]) -> str:
         if not isinstance(item, Atom) or not NAME.fullmatch(item.text):
-            found = self.source.excerpt(item.text) if isinstance(item, Atom) else "'('"
+            found = excerpt(item.text) if isinstance(item, Atom) else "'('"
             raise self.source.error(item.offset, f"{found} is not a name: letters, digits and _ only")
         if item.text in taken:
             raise self.source.error(item.offset, f"the name {item.text} is declared twice")
@@ -157,7 +163,7 @@ class _Words:
         name = self._new_name(group.items[1], set(self.tensors))
         kind, _, dimensions = group.items[2].text[:-1].partition("[")
         if kind not in REAL_TYPES:
-            found = self.source.excerpt(kind)
+            found = excerpt(kind)
             raise self.source.error(
                 group.items[2].offset, f"the element type {found} is not supported; use real or float32"
             )
@@ -167,7 +173,7 @@ class _Words:
         if not 0 < prod(shape) < _MAX_ELEMENTS:
             raise self.source.error(group.items[2].offset, f"a tensor of shape {list(shape)} is not usable")
         is_input = head(group) == "declare-input"
-        tensor = _Tensor(name, shape, self._sizes[is_input], group.items[1].offset, is_input=is_input)
+        tensor = _Tensor(name, shape, self._sizes[is_input], group.items[1].offset, is_input)
         self._sizes[is_input] += tensor.size
         self.tensors[name] = tensor
         return tensor
@@ -194,6 +200,6 @@ def parse_vnnlib2(source: Source) -> Property:
         return tensor.spell(index - tensor.start)
 
     cases = assertions.cases(
-        words.input_size, name=name, place=lambda index: words.input_tensor(index).place
+        words.input_size, name=name, place=lambda index: words.input_tensor(index).offset
     )
     return Property(tuple(words.networks), cases)

@@ -8,9 +8,12 @@ otherwise one assert with a disjunction of conjunctions, which carry the bounds 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from enum import Enum
 from fractions import Fraction
 from math import prod
+from pathlib import Path
 
+from dokimos.compression import compressed
 from dokimos.errors import InputError
 from dokimos.properties.decimals import exact_decimal
 from dokimos.properties.model import Case, Linear, Property, Relation
@@ -18,6 +21,23 @@ from dokimos.properties.vnnlib2 import NAME, REAL_TYPES, spell_element
 
 #: The name of a variable: input number i is i, output number j is ~j.
 _Namer = Callable[[int], str]
+
+
+class Version(Enum):
+    """A version of the VNN-LIB standard."""
+
+    ONE = "1.0"
+    TWO = "2.0"
+
+
+def write_vnnlib_file(property: Property, path: Path, *, version: Version = Version.ONE) -> None:
+    """Write the property to a file, compressed where its name ends in ``.gz``.
+
+    The same property gives the same bytes. Raises InputError where this version cannot say it.
+    """
+    text = write_vnnlib1(property) if version is Version.ONE else write_vnnlib2(property)
+    content = text.encode()
+    path.write_bytes(compressed(content) if path.suffix == ".gz" else content)
 
 
 def write_vnnlib1(property: Property, *, comment: str = "") -> str:

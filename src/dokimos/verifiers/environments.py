@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -15,20 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.errors import VerifierUnavailable
+from dokimos.home import home
 from dokimos.verifiers.base import inherited_environment
 
 _INSTALL_SECONDS = 1800
 _SMOKE_SECONDS = 120
-
-
-def home() -> Path:
-    """Where Dokimos keeps what it installs: $DOKIMOS_HOME, or the user's cache folder."""
-    if given := os.environ.get("DOKIMOS_HOME"):
-        return Path(given).expanduser().absolute()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "dokimos"
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "dokimos"
 
 
 @dataclass(frozen=True)

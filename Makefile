@@ -1,0 +1,57 @@
+PYTHON ?= python3
+BIN := .venv/bin
+PROVEN_PACKAGES := certificates judging laws
+
+.PHONY: demo test test-slow lint lock clean browser
+.DELETE_ON_ERROR:
+
+demo: .venv/.base
+	$(call dokimos,generate --suite quick --out demo/quick)
+	$(call dokimos,check demo/quick)
+	$(call dokimos,verifiers install marabou)
+	$(call dokimos,run demo/quick --verifier marabou --timeout 10 --out demo/run)
+	$(call dokimos,judge demo/run) || [ $$? -eq 1 ]   # 1: wrong answers were found, which is a result
+	$(call dokimos,report demo/run --html demo/report.html)
+	@echo "The report is demo/report.html"
+
+test: .venv/.dev browser lint
+	$(BIN)/pytest --cov --cov-report=
+	@for package in $(PROVEN_PACKAGES); do \
+	  if [ -d src/dokimos/$$package ]; then \
+	    echo "coverage of $$package:"; \
+	    $(BIN)/coverage report --include="src/dokimos/$$package/*" --skip-covered --fail-under=95 || exit 1; \
+	  fi; \
+	done
+
+test-slow: .venv/.dev
+	$(BIN)/pytest -m slow
+
+lint: .venv/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+lock:
+	$(PYTHON) scripts/lock.py
+
+clean:
+	rm -rf .venv demo dist build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+browser:
+	@scripts/ensure_browser.sh
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Dokimos needs Python 3.11 or later; say which with: make PYTHON=/path/to/python3.11"; exit 2; }
+	$(PYTHON) -m venv .venv
+
+# A stamp says that what it is named for is installed; it is older than the files that say what that is
+# when they have changed since.
+.venv/.base .venv/.dev: .venv/.%: $(BIN)/python pyproject.toml requirements/%.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/$*.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+define dokimos
+@echo '$$ dokimos $(1)'; $(BIN)/dokimos $(1)
+endef

@@ -1,0 +1,89 @@
+"""Lower bounds on ReLU networks by fixed slopes below and case distinctions above."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from dokimos.certificates.base import CertificateKind, Problem, Proven, if_provable, refute
+from dokimos.certificates.data import expect_keys, rationals
+from dokimos.certificates.objective import objective, ranges
+from dokimos.errors import InvalidProof
+from dokimos.instances.model import Label
+from dokimos.networks.expressions import Expression
+from dokimos.networks.piecewise_linear import PiecewiseLinear, piecewise_linear
+from dokimos.networks.rounding import rounding_bounds
+from dokimos.properties.model import Box, Linear
+
+#: More cases than any honest certificate of this kind needs.
+MOST_LEAVES = 100_000
+
+
+class SlopesAndSplits(CertificateKind):
+    """`unsat` for ReLU networks.
+
+    Theorem. Let g = r + c·max(0, e). (i) If c > 0, then g >= r + c·s·e for every s in [0, 1], since
+    max(0, e) >= s·e. (ii) If c < 0, then g = min(r + c·e, r), so a lower bound on both is one on g.
+    Doing away with the ReLUs one by one, the last first, leaves affine functions of the inputs, whose
+    minima over a box are exact. Both steps hold for every input, so the bound holds on the whole box.
+
+    The data gives one slope s for each ReLU, in the order of the network. For exclusive pairs, where
+    max(0, z₁) and max(0, z₂) enter as their maximum z₂⁺ + max(0, z₁⁺ − z₂⁺), a slope of ½ there and of
+    1 elsewhere yields (z₁ + z₂)/2, the constant γ whenever the paired rows are exact negatives; the
+    minimum over pairs enters through case (ii), one case for each pair.
+    """
+
+    name: ClassVar[str] = "slopes-and-splits"
+    proves: ClassVar[Label] = Label.UNSAT
+
+    def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
+        """Bound every constraint over the reals, then with the float32 noise as extra inputs."""
+        expect_keys(data, "slopes")
+        slopes = rationals(data, "slopes")
+        if any(not 0 <= s <= 1 for s in slopes):
+            raise InvalidProof("a slope lies outside [0, 1]")
+        network = problem.network
+        exact_form = piecewise_linear(network)
+        if len(slopes) != len(exact_form.relus):
+            raise InvalidProof(f"{len(slopes)} slopes for {len(exact_form.relus)} ReLUs")
+
+        def float32_bound(constraint: Linear, box: Box) -> Fraction:
+            rounding = rounding_bounds(network, box.lower, box.upper, ulps=problem.ulps)
+            form = piecewise_linear(network, rounding=rounding)
+            return lower_bound(form, slopes, constraint, box)
+
+        return Proven(
+            real=refute(problem.property, lambda c, box: lower_bound(exact_form, slopes, c, box)),
+            float32=if_provable(lambda: refute(problem.property, float32_bound)),
+        )
+
+
+def lower_bound(
+    form: PiecewiseLinear, slopes: Sequence[Fraction], constraint: Linear, box: Box
+) -> Fraction:
+    """A lower bound on left side − bound over the box, by the theorem of `SlopesAndSplits`."""
+    slope_of = dict(zip(form.relus, slopes, strict=True))
+    lower, upper = ranges(form, box)
+    pending: list[Expression] = [objective(form, constraint)]
+    smallest: Fraction | None = None
+    leaves = 0
+    while pending:
+        expression = pending.pop()
+        last = max((v for v in expression.terms if v in slope_of), default=None)
+        if last is None:
+            leaves += 1
+            if leaves > MOST_LEAVES:
+                raise InvalidProof(f"the proof has more than {MOST_LEAVES} cases")
+            value = expression.minimum(lower, upper)
+            smallest = value if smallest is None else min(smallest, value)
+            continue
+        factor = expression.terms[last]
+        inside = form.relus[last]
+        if factor > 0:
+            pending.append(expression.replace(last, factor * slope_of[last], inside))
+        else:
+            pending.append(expression.replace(last, factor, inside))
+            pending.append(expression.replace(last, Fraction(0), inside))
+    assert smallest is not None
+    return smallest

@@ -1,0 +1,43 @@
+"""All commands together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dokimos import __version__
+from dokimos.cli import check, families, generate, judge, report, run, verifiers
+
+app = typer.Typer(
+    name="dokimos",
+    help="Puts neural-network verifiers and ML models to the test with answers that are proven.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dokimos {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Puts neural-network verifiers and ML models to the test with answers that are proven."""
+
+
+app.command("generate", context_settings=generate.CONTEXT)(generate.generate)
+app.command("check")(check.check)
+app.command("run")(run.run)
+app.command("judge")(judge.judge)
+app.command("report")(report.report)
+app.command("families")(families.families)
+app.add_typer(verifiers.app, name="verifiers")

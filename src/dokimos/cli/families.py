@@ -1,0 +1,43 @@
+"""`dokimos families`: what can be generated, and with which knobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def families(
+    name: Annotated[str | None, typer.Argument(help="Show the knobs of this family.")] = None,
+) -> None:
+    """The families of instances and the shipped suites; with a name, the knobs of that family."""
+    from rich.table import Table
+
+    from dokimos.cli.output import console
+    from dokimos.constructions import CONSTRUCTIONS
+    from dokimos.constructions.knobs import knobs_of
+    from dokimos.constructions.recipes import shipped_suites
+
+    out = console()
+    if name is not None:
+        family = CONSTRUCTIONS[name]
+        table = Table(title=f"{name}: {family.summary}", title_justify="left")
+        for column in ("knob", "default", "range", "what it does"):
+            table.add_column(column, overflow="fold")
+        for knob in knobs_of(family.knobs_class):
+            option = f"--{knob.name.replace('_', '-')}"
+            table.add_row(option, f"{knob.default:g}", f"{knob.least:g} to {knob.most:g}", knob.help)
+        out.print(table)
+        return
+    table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")
+    table.add_column("family")
+    table.add_column("what makes it hard", overflow="fold")
+    for family_name in CONSTRUCTIONS:
+        table.add_row(family_name, CONSTRUCTIONS[family_name].summary)
+    out.print(table)
+    table = Table(title="Suites (dokimos generate --suite SUITE --out FOLDER)", title_justify="left")
+    table.add_column("suite")
+    table.add_column("about", overflow="fold")
+    for suite, about in shipped_suites().items():
+        table.add_row(suite, about)
+    out.print(table)

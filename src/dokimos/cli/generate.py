@@ -1,0 +1,90 @@
+"""`dokimos generate`: instances whose label is proven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def generate(
+    context: typer.Context,
+    family: Annotated[
+        str | None,
+        typer.Argument(help="A family (see `dokimos families`), then --KNOB VALUE."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to write, new or empty.")] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(help="A shipped suite or a recipe (.toml), instead of a family."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the family's draws; a suite has its own.", min=0)] = 0,
+    count: Annotated[int, typer.Option(help="How many instances, each with its twin.", min=1)] = 1,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds an instance.", min=0.001)
+    ] = 60.0,
+) -> None:
+    """Make instances with proven labels, of one family or a whole suite."""
+    from dokimos.cli.output import progress_bar
+    from dokimos.constructions.recipes import Draw, Recipe, generate_suite, holds
+    from dokimos.errors import InputError
+
+    if (family is None) == (suite is None):
+        raise InputError("Say either a family or --suite; `dokimos families` lists both.")
+    if out is None:
+        raise InputError("Say where to write the instances: --out FOLDER.")
+    knobs = _knobs(context.args)
+    if suite is not None:
+        if knobs:
+            raise InputError(f"A suite has no knob --{next(iter(knobs))}; change its recipe instead.")
+        recipe = _recipe(suite)
+    else:
+        assert family is not None
+        recipe = Recipe("", seed, timeout, (Draw(family, count, knobs),))
+    there = holds(out, recipe)
+    total = 2 * sum(draw.count for draw in recipe.draws)
+    with progress_bar("proving", total) as step:
+        made = generate_suite(
+            recipe, out, progress=lambda labelled: step(f"{labelled.instance.name}: {_claims(labelled)}")
+        )
+    state = "is there already, as this recipe makes it" if there else "written, each label proven"
+    typer.echo(f"{out}: {len(made.entries)} instances, {state}")
+
+
+def _recipe(name: str) -> Any:
+    from dokimos.constructions.recipes import parse_recipe, shipped_recipe
+    from dokimos.instances.bundle import read_text
+
+    if name.endswith(".toml"):
+        return parse_recipe(read_text(Path(name)), file=name)
+    return shipped_recipe(name)
+
+
+def _knobs(words: list[str]) -> dict[str, str]:
+    """`--name value` and `--name=value` as a dictionary."""
+    from dokimos.errors import InputError
+
+    knobs: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise InputError(f"Did not expect {word!r}; knobs are spelt --NAME VALUE.")
+        name, has_value, value = word.removeprefix("--").partition("=")
+        if not has_value:
+            if not rest or rest[0].startswith("--"):
+                raise InputError(f"The knob {word} needs a value.")
+            value = rest.pop(0)
+        name = name.replace("-", "_")
+        if name in knobs:
+            raise InputError(f"The knob --{name} is given twice.")
+        knobs[name] = value
+    return knobs
+
+
+def _claims(labelled: Any) -> str:
+    margins = [f"{s.value} {float(c.margin):.3g}" for s, c in labelled.truth.claims.items() if c.proven]
+    return f"{labelled.truth.label.value}, margin {', '.join(margins)}"

@@ -1,0 +1,34 @@
+"""`dokimos judge`: which answers are right, which are wrong, and what shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def judge(
+    run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
+    suite: Annotated[Path | None, typer.Option(help="The suite, where it has moved.")] = None,
+) -> None:
+    """Judge every answer of a campaign. Exit code 1 if one is wrong."""
+    from rich.padding import Padding
+
+    from dokimos.cli.judging import judge_folder
+    from dokimos.cli.output import console
+    from dokimos.reports.rows import report_rows
+    from dokimos.reports.terminal import summary_table, wrong_answer_lines
+
+    judged = judge_folder(run, suite=suite)
+    rows = report_rows(judged.judgements)
+    out = console()
+    for wrong in rows.wrong:
+        head, *rest = wrong_answer_lines(wrong)
+        out.print(head)
+        for line in rest:
+            out.print(Padding(line, (0, 0, 0, 4)))
+        out.print()
+    out.print(summary_table(rows))
+    if judged.is_wrong_somewhere:
+        raise typer.Exit(1)

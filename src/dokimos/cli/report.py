@@ -1,0 +1,41 @@
+"""`dokimos report`: one page that a person wants to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
+    html: Annotated[Path, typer.Option(help="The page to write.")],
+    suite: Annotated[Path | None, typer.Option(help="The suite, where it has moved.")] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
+) -> None:
+    """Write one self-contained HTML page: wrong answers first, then the tables and the plot."""
+    from datetime import UTC, datetime
+
+    from dokimos import __version__
+    from dokimos.cli.judging import judge_folder
+    from dokimos.reports.context import Limits, ReportContext, VerifierInfo
+    from dokimos.reports.page import write_report
+    from dokimos.verifiers.base import log_tail
+
+    judged = judge_folder(run, suite=suite)
+    manifest = judged.campaign.manifest
+    machine = manifest.machine
+    name = Path(manifest.suite).name
+    context = ReportContext(
+        title=title or f"Verifiers on {name}",
+        suites=(name,),
+        verifiers=tuple(VerifierInfo(name=t.name, version=t.version) for t in manifest.verifiers),
+        machine=f"{machine.processor}, {machine.cores} cores, {machine.memory_bytes >> 30} GiB, {machine.system}",
+        limits=Limits(wall_seconds=manifest.limits.wall_seconds, memory_bytes=manifest.limits.memory_bytes),
+        dokimos_version=__version__,
+        generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+    tails = {record.job: log_tail(run / record.log) for record in judged.campaign.records}
+    write_report(judged.judgements, context, html, log_tails=tails)
+    typer.echo(f"{html}: {len(judged.judgements)} runs judged")

@@ -1,0 +1,120 @@
+"""The contract of a family: its author draws, the base class proves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, TypeVar, cast, final
+
+import numpy as np
+
+from dokimos.certificates.check import claims_of, prove
+from dokimos.constructions.hiding import gives_itself_away
+from dokimos.constructions.knobs import make_knobs
+from dokimos.errors import ConstructionFailed, InvalidProof
+from dokimos.instances.model import Certificate, Instance, Label, LabelledInstance, Truth, sha256
+from dokimos.properties.model import Point, Property
+from dokimos.properties.writing import write_vnnlib1
+
+P = TypeVar("P")
+
+#: How often a draw may turn out unusable before the parameters are given up.
+ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An instance as its author means it, before anything is proven."""
+
+    network: bytes
+    question: Property
+    certificate: Certificate
+    witness: Point | None = None
+
+    @property
+    def label(self) -> Label:
+        """What the author claims: `sat` iff there is a witness."""
+        return Label.UNSAT if self.witness is None else Label.SAT
+
+
+class Unusable(Exception):
+    """This draw has no instance (say, a counterexample that cannot be hidden); another draw may."""
+
+
+class Construction(ABC, Generic[P]):
+    """One family of instances, in one file.
+
+    A subclass names the family, gives its knobs as a frozen dataclass `knobs_class` (each field made by
+    `knob`), and writes `construct`: from knobs and a generator, the `unsat` draft and its `sat` twin. The
+    twin has the same shape and size and differs in as little as possible. Weights and bounds must be
+    exact in float32; every random choice comes from `rng`; `construct` may raise `Unusable` to ask for
+    another draw.
+
+    Nothing leaves unproven: `__call__` is final, writes the two files of each draft, has the checker
+    prove the label on those files, and makes sure that neither the centre of the box nor 10,000 uniform
+    samples give the twin away.
+    """
+
+    family: ClassVar[str]
+    summary: ClassVar[str]
+    knobs_class: type[P]
+
+    @abstractmethod
+    def construct(self, knobs: P, rng: np.random.Generator) -> tuple[Draft, Draft]:
+        """One robust draft and its violated twin."""
+
+    @final
+    def __call__(
+        self, *, seed: int, timeout_seconds: float = 60.0, **knobs: Any
+    ) -> tuple[LabelledInstance, LabelledInstance]:
+        """One `unsat` instance and its `sat` twin, proven. The same arguments give the same bytes.
+
+        Raises InputError for knobs that do not exist or are out of range, ConstructionFailed where no
+        draw can be proven or hidden.
+        """
+        chosen = make_knobs(self.knobs_class, knobs, family=self.family)
+        reason = ""
+        for attempt in range(ATTEMPTS):
+            rng = np.random.default_rng([seed, attempt])
+            try:
+                drafts = self.construct(chosen, rng)
+                made = [self._prove(draft, chosen, seed, timeout_seconds) for draft in drafts]
+            except (Unusable, InvalidProof) as error:
+                reason = str(error)
+                continue
+            twin = drafts[1]
+            if not gives_itself_away(twin.network, twin.question, rng):
+                return made[0], made[1]
+            reason = "uniform samples find the twin's counterexample"
+        raise ConstructionFailed(
+            f"{self.family}: none of {ATTEMPTS} draws gave an instance ({reason}); "
+            f"see `dokimos families {self.family}` for the knobs, and move them towards their defaults."
+        )
+
+    def _prove(self, draft: Draft, knobs: P, seed: int, timeout_seconds: float) -> LabelledInstance:
+        text = write_vnnlib1(draft.question).encode("ascii")
+        instance = Instance(
+            name=f"{self.family}-{sha256(draft.network + text)[:10]}",
+            network_file=draft.network,
+            property_file=text,
+            timeout_seconds=timeout_seconds,
+            family=self.family,
+            parameters=asdict(cast(Any, knobs)),
+            seed=seed,
+        )
+        proven = prove(instance, draft.certificate, draft.label, draft.witness)
+        truth = Truth(
+            label=draft.label,
+            claims=claims_of(proven),
+            certificate=draft.certificate,
+            network_sha256=instance.network_sha256,
+            property_sha256=instance.property_sha256,
+            witness=draft.witness,
+        )
+        return LabelledInstance(instance, truth)
+
+
+def dyadic(value: float | Fraction, bits: int) -> Fraction:
+    """The multiple of 2^-bits nearest to `value`."""
+    return Fraction(round(Fraction(value) * 2**bits), 2**bits)

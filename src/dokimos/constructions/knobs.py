@@ -1,0 +1,70 @@
+"""Knobs: the typed, validated parameters of a family, from one dataclass of fields."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from dokimos.errors import InputError
+from dokimos.registry import unknown_name
+
+P = TypeVar("P")
+
+
+def knob(default: float, help: str, *, least: float, most: float) -> Any:
+    """A field of a knobs class: its default, what it does, and the range it may take."""
+    return field(default=default, metadata={"help": help, "least": least, "most": most})
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One knob, as a person is told of it."""
+
+    name: str
+    default: float
+    help: str
+    least: float
+    most: float
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the knob takes whole numbers only."""
+        return isinstance(self.default, int)
+
+
+def knobs_of(knobs_class: type[Any]) -> tuple[Knob, ...]:
+    """The knobs of a knobs class, in order."""
+    fields: tuple[Any, ...] = dataclasses.fields(knobs_class)
+    return tuple(Knob(name=f.name, default=f.default, **f.metadata) for f in fields)
+
+
+def make_knobs(knobs_class: type[P], values: Mapping[str, Any], *, family: str) -> P:
+    """Knobs from names and values (numbers or their spelling).
+
+    Raises InputError for a knob that the family does not have, or a value out of its range.
+    """
+    known = {each.name: each for each in knobs_of(knobs_class)}
+    chosen: dict[str, float] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise unknown_name(f"knob of {family}", name, sorted(known))
+        chosen[name] = _value(known[name], value, family)
+    return knobs_class(**chosen)
+
+
+def _value(knob: Knob, value: Any, family: str) -> float:
+    kind = "a whole number" if knob.is_integer else "a number"
+    try:
+        number: float = int(value) if knob.is_integer else float(value)
+    except (ValueError, TypeError):
+        raise InputError(f"The knob {knob.name!r} of {family} takes {kind}, not {value!r}.") from None
+    if number != (value if isinstance(value, int | float) else number) or isinstance(value, bool):
+        raise InputError(f"The knob {knob.name!r} of {family} takes {kind}, not {value!r}.")
+    if not knob.least <= number <= knob.most:
+        raise InputError(
+            f"The knob {knob.name!r} of {family} is {number:g}; "
+            f"it must lie in [{knob.least:g}, {knob.most:g}]."
+        )
+    return number

@@ -1,0 +1,222 @@
+"""A suite on disk: a VNN-COMP benchmark that any tool can run, with our proofs beside it.
+
+suite/
+  instances.csv            onnx,vnnlib,timeout
+  onnx/…  vnnlib/…
+  truth/<instance>.json    the label, its proof and how the instance was made
+  suite.json               which program made the suite, from which recipe
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shutil
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dokimos.errors import InputError, UnreadableFile
+from dokimos.instances.model import Instance, LabelledInstance, Truth, sha256
+from dokimos.instances.truth_file import dump_truth, load_json, load_truth
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class SuiteEntry:
+    """One row of `instances.csv`, and where its files are. Contents are read when first asked for."""
+
+    name: str
+    network_path: Path
+    property_path: Path
+    timeout_seconds: float
+    family: str
+    truth_path: Path
+
+    @cached_property
+    def network_sha256(self) -> str:
+        """The hash of the network's content."""
+        return sha256(read_content(self.network_path))
+
+    @cached_property
+    def property_sha256(self) -> str:
+        """The hash of the property's content."""
+        return sha256(read_content(self.property_path))
+
+    def read_instance(self) -> Instance:
+        """The instance, with the bytes of both files."""
+        return Instance(
+            name=self.name,
+            network_file=read_content(self.network_path),
+            property_file=read_content(self.property_path),
+            timeout_seconds=self.timeout_seconds,
+            family=self.family,
+        )
+
+    def read_truth(self) -> Truth | None:
+        """What is known of the instance; None where the suite has no truth file for it."""
+        if not self.truth_path.exists():
+            return None
+        return load_truth(read_text(self.truth_path), file=str(self.truth_path))
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A folder of instances."""
+
+    folder: Path
+    entries: tuple[SuiteEntry, ...]
+
+    def entry(self, name: str) -> SuiteEntry:
+        """The entry of that name."""
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        raise InputError(f"{self.folder}: there is no instance {name!r} in this suite")
+
+
+def read_content(path: Path) -> bytes:
+    """The bytes of a file, of `path.gz` where only that exists, decompressed where it is gzip."""
+    actual = path if path.exists() else path.with_name(path.name + ".gz")
+    try:
+        content = actual.read_bytes()
+        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+    except FileNotFoundError:
+        raise UnreadableFile(path, "there is no such file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise UnreadableFile(actual, "the gzip data is truncated or damaged") from None
+    except OSError as error:
+        raise UnreadableFile(actual, error.strerror or "cannot be read") from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8."""
+    try:
+        return read_content(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UnreadableFile(path, "not a text file in UTF-8") from None
+
+
+def read_suite(folder: Path) -> Suite:
+    """The suite in `folder`. Raises UnreadableFile where it is not one."""
+    table = folder / "instances.csv"
+    if not folder.is_dir():
+        raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
+    if not table.exists():
+        raise UnreadableFile(folder, "not a suite: it has no instances.csv")
+    families = _families(folder)
+    rows = [
+        (number, row)
+        for number, row in enumerate(csv.reader(read_text(table).splitlines()), start=1)
+        if any(cell.strip() for cell in row)
+    ]
+    entries = tuple(_entry(folder, row, f"{table}:{number}", families) for number, row in rows)
+    if not entries:
+        raise UnreadableFile(table, "it lists no instances")
+    names = [entry.name for entry in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise UnreadableFile(table, f"the instance {name!r} is listed twice")
+    return Suite(folder=folder, entries=entries)
+
+
+def _families(folder: Path) -> Mapping[str, str]:
+    path = folder / "suite.json"
+    if not path.exists():
+        return {}
+    document = load_json(read_text(path), file=str(path))
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UnreadableFile(path, f"not a suite.json of schema {SCHEMA}; generate the suite again")
+    families = document.get("families")
+    if not isinstance(families, dict) or not all(isinstance(f, str) for f in families.values()):
+        raise UnreadableFile(path, "'families' must map instance names to family names")
+    return families
+
+
+def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, str]) -> SuiteEntry:
+    if len(row) != 3:
+        raise UnreadableFile(place, f"a row must be onnx,vnnlib,timeout; this one has {len(row)} columns")
+    network, property_, timeout = (cell.strip() for cell in row)
+    if network.startswith("["):
+        raise UnreadableFile(place, "instances of several networks are not supported yet")
+    try:
+        seconds = float(timeout)
+    except ValueError:
+        seconds = float("nan")
+    if not 0 < seconds < float("inf"):
+        raise UnreadableFile(place, f"the timeout {timeout!r} is not a positive number of seconds")
+    network_stem, property_stem = _stem(network), _stem(property_)
+    name = network_stem if network_stem == property_stem else f"{network_stem}__{property_stem}"
+    return SuiteEntry(
+        name=name,
+        network_path=folder / network,
+        property_path=folder / property_,
+        timeout_seconds=seconds,
+        family=families.get(name, folder.resolve().name),
+        truth_path=folder / "truth" / f"{name}.json",
+    )
+
+
+def _stem(path: str) -> str:
+    return Path(path).name.removesuffix(".gz").removesuffix(".onnx").removesuffix(".vnnlib")
+
+
+def write_suite(
+    folder: Path, instances: Sequence[LabelledInstance], *, recipe: Mapping[str, Any], version: str
+) -> Suite:
+    """Write the whole suite, or nothing: it is built beside `folder` and moved into place.
+
+    The rows keep the order of `instances`: shuffle them first, so that the order leaks nothing. An
+    existing empty folder is filled; anything else in the way is refused.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists and is not empty; choose another --out, or remove it first")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _fill(building, instances, recipe=recipe, version=version)
+        building.chmod(0o755)
+        if folder.exists():
+            folder.rmdir()
+        building.replace(folder)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return read_suite(folder)
+
+
+def _fill(
+    folder: Path, instances: Sequence[LabelledInstance], *, recipe: Mapping[str, Any], version: str
+) -> None:
+    for part in ("onnx", "vnnlib", "truth"):
+        (folder / part).mkdir()
+    rows: list[str] = []
+    for labelled in instances:
+        instance = labelled.instance
+        (folder / "onnx" / f"{instance.name}.onnx").write_bytes(instance.network_file)
+        (folder / "vnnlib" / f"{instance.name}.vnnlib").write_bytes(instance.property_file)
+        if labelled.truth is not None:
+            origin = {
+                "family": instance.family,
+                "parameters": dict(instance.parameters),
+                "seed": instance.seed,
+            }
+            (folder / "truth" / f"{instance.name}.json").write_text(
+                dump_truth(labelled.truth, origin=origin), encoding="utf-8"
+            )
+        rows.append(
+            f"onnx/{instance.name}.onnx,vnnlib/{instance.name}.vnnlib,{instance.timeout_seconds:g}\n"
+        )
+    (folder / "instances.csv").write_text("".join(rows), encoding="utf-8")
+    document = {
+        "schema": SCHEMA,
+        "dokimos": version,
+        "recipe": dict(recipe),
+        "families": {i.instance.name: i.instance.family for i in instances},
+    }
+    (folder / "suite.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,137 @@
+"""Truth files: JSON in, JSON out, and one clear sentence for everything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dokimos.errors import InputError, UnreadableFile
+from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth
+from dokimos.properties.decimals import exact_decimal, parse_decimal
+
+SCHEMA = 1
+_KEYS = {"schema", "label", "semantics", "certificate", "sha256", "witness", "origin"}
+
+
+def dump_truth(truth: Truth, *, origin: Mapping[str, Any]) -> str:
+    """The text of a truth file; `origin` says how the instance was made."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "label": truth.label.value,
+        "semantics": {s.value: _dump_claim(c) for s, c in truth.claims.items()},
+        "certificate": {"kind": truth.certificate.kind, "data": dict(truth.certificate.data)},
+        "sha256": {"network": truth.network_sha256, "property": truth.property_sha256},
+    }
+    if truth.witness is not None:
+        document["witness"] = [exact_decimal(x) for x in truth.witness]
+    document["origin"] = dict(origin)
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _dump_claim(claim: Claim) -> dict[str, Any]:
+    out: dict[str, Any] = {"proven": claim.proven}
+    if claim.margin is not None:
+        out["margin"] = exact_decimal(claim.margin)
+    if claim.ulps is not None:
+        out["ulps"] = claim.ulps
+    return out
+
+
+def load_truth(text: str, *, file: str) -> Truth:
+    """Read a truth file. Raises UnreadableFile, naming the file and what is wrong."""
+    return _Reader(file).truth(load_json(text, file=file))
+
+
+def load_json(text: str, *, file: str) -> Any:
+    """JSON, or UnreadableFile with line and column."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"{file}:{error.lineno}:{error.colno}"
+        raise UnreadableFile(where, f"not valid JSON ({error.msg}); the file may be truncated") from None
+    except (RecursionError, ValueError):
+        raise UnreadableFile(file, "not usable JSON (nested too deeply, or a number too long)") from None
+
+
+class _Reader:
+    """Takes a JSON document apart, refusing what does not have the shape of a truth."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def _refuse(self, reason: str) -> UnreadableFile:
+        return UnreadableFile(self._file, f"{reason}; this is not a truth file of schema {SCHEMA}")
+
+    def _mapping(self, value: Any, what: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self._refuse(f"{what} must be an object")
+        return value
+
+    def _get(self, mapping: Mapping[str, Any], key: str, what: str) -> Any:
+        if key not in mapping:
+            raise self._refuse(f"{what} lacks {key!r}")
+        return mapping[key]
+
+    def _text(self, mapping: Mapping[str, Any], key: str, what: str) -> str:
+        value = self._get(mapping, key, what)
+        if not isinstance(value, str):
+            raise self._refuse(f"{key!r} of {what} must be a string")
+        return value
+
+    def _number(self, value: Any, what: str) -> Fraction:
+        if not isinstance(value, str):
+            raise self._refuse(f"{what} must be a decimal spelt as a string")
+        try:
+            return parse_decimal(value)
+        except InputError as error:
+            raise self._refuse(f"{what}: {error}") from None
+
+    def truth(self, document: Any) -> Truth:
+        top = self._mapping(document, "the document")
+        if self._get(top, "schema", "the document") != SCHEMA:
+            raise self._refuse(f"it has the schema {top['schema']!r}")
+        unknown = sorted(set(top) - _KEYS)
+        if unknown:
+            raise self._refuse(f"unknown key {unknown[0]!r}")
+        hashes = self._mapping(self._get(top, "sha256", "the document"), "'sha256'")
+        certificate = self._mapping(self._get(top, "certificate", "the document"), "'certificate'")
+        label = self._text(top, "label", "the document")
+        if label not in {known.value for known in Label}:
+            raise self._refuse(f"the label {label!r} is neither 'sat' nor 'unsat'")
+        return Truth(
+            label=Label(label),
+            claims=self._claims(self._get(top, "semantics", "the document")),
+            certificate=Certificate(
+                kind=self._text(certificate, "kind", "the certificate"),
+                data=self._mapping(self._get(certificate, "data", "the certificate"), "'data'"),
+            ),
+            network_sha256=self._text(hashes, "network", "'sha256'"),
+            property_sha256=self._text(hashes, "property", "'sha256'"),
+            witness=self._witness(top.get("witness")),
+        )
+
+    def _claims(self, value: Any) -> dict[Semantics, Claim]:
+        stated = self._mapping(value, "'semantics'")
+        known = {s.value: s for s in Semantics}
+        if not set(stated) <= set(known):
+            raise self._refuse(f"unknown semantics {sorted(set(stated) - set(known))[0]!r}")
+        return {known[name]: self._claim(name, claim) for name, claim in stated.items()}
+
+    def _claim(self, name: str, value: Any) -> Claim:
+        claim = self._mapping(value, f"the claim for {name}")
+        proven, ulps = self._get(claim, "proven", f"the claim for {name}"), claim.get("ulps")
+        if not isinstance(proven, bool):
+            raise self._refuse(f"'proven' of the claim for {name} must be true or false")
+        if ulps is not None and not (type(ulps) is int and 0 <= ulps < 2**16):
+            raise self._refuse(f"'ulps' of the claim for {name} must be a small nonnegative integer")
+        margin = self._number(claim["margin"], f"the margin for {name}") if "margin" in claim else None
+        return Claim(proven=proven, margin=margin, ulps=ulps)
+
+    def _witness(self, value: Any) -> tuple[Fraction, ...] | None:
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise self._refuse("the witness must be a list")
+        return tuple(self._number(x, f"coordinate {i} of the witness") for i, x in enumerate(value))

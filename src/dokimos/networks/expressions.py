@@ -1,0 +1,52 @@
+"""Sparse affine expressions with exact coefficients, over numbered variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Expression:
+    """constant + Σ terms[v]·v, without zero coefficients. Treat `terms` as read-only."""
+
+    constant: Fraction = ZERO
+    terms: Mapping[int, Fraction] = field(default_factory=dict)
+
+    def minimum(self, lower: Mapping[int, Fraction], upper: Mapping[int, Fraction]) -> Fraction:
+        """The smallest value over the box: each variable sits at the end that its sign asks for."""
+        return self.constant + sum(
+            (c * (lower[v] if c > 0 else upper[v]) for v, c in self.terms.items()), ZERO
+        )
+
+    def replace(self, variable: int, factor: Fraction, by: Expression) -> Expression:
+        """This expression with its term in `variable` left out and factor·by added."""
+        return combine(
+            [
+                (
+                    Fraction(1),
+                    Expression(self.constant, {v: c for v, c in self.terms.items() if v != variable}),
+                ),
+                (factor, by),
+            ]
+        )
+
+
+def variable(number: int) -> Expression:
+    """The expression that is just this variable."""
+    return Expression(ZERO, {number: Fraction(1)})
+
+
+def combine(weighted: Iterable[tuple[Fraction, Expression]], constant: Fraction = ZERO) -> Expression:
+    """constant + Σ factor·expression."""
+    terms: dict[int, Fraction] = {}
+    for factor, expression in weighted:
+        if factor == 0:
+            continue
+        constant += factor * expression.constant
+        for v, c in expression.terms.items():
+            terms[v] = terms.get(v, ZERO) + factor * c
+    return Expression(constant, {v: c for v, c in terms.items() if c != 0})

@@ -1,0 +1,106 @@
+"""What exactly happens at one input: does it show a property to be `sat`, and by how much?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dokimos.errors import InputError
+from dokimos.networks.exact import Enclosure, evaluate
+from dokimos.networks.graph import Network
+from dokimos.properties.model import Box, Case, Linear, Property
+
+#: How narrow outputs that are not rational are enclosed before the answer is given up as undecided.
+NARROW = tuple(Fraction(1, 2**bits) for bits in (40, 160, 640))
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One input, replayed exactly.
+
+    `margin_lower` and `margin_upper` enclose the largest, over the unsafe conjunctions of the cases
+    whose box holds the input (of all cases, where none does), of the smallest slack of their
+    constraints; both are None where no conjunction has a constraint. `violates` is None where even
+    narrow enclosures leave it open.
+    """
+
+    in_box: bool
+    outside_by: Fraction
+    violates: bool | None
+    margin_lower: Fraction | None
+    margin_upper: Fraction | None
+    outputs: Enclosure
+
+
+def violation_at(network: Network, property: Property, point: Sequence[Fraction]) -> Violation:
+    """Replay `point` exactly. Raises InputError where sizes do not fit, Undecided where exact.py does."""
+    require_fit(network, property)
+    for width in NARROW:
+        result = _judge(property, point, evaluate(network, point, relative_width=width))
+        if result.violates is not None or result.outputs.is_exact:
+            break
+    return result
+
+
+def require_fit(network: Network, property: Property) -> None:
+    """Refuse a property of several networks, or one whose sizes are not the network's."""
+    if len(property.networks) != 1:
+        raise InputError("the property speaks of several networks; only one can be evaluated here")
+    sizes = (property.input_size, property.output_size)
+    if sizes != (network.input_size, network.output_size):
+        raise InputError(
+            f"the property has {sizes[0]} inputs and {sizes[1]} outputs, "
+            f"the network {network.input_size} and {network.output_size}"
+        )
+
+
+def outside_by(box: Box, point: Sequence[Fraction]) -> Fraction:
+    """The largest distance by which a coordinate leaves the box; 0 inside."""
+    return max(
+        (max(a - x, x - b, Fraction(0)) for a, x, b in zip(box.lower, point, box.upper, strict=True)),
+        default=Fraction(0),
+    )
+
+
+def _judge(property: Property, point: Sequence[Fraction], outputs: Enclosure) -> Violation:
+    holding = [case for case in property.cases if tuple(point) in case.box]
+    surely, possibly = False, False
+    lowest: list[Fraction] = []
+    highest: list[Fraction] = []
+    for case in holding or property.cases:
+        for conjunction in case.any_of:
+            slacks = [_slack(constraint, point, outputs) for constraint in conjunction]
+            strict = [constraint.strict for constraint in conjunction]
+            surely |= all(_met(low, s) for (low, _), s in zip(slacks, strict, strict=True))
+            possibly |= all(_met(high, s) for (_, high), s in zip(slacks, strict, strict=True))
+            if slacks:
+                lowest.append(min(low for low, _ in slacks))
+                highest.append(min(high for _, high in slacks))
+    decided = surely if surely == possibly else None
+    return Violation(
+        in_box=bool(holding),
+        outside_by=_distance(property.cases, point),
+        violates=decided if holding else False,
+        margin_lower=max(lowest, default=None),
+        margin_upper=max(highest, default=None),
+        outputs=outputs,
+    )
+
+
+def _distance(cases: Sequence[Case], point: Sequence[Fraction]) -> Fraction:
+    return min((outside_by(case.box, point) for case in cases), default=Fraction(0))
+
+
+def _met(slack: Fraction, strict: bool) -> bool:
+    return slack > 0 if strict else slack >= 0
+
+
+def _slack(constraint: Linear, point: Sequence[Fraction], outputs: Enclosure) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest slack that the enclosed outputs allow."""
+    worst = [outputs.lower[j] for j in range(len(outputs.lower))]
+    best = list(worst)
+    for j, d in constraint.outputs:
+        ends = (outputs.lower[j], outputs.upper[j])
+        best[j], worst[j] = ends if d > 0 else ends[::-1]
+    return constraint.slack(point, worst), constraint.slack(point, best)

@@ -1,0 +1,34 @@
+"""What a report says of its circumstances; passed in, so that the same judgements give the same page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifierInfo:
+    """A verifier that took part, and its version as it states it."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What each run was allowed; None where there was no limit."""
+
+    wall_seconds: float | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportContext:
+    """Everything on the page that is not a judgement. `generated_at` is shown as it is given."""
+
+    title: str
+    suites: tuple[str, ...]
+    verifiers: tuple[VerifierInfo, ...]
+    machine: str
+    limits: Limits
+    dokimos_version: str
+    generated_at: str

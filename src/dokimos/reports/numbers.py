@@ -1,0 +1,80 @@
+"""Numbers and text as a person reads them, never less true than what they stand for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal, Inexact
+from fractions import Fraction
+
+_SHORT_DIGITS = 6
+_FULL_DIGITS = 400
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number twice: rounded to six digits, and in full.
+
+    `full` ends in "…" where even 400 digits do not spell the number; those digits are then cut off, not
+    rounded. A number that is not 0 is never shown as 0.
+    """
+
+    short: str
+    full: str
+
+
+def exact_number(value: Fraction) -> Number:
+    """An exact rational for display."""
+    full, exact = _quotient(value, _FULL_DIGITS, ROUND_DOWN)
+    short, _ = _quotient(value, _SHORT_DIGITS, ROUND_HALF_EVEN)
+    return Number(short=_spell(short), full=_spell(full) + ("" if exact else "…"))
+
+
+def float_number(value: float) -> Number:
+    """A float for display; nan and the infinities are spelt out."""
+    return Number(short=f"{value:.{_SHORT_DIGITS}g}", full=repr(value))
+
+
+def seconds(value: float) -> str:
+    """A time in seconds with about three digits, without its unit."""
+    if 0 < value < 0.001:
+        return "<0.001"
+    if value < 1:
+        return f"{value:.3f}"
+    if value < 10:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def megabytes(size_bytes: int) -> str:
+    """A size in megabytes (10⁶ bytes), without its unit."""
+    return f"{size_bytes / 1e6:.0f}" if size_bytes >= 10_000_000 else f"{size_bytes / 1e6:.1f}"
+
+
+def printable(text: str) -> str:
+    """`text` without colour codes, and with "�" for what no page can show.
+
+    What verifiers print is not always text: a lone surrogate could not even be written as UTF-8.
+    """
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n")))
+
+
+def _quotient(value: Fraction, digits: int, rounding: str) -> tuple[Decimal, bool]:
+    """`value` in that many digits, and whether nothing was lost (decimal divides correctly rounded)."""
+    context = Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return quotient, not context.flags[Inexact]
+
+
+def _spell(number: Decimal) -> str:
+    """Plain digits near 1, powers of ten elsewhere, with no idle zeros."""
+    if number.is_zero():
+        return "0"
+    sign, leading = "-" if number.is_signed() else "", number.adjusted()
+    if -5 <= leading < 15:
+        plain = format(number.copy_abs(), "f")
+        return sign + (plain.rstrip("0").rstrip(".") if "." in plain else plain)
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    return sign + digits[0] + ("." + digits[1:] if digits[1:] else "") + f"e{leading:+03d}"

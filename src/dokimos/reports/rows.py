@@ -1,0 +1,277 @@
+"""From judgements to everything the report shows, as frozen rows: all of its content, none of its looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from dokimos.instances.model import Label
+from dokimos.judging.verdicts import Judgement, Replay, Verdict
+from dokimos.reports.headline import headline
+from dokimos.reports.naming import Naming
+from dokimos.reports.numbers import Number, exact_number, float_number, printable
+from dokimos.verifiers.answers import Answer
+
+OUTPUTS_SHOWN = 64
+_SEVERITY = (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
+
+
+class Outcome(Enum):
+    """The four columns of the table that every verdict falls into."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    UNDECIDED = "undecided"
+    OTHER = "other"
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Outcome:
+        """The column of a verdict; `other` is unwitnessed, rounding and unlabelled."""
+        if verdict.is_wrong:
+            return cls.WRONG
+        return {Verdict.CORRECT: cls.CORRECT, Verdict.UNDECIDED: cls.UNDECIDED}.get(verdict, cls.OTHER)
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """One output of the network at a witness: exactly, and as onnxruntime computes it."""
+
+    index: int
+    exact: Number | None
+    onnxruntime: Number | None
+
+
+@dataclass(frozen=True)
+class ReplayRow:
+    """What really happens at the witness, for display; `outputs_left_off` says how many are not listed."""
+
+    in_box: bool
+    outside_by: Number
+    violates_exactly: bool
+    violation: Number | None
+    violates_in_onnxruntime: bool
+    witness_in_float32: bool
+    outputs: tuple[OutputRow, ...]
+    outputs_left_off: int
+
+
+@dataclass(frozen=True)
+class WrongRow:
+    """A wrong answer with all that is needed to believe it and to see it again."""
+
+    anchor: str
+    instance: str
+    family: str
+    verifier: str
+    claim: Answer
+    truth: Label | None
+    verdict: Verdict
+    reason: str
+    certificate: str | None
+    replay: ReplayRow | None
+    reproduce: str
+    wall_seconds: float
+
+
+@dataclass(frozen=True)
+class TallyRow:
+    """How one verifier did on one family (`family` is None for all of them together)."""
+
+    family: str | None
+    verifier: str
+    correct: int
+    wrong: int
+    undecided: int
+    other: int
+    wall_seconds_total: float
+
+    @property
+    def total(self) -> int:
+        """How many runs there were."""
+        return self.correct + self.wrong + self.undecided + self.other
+
+    @property
+    def wall_seconds_mean(self) -> float:
+        """The mean wall-clock time of a run (0 where there was none)."""
+        return self.wall_seconds_total / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True)
+class CactusSeries:
+    """The wall-clock times of a verifier's correct answers, fastest first."""
+
+    verifier: str
+    wall_seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One run. `anchor` points to its wrong answer, if it is one."""
+
+    instance: str
+    family: str
+    verifier: str
+    repeat: int
+    label: Label | None
+    answer: Answer
+    verdict: Verdict
+    outcome: Outcome
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    termination: str
+    reason: str
+    detail: str
+    log: str
+    log_tail: str
+    reproduce: str
+    anchor: str | None
+
+
+@dataclass(frozen=True)
+class ReportRows:
+    """All the rows of a report."""
+
+    headline: str
+    wrong: tuple[WrongRow, ...]
+    tallies: tuple[TallyRow, ...]
+    totals: tuple[TallyRow, ...]
+    cactus: tuple[CactusSeries, ...]
+    runs: tuple[RunRow, ...]
+
+
+def report_rows(
+    judgements: Sequence[Judgement], *, log_tails: Mapping[str, str] | None = None
+) -> ReportRows:
+    """All rows of a report; `log_tails` gives the end of a run's log by its job id.
+
+    The order of `judgements` makes no difference.
+    """
+    tails = log_tails or {}
+    naming = Naming.of([j.record for j in judgements])
+    ordered = sorted(judgements, key=naming.sort_key)
+    positions = [k for k, j in enumerate(ordered) if j.verdict.is_wrong]
+    positions.sort(key=lambda k: _SEVERITY.index(ordered[k].verdict))
+    anchors = {k: f"wrong-{number}" for number, k in enumerate(positions, start=1)}
+    return ReportRows(
+        headline=headline([(naming.verifier(j.record), j.verdict) for j in ordered]),
+        wrong=tuple(_wrong_row(ordered[k], naming, anchor) for k, anchor in anchors.items()),
+        tallies=_tallies(ordered, naming),
+        totals=_totals(ordered, naming),
+        cactus=_cactus(ordered, naming),
+        runs=tuple(
+            _run_row(j, naming, anchors.get(k), tails.get(j.record.job, "")) for k, j in enumerate(ordered)
+        ),
+    )
+
+
+def _wrong_row(judgement: Judgement, naming: Naming, anchor: str) -> WrongRow:
+    record = judgement.record
+    return WrongRow(
+        anchor=anchor,
+        instance=naming.instance(record),
+        family=naming.family(record),
+        verifier=naming.verifier(record),
+        claim=record.answer,
+        truth=judgement.label,
+        verdict=judgement.verdict,
+        reason=printable(judgement.reason),
+        certificate=judgement.certificate,
+        replay=None if judgement.replay is None else replay_row(judgement.replay),
+        reproduce=printable(judgement.reproduce),
+        wall_seconds=record.wall_seconds,
+    )
+
+
+def replay_row(replay: Replay) -> ReplayRow:
+    """A replay for display."""
+    exact, floats = replay.exact_outputs, replay.onnxruntime_outputs
+    size = max(len(exact), len(floats))
+    outputs = tuple(
+        OutputRow(
+            index=i,
+            exact=exact_number(exact[i]) if i < len(exact) else None,
+            onnxruntime=float_number(floats[i]) if i < len(floats) else None,
+        )
+        for i in range(min(size, OUTPUTS_SHOWN))
+    )
+    return ReplayRow(
+        in_box=replay.in_box,
+        outside_by=exact_number(replay.outside_by),
+        violates_exactly=replay.violates_exactly,
+        violation=None if replay.violation is None else exact_number(replay.violation),
+        violates_in_onnxruntime=replay.violates_in_onnxruntime,
+        witness_in_float32=replay.witness_in_float32,
+        outputs=outputs,
+        outputs_left_off=size - len(outputs),
+    )
+
+
+def _tally(family: str | None, verifier: str, judgements: Sequence[Judgement]) -> TallyRow:
+    outcomes = [Outcome.of(j.verdict) for j in judgements]
+    return TallyRow(
+        family=family,
+        verifier=verifier,
+        correct=outcomes.count(Outcome.CORRECT),
+        wrong=outcomes.count(Outcome.WRONG),
+        undecided=outcomes.count(Outcome.UNDECIDED),
+        other=outcomes.count(Outcome.OTHER),
+        wall_seconds_total=sum(j.record.wall_seconds for j in judgements),
+    )
+
+
+def _tallies(judgements: Sequence[Judgement], naming: Naming) -> tuple[TallyRow, ...]:
+    cells: dict[tuple[str, str], list[Judgement]] = {}
+    for j in judgements:
+        cells.setdefault((naming.family(j.record), naming.verifier(j.record)), []).append(j)
+    return tuple(_tally(family, verifier, cells[family, verifier]) for family, verifier in sorted(cells))
+
+
+def _by_verifier(judgements: Sequence[Judgement], naming: Naming) -> dict[str, list[Judgement]]:
+    groups: dict[str, list[Judgement]] = {}
+    for j in judgements:
+        groups.setdefault(naming.verifier(j.record), []).append(j)
+    return dict(sorted(groups.items()))
+
+
+def _totals(judgements: Sequence[Judgement], naming: Naming) -> tuple[TallyRow, ...]:
+    groups = _by_verifier(judgements, naming)
+    return tuple(_tally(None, verifier, group) for verifier, group in groups.items())
+
+
+def _cactus(judgements: Sequence[Judgement], naming: Naming) -> tuple[CactusSeries, ...]:
+    return tuple(
+        CactusSeries(
+            verifier=verifier,
+            wall_seconds=tuple(
+                sorted(j.record.wall_seconds for j in group if j.verdict is Verdict.CORRECT)
+            ),
+        )
+        for verifier, group in _by_verifier(judgements, naming).items()
+    )
+
+
+def _run_row(judgement: Judgement, naming: Naming, anchor: str | None, log_tail: str) -> RunRow:
+    record = judgement.record
+    ended = record.termination.value
+    return RunRow(
+        instance=naming.instance(record),
+        family=naming.family(record),
+        verifier=naming.verifier(record),
+        repeat=record.repeat,
+        label=judgement.label,
+        answer=record.answer,
+        verdict=judgement.verdict,
+        outcome=Outcome.of(judgement.verdict),
+        wall_seconds=record.wall_seconds,
+        cpu_seconds=record.cpu_seconds,
+        peak_memory_bytes=record.peak_memory_bytes,
+        termination=ended if record.exit_code is None else f"{ended} ({record.exit_code})",
+        reason=printable(judgement.reason),
+        detail=printable(record.detail),
+        log=printable(record.log),
+        log_tail=printable(log_tail),
+        reproduce=printable(judgement.reproduce),
+        anchor=anchor,
+    )

@@ -1,0 +1,110 @@
+"""Imports point one way, and the checker depends on nothing that it must not trust."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dokimos
+
+SOURCE = Path(dokimos.__file__).parent
+LAYERS = (
+    "errors",
+    "registry",
+    "compression",
+    "home",
+    "networks",
+    "properties",
+    "instances",
+    "certificates",
+    "constructions",
+    "attacks",
+    "verifiers",
+    "execution",
+    "campaigns",
+    "judging",
+    "profiles",
+    "reports",
+    "laws",
+    "cli",
+)
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def _layer(module: str) -> str:
+    """The part of `dokimos.<part>...`; the package itself (for its version) is part of no layer."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Every import of a part of Dokimos, wherever in the file it stands, with its line."""
+    package = ".".join(path.relative_to(SOURCE.parent).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            origin = node.module or ""
+            if node.level:
+                base = package.split(".")[: len(package.split(".")) - node.level + 1]
+                origin = ".".join([*base, *([node.module] if node.module else [])])
+            names = [f"{origin}.{alias.name}" if origin == "dokimos" else origin for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.partition(".")[0] == "dokimos":
+                yield node.lineno, name
+
+
+def test_every_part_has_its_place_in_the_order() -> None:
+    parts = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()}
+    parts |= {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"}
+    assert parts <= set(LAYERS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_to_the_left(path: Path) -> None:
+    here = _layer(_module(path))
+    if here in ("", "__main__"):
+        pytest.skip("the package itself offers names from every part")
+    wrong = [
+        f"line {line}: {here} may not import {name}"
+        for line, name in _imports(path)
+        if (there := _layer(name)) in LAYERS and LAYERS.index(there) > LAYERS.index(here)
+    ]
+    assert wrong == []
+
+
+def test_the_walk_sees_each_form_of_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "dokimos"
+    (source / "networks").mkdir(parents=True)
+    path = source / "networks" / "x.py"
+    path.write_text(
+        "import dokimos.cli\nfrom dokimos import laws\nfrom dokimos.reports.rows import Outcome\n"
+        "def f():\n    from ..judging import verdicts\n    from . import graph\n    import numpy\n"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", source)
+    found = {(line, _layer(name)) for line, name in _imports(path)}
+    assert found == {(1, "cli"), (2, "laws"), (3, "reports"), (5, "judging"), (6, "networks")}
+
+
+@pytest.mark.skipif(not (SOURCE / "certificates").is_dir(), reason="there are no certificates yet")
+def test_the_checker_imports_no_construction_no_torch_and_no_onnxruntime() -> None:
+    every = ["dokimos.certificates"] + [
+        _module(path) for path in FILES if _layer(_module(path)) == "certificates"
+    ]
+    script = f"import sys\nfor name in {every!r}: __import__(name)\nprint(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "dokimos.certificates" in loaded
+    forbidden = ("torch", "onnxruntime", "dokimos.constructions", "dokimos.attacks", "dokimos.verifiers")
+    assert [name for name in sorted(loaded) if name.startswith(forbidden)] == []
