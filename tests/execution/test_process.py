@@ -13,6 +13,7 @@ import pytest
 
 import dokimos
 from dokimos.errors import InputError
+from dokimos.execution import process
 from dokimos.execution.limits import Limits
 from dokimos.execution.process import Cancelled, run_limited, signal_name
 from dokimos.verifiers.outcomes import Outcome, Termination
@@ -196,6 +197,21 @@ def test_a_killed_supervisor_is_noticed_and_its_tree_swept(tmp_path: Path) -> No
     assert outcome.termination is Termination.SIGNALLED
     assert outcome.exit_code is None
     assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_without_subreapers_the_mark_finds_what_got_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Path(process.__file__).with_name("shepherd.py").read_text()
+    assert 'sys.platform.startswith("linux")' in ours
+    shepherd = tmp_path / "shepherd.py"
+    shepherd.write_text(ours.replace('sys.platform.startswith("linux")', "False"))
+    monkeypatch.setattr(process, "_SHEPHERD", shepherd)
+    keeps_environment = DETACH.replace("], {})", "], os.environ)")
+    assert keeps_environment != DETACH
+    outcome = run(python(keeps_environment), tmp_path)
+    assert (outcome.termination, outcome.exit_code) == (Termination.EXITED, 0)
+    assert not is_alive(grandchild(tmp_path))
 
 
 def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

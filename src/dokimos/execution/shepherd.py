@@ -2,9 +2,9 @@
 
 Run as a script by a bare interpreter (``python -I -S shepherd.py REPORT_FD -- COMMAND ...``); it imports
 the standard library only. Its standard input is a pipe from the parent that carries nothing: when the
-parent closes it, or dies (kill -9 included), the tree is ended. It writes lines ``name value`` to REPORT_FD:
-``started`` (or ``failed``); and when all is over ``status`` (where the command ended by itself),
-``cpu_seconds``, ``largest_bytes``, ``whole`` and ``ended``.
+parent closes it, or dies (kill -9 included), the tree is ended. It writes lines ``name value`` to
+REPORT_FD: ``started`` (or ``failed``) first; and when all is over ``status`` (where the command ended by
+itself), ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``ended``.
 
 On Linux the shepherd is the *child subreaper* of everything below it: a process whose parent ends is handed
 to the shepherd and to no other, whatever sessions, groups or environments it has chosen, so "all
