@@ -35,32 +35,32 @@ def _become_subreaper() -> bool:
     return bool(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def _parents() -> dict[int, tuple[int, str]]:
-    """For every process: its parent and its state, from /proc."""
-    table = {}
+def _children() -> dict[int, list[int]]:
+    """The children of every process, from /proc."""
+    children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib would double the start-up time)
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
             # The command's name may hold blanks and brackets: fields count from the last bracket.
-            fields = file.read().rpartition(b")")[2].split()
-            table[int(entry)] = (int(fields[1]), fields[0].decode())
-    return table
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(entry))
+    return children
 
 
 def _descendants() -> list[int]:
-    """All living descendants of this process (zombies, which only wait to be reaped, left out)."""
-    table = _parents()
-    children: dict[int, list[int]] = {}
-    for pid, (parent, _) in table.items():
-        children.setdefault(parent, []).append(pid)
+    """All descendants of this process that have not been reaped yet.
+
+    Zombies count: the first thread of a process is one while its other threads still die.
+    """
+    children = _children()
     found: list[int] = []
     todo = [os.getpid()]
     while todo:
-        for child in children.get(todo.pop(), ()):
-            todo.append(child)
-            found.append(child)
-    return [pid for pid in found if table[pid][1] not in "ZX"]
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
 
 
 def _signal_all(pids: list[int], number: int) -> None:
@@ -80,6 +80,8 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
     if not subreaper:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(group, 0)
         _reap()
         return
     stopped: set[int] = set()
@@ -91,7 +93,6 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
         _signal_all(pids, signal.SIGKILL)
         _reap()
         time.sleep(0.001)
-    _reap()
 
 
 def _start(command: list[str], report: int) -> int:
