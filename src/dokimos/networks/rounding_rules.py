@@ -217,10 +217,11 @@ def _average_pool(step: Step) -> Floats:
 
 def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Floats, Floats]:
     """What a sum of products passes on, Σ |a_i|F_i + E_i(|b_i| + F_i), and Σ|â_i||b̂_i|."""
-    passed = safe_product(a.error, b.magnitude, product, terms)
+    size = b.magnitude
+    passed = safe_product(a.error, size, product, terms)
     if b.error.any():
         passed = passed + safe_product(a.real.magnitude, b.error, product, terms)
-    return passed, safe_product(a.magnitude, b.magnitude, product, terms)
+    return passed, safe_product(a.magnitude, size, product, terms)
 
 
 def _matmul(step: Step) -> Floats:
