@@ -22,13 +22,8 @@ from tests.networks.runtime import run
 from tests.shared import SHARED
 
 F = Fraction
-REAL = [
-    "2021/cifar10_resnet/onnx/resnet_2b.onnx",
-    "2021/mnistfc/mnist-net_256x2.onnx",
-    "2021/oval21/nets/cifar_base_kw.onnx",
-    "2021/test/test_nano.onnx",
-    "2026/monotonic_acasxu_2026/2.0/onnx/ACASXU_run2a_1_1_batch_2000.onnx.gz",
-]
+#: The first real network of each folder.
+REAL = sorted({path.parent: path for path in sorted(SHARED.rglob("*.onnx*"), reverse=True)}.values())
 
 
 def read(model: onnx.ModelProto) -> Network:
@@ -73,12 +68,11 @@ def test_a_network_of_float64_agrees_with_the_runtime() -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the real networks are not here")
-@pytest.mark.parametrize("name", REAL)
-def test_real_networks_agree_with_the_runtime(name: str) -> None:
-    path = SHARED / name
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_real_networks_agree_with_the_runtime(path: Path) -> None:
     content = path.read_bytes()
     content = gzip.decompress(content) if path.suffix == ".gz" else content
-    x = np.full(read_onnx_file(Path(path)).input_shape, 0.5, dtype=np.float32)
+    x = np.full(read_onnx_file(path).input_shape, 0.5, dtype=np.float32)
     assert check_against_runtime(content, x).is_exact
 
 

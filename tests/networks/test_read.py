@@ -288,6 +288,9 @@ def test_a_cast_that_does_not_round_is_read() -> None:
     assert network.constants["r"].dtype == np.float32
 
 
+SHAPE = numpy_helper.from_array(np.array([-1, 3]), "s")
+
+
 def conv_of_computed_weights() -> onnx.ModelProto:
     b = Builder((1, 1, 2, 2), opset=17)
     return b.model(b.add("Conv", "x", b.add("Relu", "x")))
@@ -321,10 +324,36 @@ def normalization(variance: float) -> onnx.ModelProto:
         (single("Gather", (1, 2), [np.array([5])], attributes={"axis": 1}), "index"),
         (single("Slice", (1, 2), [np.array([2]), np.array([2]), np.array([1])]), "no numbers"),
         (single("Clip", (1, 2), [np.array(np.nan, np.float32)]), "nan"),
+        (single("Clip", (1, 2), [np.array(1, np.float32), np.array(0, np.float32)]), "exceeds"),
+        (single("ReduceSum", (1, 2), attributes={"keepdims": 2}), "neither 0 nor 1"),
+        (single("Expand", (1, 2), [np.array([2**20, 2**20, 1, 2])]), "too large"),
+        (graph_of([helper.make_node("Cast", ["x"], ["y"], to=99)]), "no type 99"),
+        (graph_of([helper.make_node("Reshape", ["x", "s"], ["y"])], initializer=[SHAPE]), "does not fit"),
     ],
 )
 def test_forms_that_are_not_known_are_refused(model: onnx.ModelProto, match: str) -> None:
     refused(model, UnsupportedOp, match)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_split_into_another_number_of_parts_is_refused(count: int) -> None:
+    split = helper.make_node("Split", ["x"], ["y", "z"], axis=1, num_outputs=count)
+    refused(graph_of([split], opset=18), UnsupportedOp, "num_outputs")
+
+
+def test_shapes_on_which_onnx_disagrees_are_refused() -> None:
+    # Before opset 11 axes may not be negative: ONNX's inference and the runtimes read them differently.
+    unsqueeze = helper.make_node("Unsqueeze", ["x"], ["y"], axes=[-3, 2])
+    refused(graph_of([unsqueeze], opset=9), UnreadableFile, "but ONNX infers")
+
+
+def test_integer_arithmetic_on_shapes_is_folded() -> None:
+    b = Builder((1, 2, 6), opset=17)
+    size = b.add("Gather", b.add("Shape", "x"), b.integers([2]))
+    half = b.add("Div", b.add("Mul", size, b.integers([1])), b.integers([2]))
+    network = read(b.model(b.add("Slice", "x", b.integers([0]), half, b.integers([2]))))
+    assert ops(network) == ["Slice"]
+    assert network.output_shape == (1, 2, 3)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0", b"not a network", b"\xff" * 100, b"(vnnlib)" * 50])

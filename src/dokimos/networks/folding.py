@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dokimos.errors import UnreadableFile
-from dokimos.networks.lowering import Call, Lowering
+from dokimos.networks.lowering import MOST_NUMBERS, Call, Lowering
 
 Array = NDArray[Any]
 
@@ -108,8 +108,8 @@ def _size(lowering: Lowering, call: Call) -> bool:
 
 def _constant_of_shape(lowering: Lowering, call: Call) -> bool:
     shape = lowering.integers(call, 0, "its shape") or ()
-    if any(n < 0 for n in shape):
-        call.refuse(f"its shape {list(shape)} is negative.")
+    if any(n < 0 for n in shape) or math.prod(shape) > MOST_NUMBERS:
+        call.refuse(f"its shape {list(shape)} is negative or too large.")
     value = call.attributes.get("value")
     filler = np.zeros(1, np.float32) if value is None else array_of(value, place=call.place)
     if filler.size != 1:
@@ -119,7 +119,10 @@ def _constant_of_shape(lowering: Lowering, call: Call) -> bool:
 
 
 def _cast(lowering: Lowering, call: Call) -> bool:
-    target = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 0))
+    try:
+        target = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 0))
+    except KeyError:
+        call.refuse(f"there is no type {call.integer('to', 0)}.")
     array = lowering.value(call.inputs[0])
     if array is None:
         if target != lowering.dtype:

@@ -33,8 +33,8 @@ def _gemm(lowering: Lowering, call: Call) -> None:
     attributes: dict[str, Attribute] = {
         "alpha": call.real("alpha", 1.0),
         "beta": call.real("beta", 1.0),
-        "transA": call.integer("transA", 0),
-        "transB": call.integer("transB", 0),
+        "transA": call.flag("transA", 0),
+        "transB": call.flag("transB", 0),
     }
     inputs = [name for name in call.inputs if name]
     lowering.emit(call, "Gemm", inputs, attributes, output=call.outputs[0])
@@ -56,12 +56,14 @@ def _scalar(lowering: Lowering, call: Call, position: int, what: str) -> float:
 
 
 def _clip(lowering: Lowering, call: Call) -> None:
-    bounds: dict[str, Attribute] = {"min": -np.inf, "max": np.inf}
+    bounds = {"min": -np.inf, "max": np.inf}
     for position, key in enumerate(("min", "max"), start=1):
         if call.opset >= 11 and call.input(position):
             bounds[key] = _scalar(lowering, call, position, f"the bound {key}")
         elif call.opset < 11 and key in call.attributes:
             bounds[key] = call.real(key, 0.0)
+    if bounds["min"] > bounds["max"]:
+        call.refuse(f"its min {bounds['min']} exceeds its max {bounds['max']}.")
     lowering.emit(call, "Clip", call.inputs[:1], bounds, output=call.outputs[0])
 
 
@@ -89,7 +91,7 @@ def _softmax(lowering: Lowering, call: Call) -> None:
 
 
 def _batch_normalization(lowering: Lowering, call: Call) -> None:
-    if call.integer("training_mode", 0) or not call.integer("spatial", 1):
+    if call.flag("training_mode", 0) or not call.flag("spatial", 1):
         call.refuse("only inference with one scale per channel is supported.")
     parameters = ("the scale", "the bias", "the mean", "the variance")
     arrays = [lowering.constant(call, i, what) for i, what in enumerate(parameters, start=1)]
@@ -104,11 +106,11 @@ def _batch_normalization(lowering: Lowering, call: Call) -> None:
 def _reduce(lowering: Lowering, call: Call) -> None:
     rank = len(lowering.shape(call.inputs[0]))
     axes = call.integers("axes") or lowering.integers(call, 1, "the axes") or ()
-    if not axes and call.integer("noop_with_empty_axes", 0):
+    if not axes and call.flag("noop_with_empty_axes", 0):
         lowering.alias(call.outputs[0], call.inputs[0])
         return
     counted = tuple(sorted(axes_of(call, axes, rank))) if axes else tuple(range(rank))
-    attributes: dict[str, Attribute] = {"axes": counted, "keepdims": call.integer("keepdims", 1)}
+    attributes: dict[str, Attribute] = {"axes": counted, "keepdims": call.flag("keepdims", 1)}
     lowering.emit(call, call.op, call.inputs[:1], attributes, output=call.outputs[0])
 
 

@@ -3,16 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from types import MappingProxyType
 
-from dokimos.networks.graph import Attribute
+import numpy as np
+
+from dokimos.networks.graph import Attribute, Shape
 from dokimos.networks.lowering import Call, Lowering, Rule, axes_of, axis_of
 
 
+def _reshaped(lowering: Lowering, call: Call, shape: Shape) -> None:
+    lowering.emit(call, "Reshape", call.inputs[:1], {"shape": shape}, output=call.outputs[0])
+
+
 def _reshape(lowering: Lowering, call: Call) -> None:
-    attributes: dict[str, Attribute] = {"shape": call.output_shape()}
-    op = "Expand" if call.op == "Expand" else "Reshape"
-    lowering.emit(call, op, call.inputs[:1], attributes, output=call.outputs[0])
+    old = lowering.shape(call.inputs[0])
+    wanted = lowering.integers(call, 1, "its shape") or ()
+    if not call.flag("allowzero", 0):
+        if any(n == 0 and axis >= len(old) for axis, n in enumerate(wanted)):
+            call.refuse(f"its shape {list(wanted)} copies an axis that the input, of shape {old}, lacks.")
+        wanted = tuple(n if n else old[axis] for axis, n in enumerate(wanted))
+    if -1 in wanted:
+        rest = -prod(wanted)
+        if wanted.count(-1) > 1 or rest <= 0 or prod(old) % rest:
+            call.refuse(f"its shape {list(wanted)} does not fit an input of shape {old}.")
+        wanted = tuple(prod(old) // rest if n == -1 else n for n in wanted)
+    _reshaped(lowering, call, wanted)
+
+
+def _flatten(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axis = call.integer("axis", 1)
+    axis = axis if axis == len(shape) else axis_of(call, axis, len(shape))
+    _reshaped(lowering, call, (prod(shape[:axis]), prod(shape[axis:])))
+
+
+def _axes(lowering: Lowering, call: Call) -> tuple[int, ...] | None:
+    return call.integers("axes") if call.opset < 13 else lowering.integers(call, 1, "its axes")
+
+
+def _squeeze(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axes = _axes(lowering, call)
+    if axes is None:
+        axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
+    counted = axes_of(call, axes, len(shape))
+    if any(shape[axis] != 1 for axis in counted):
+        call.refuse(f"its axes {list(axes)} are not all of size 1 in an input of shape {shape}.")
+    _reshaped(lowering, call, tuple(n for axis, n in enumerate(shape) if axis not in counted))
+
+
+def _unsqueeze(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axes = _axes(lowering, call) or ()
+    rank = len(shape) + len(axes)
+    counted = axes_of(call, axes, rank)
+    sizes = iter(shape)
+    _reshaped(lowering, call, tuple(1 if axis in counted else next(sizes) for axis in range(rank)))
+
+
+def _expand(lowering: Lowering, call: Call) -> None:
+    old = lowering.shape(call.inputs[0])
+    wanted = lowering.integers(call, 1, "its shape") or ()
+    try:
+        shape = tuple(int(n) for n in np.broadcast_shapes(old, wanted))
+    except ValueError:
+        call.refuse(f"an input of shape {old} does not broadcast to {list(wanted)}.")
+    lowering.emit(call, "Expand", call.inputs[:1], {"shape": shape}, output=call.outputs[0])
 
 
 def _alias(lowering: Lowering, call: Call) -> None:
@@ -81,25 +138,36 @@ def _clamped(start: int, end: int, step: int, size: int) -> tuple[int, int]:
     return min(max(start, 0), size - 1), -size - 1 if end < 0 else min(end, size - 1)
 
 
+def _split_sizes(lowering: Lowering, call: Call, size: int) -> tuple[int, ...]:
+    """How long the parts are into which `Split` cuts an axis of this size."""
+    count = len(call.outputs)
+    given = call.integers("split") if call.opset < 13 else lowering.integers(call, 1, "its sizes")
+    if given is not None:
+        if len(given) != count or sum(given) != size or min(given) < 0:
+            call.refuse(f"its sizes {list(given)} do not cut {size} entries into {count} parts.")
+        return given
+    if call.opset >= 18 and call.integer("num_outputs", 0) != count:
+        call.refuse(f"its num_outputs is not {count}, the number of its outputs.")
+    if call.opset < 18 and size % count:
+        call.refuse(f"it cannot cut {size} entries into {count} equal parts.")
+    chunk = -(-size // count)
+    return tuple(max(min(chunk, size - i * chunk), 0) for i in range(count))
+
+
 def _split(lowering: Lowering, call: Call) -> None:
     shape = lowering.shape(call.inputs[0])
     axis = axis_of(call, call.integer("axis", 0), len(shape))
     begin = 0
-    for name, part in zip(call.outputs, call.inferred, strict=True):
-        if part is None:
-            call.refuse("the sizes of its parts are not known from the file.")
-        end = begin + part[axis]
-        attributes: dict[str, Attribute] = {
+    for name, size in zip(call.outputs, _split_sizes(lowering, call, shape[axis]), strict=True):
+        bounds: dict[str, Attribute] = {
             "starts": (begin,),
-            "ends": (end,),
+            "ends": (begin + size,),
             "axes": (axis,),
             "steps": (1,),
         }
         if name:
-            lowering.emit(call, "Slice", call.inputs[:1], attributes, output=name)
-        begin = end
-    if begin != shape[axis]:
-        call.refuse(f"its parts have {begin} entries together, not {shape[axis]}.")
+            lowering.emit(call, "Slice", call.inputs[:1], bounds, output=name)
+        begin += size
 
 
 def _gather(lowering: Lowering, call: Call) -> None:
@@ -144,14 +212,18 @@ def _pad(lowering: Lowering, call: Call) -> None:
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        **dict.fromkeys(("Expand", "Flatten", "Reshape", "Squeeze", "Unsqueeze"), _reshape),
         "Concat": _concat,
         "Dropout": _dropout,
+        "Expand": _expand,
+        "Flatten": _flatten,
         "Gather": _gather,
         "Identity": _alias,
         "Pad": _pad,
+        "Reshape": _reshape,
         "Slice": _slice,
         "Split": _split,
+        "Squeeze": _squeeze,
         "Transpose": _transpose,
+        "Unsqueeze": _unsqueeze,
     }
 )

@@ -71,11 +71,11 @@ def _pool(lowering: Lowering, call: Call) -> None:
     space = lowering.shape(call.inputs[0])[2:]
     kernel = _per_axis(call, "kernel_shape", len(space))
     attributes = _window(lowering, call, kernel) | {"kernel": kernel}
-    if call.integer("ceil_mode", 0):
+    if call.flag("ceil_mode", 0):
         attributes["pads"] = _ceiled(call, space, kernel, attributes)
     _refuse_empty_windows(call, space, kernel, attributes)
     if call.op == "AveragePool":
-        attributes["count_include_pad"] = call.integer("count_include_pad", 0)
+        attributes["count_include_pad"] = call.flag("count_include_pad", 0)
     lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
 
 
@@ -90,14 +90,19 @@ def _ceiled(
 ) -> tuple[int, ...]:
     """The pads under which rounding the number of windows down gives what ONNX gets rounding up.
 
-    For a maximum, more padding at the end changes nothing; for a mean it would change what is counted.
+    ONNX leaves out a last window that would start in the padding at the end. For a maximum, more padding
+    there changes nothing; for a mean it would change what is counted.
     """
     strides, pads, dilations = (_columns(attributes, name) for name in ("strides", "pads", "dilations"))
-    rank, positions = len(kernel), call.output_shape()[2:]
+    rank = len(kernel)
     grown = list(pads)
     for axis in range(rank):
-        reach = (positions[axis] - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1
-        missing = reach - (space[axis] + pads[axis] + pads[axis + rank])
+        span = (kernel[axis] - 1) * dilations[axis] + 1
+        padded = space[axis] + pads[axis] + pads[axis + rank]
+        last_start = -((span - padded) // strides[axis]) * strides[axis]
+        if last_start >= space[axis] + pads[axis]:
+            last_start -= strides[axis]
+        missing = last_start + span - padded
         if missing > 0 and call.op != "MaxPool":
             call.refuse(
                 "ceil_mode is supported only where it changes nothing; set it to 0 and pad instead."

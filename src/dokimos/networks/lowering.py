@@ -18,22 +18,20 @@ from dokimos.networks.graph import Attribute, Network, Node, Shape
 
 Array = NDArray[Any]
 
+#: No tensor may hold more; a damaged file must not exhaust the memory.
+MOST_NUMBERS = 1 << 28
 _FOLDED = frozenset({*structural.REARRANGE, "Concat"})
 
 
 @dataclass(frozen=True)
 class Call:
-    """One ONNX node as the file spells it.
-
-    `inferred` holds the shape of each output by ONNX's own inference, None where it gives none.
-    """
+    """One ONNX node as the file spells it."""
 
     op: str
     opset: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
-    inferred: tuple[Shape | None, ...]
     place: str
 
     def refuse(self, reason: str) -> NoReturn:
@@ -48,6 +46,13 @@ class Call:
         """An integer attribute."""
         return int(self.attributes.get(name, default))
 
+    def flag(self, name: str, default: int) -> int:
+        """An attribute that is 0 or 1; ONNX leaves open what other numbers mean, so they are refused."""
+        value = self.integer(name, default)
+        if value not in (0, 1):
+            self.refuse(f"its {name} is {value}, neither 0 nor 1.")
+        return value
+
     def real(self, name: str, default: float) -> float:
         """A float attribute; the default is rounded to float32, as ONNX has it."""
         return float(self.attributes.get(name, np.float32(default)))
@@ -61,15 +66,6 @@ class Call:
         """An attribute that lists integers, None where it is left out."""
         value = self.attributes.get(name)
         return None if value is None else tuple(int(v) for v in value)
-
-    def output_shape(self) -> Shape:
-        """The shape of the first output, which ONNX must have inferred."""
-        shape = self.inferred[0]
-        if shape is None:
-            self.refuse(
-                "the shape of its output is not known from the file; run onnx.shape_inference on it."
-            )
-        return shape
 
 
 class Lowering:
@@ -147,6 +143,8 @@ class Lowering:
             raise UnreadableFile(self.place, f"node {name!r} ({call.op}): {error}.") from error
         if any(n <= 0 for n in shape):
             call.refuse(f"its output has the shape {shape}, which holds no numbers.")
+        if math.prod(shape) > MOST_NUMBERS:
+            call.refuse(f"its output has the shape {shape}, which is too large.")
         if op in _FOLDED and all(i in self.values for i in node.inputs):
             arrays = [self.values[i] for i in node.inputs]
             moved = (

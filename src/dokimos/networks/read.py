@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,13 +22,22 @@ from dokimos.errors import UnreadableFile, UnsupportedOp
 from dokimos.networks import lower_arithmetic, lower_rearranging, lower_windows
 from dokimos.networks.folding import array_of, fold
 from dokimos.networks.graph import Network, Shape
-from dokimos.networks.lowering import Call, Lowering, Rule, attributes_of
+from dokimos.networks.lowering import MOST_NUMBERS, Call, Lowering, Rule, attributes_of
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
     {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_windows.RULES}
 )
 _DOMAINS = ("", "ai.onnx")
 _OLDEST_OPSET = 7
+#: What ONNX's own functions raise on a network that is not valid.
+_ONNX_ERRORS = (
+    onnx.checker.ValidationError,
+    onnx.defs.SchemaError,
+    shape_inference.InferenceError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 _FLOATS: Mapping[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
     onnx.TensorProto.DOUBLE: np.dtype(np.float64),
@@ -96,7 +106,7 @@ def _parse(content: bytes, place: str) -> onnx.ModelProto:
             )
     try:
         onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
+    except _ONNX_ERRORS as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise UnreadableFile(place, f"is not a valid ONNX file: {reason}.") from error
     return model
@@ -154,6 +164,10 @@ def _input(
                 f"dimension {position} of the input {info.name!r} is {label}; only the first may be open.",
             )
         shape.append(max(size, 1))
+    if prod(shape) > MOST_NUMBERS:
+        raise UnreadableFile(
+            place, f"the input {info.name!r} has the shape {tuple(shape)}, which is too large."
+        )
     return info.name, tuple(shape), dtype
 
 
@@ -174,7 +188,6 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
         inputs=tuple(node.input),
         outputs=tuple(node.output),
         attributes=attributes_of(node),
-        inferred=_inferred(lowering, node, opset),
         place=lowering.place,
     )
     if fold(lowering, call, node):
@@ -183,7 +196,8 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
     if rule is None:
         call.refuse("it is not among the operators that Dokimos knows.")
     rule(lowering, call)
-    for name, inferred in zip(call.outputs, call.inferred, strict=True):
+    # Only once our own rules have passed the node: ONNX's inference aborts the process on some others.
+    for name, inferred in zip(call.outputs, _inferred(lowering, node, opset), strict=True):
         if name and inferred is not None and inferred != lowering.shape(name):
             own = lowering.shape(name)
             raise UnreadableFile(
@@ -206,7 +220,7 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Sha
         inferred = shape_inference.infer_node_outputs(
             schema, node, types, data, opset_imports=[onnx.helper.make_opsetid("", opset)]
         )
-    except (shape_inference.InferenceError, onnx.defs.SchemaError, ValueError, RuntimeError) as error:
+    except _ONNX_ERRORS as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         raise UnreadableFile(
             lowering.place, f"node {node.output[0]!r} ({node.op_type}): {reason}."
