@@ -21,7 +21,8 @@ from dokimos.networks.float32 import FLOAT32_MAX, UNIT_ROUNDOFF, dot_rounding, i
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.interval import INTERVAL_RULES, lift_constant, outward_box
 from dokimos.networks.propagation import Rule, propagate
-from dokimos.networks.rounding_rules import ROUNDING_RULES, Rounded, Step
+from dokimos.networks.rounded import Rounded, Step
+from dokimos.networks.rounding_rules import ROUNDING_RULES
 
 __all__ = ["FLOAT32_MAX", "UNIT_ROUNDOFF", "Rounded", "dot_rounding", "rounding_bounds"]
 
