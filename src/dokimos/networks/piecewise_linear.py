@@ -23,7 +23,7 @@ from dokimos.networks.expressions import Expression, combine, variable
 from dokimos.networks.float32 import dot_rounding
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.propagation import propagate
-from dokimos.networks.rounding_rules import Rounded
+from dokimos.networks.rounded import Rounded
 from dokimos.networks.structural import REARRANGE, concat, pad, window_rows, windows
 
 Array = NDArray[Any]
