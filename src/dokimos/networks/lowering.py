@@ -49,7 +49,7 @@ class Call:
         return int(self.attributes.get(name, default))
 
     def flag(self, name: str, default: int) -> int:
-        """An attribute that is 0 or 1; what other numbers mean is left open by ONNX, so they are refused."""
+        """An attribute that is 0 or 1; ONNX leaves open what other numbers mean, so they are refused."""
         value = self.integer(name, default)
         if value not in (0, 1):
             self.refuse(f"its {name} is {value}, neither 0 nor 1.")
