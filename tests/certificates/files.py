@@ -60,9 +60,7 @@ def instance_of(network: bytes, property_: bytes) -> Instance:
 
 def repaired(truth: Truth, instance: Instance) -> Truth:
     """The same statement, bound by its hashes to the files of `instance`."""
-    return replace(
-        truth, network_sha256=instance.network_sha256, property_sha256=instance.property_sha256
-    )
+    return replace(truth, network_sha256=instance.network_sha256, property_sha256=instance.property_sha256)
 
 
 def stated(
