@@ -15,6 +15,9 @@ from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
 from dokimos.registry import Registry
 
+#: Margins are stated as decimals with no more digits than this behind the point.
+MOST_PLACES = 1000
+
 CERTIFICATES: Registry[CertificateKind] = Registry(
     "certificate kind",
     {
@@ -103,9 +106,15 @@ def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics,
 
 
 def round_down(margin: Fraction, *, digits: int = 9) -> Fraction:
-    """The largest decimal of that many significant digits that is not above `margin` >= 0."""
-    if margin == 0:
-        return margin
-    places = digits - 1 - floor(log10(margin))
-    scale = Fraction(10) ** places
+    """The largest decimal of that many significant digits that is not above `margin` >= 0.
+
+    0 where that would need more than MOST_PLACES digits behind the point.
+    """
+    if margin * 10**MOST_PLACES < 10**digits:
+        return Fraction(0)
+    bits = margin.numerator.bit_length() - margin.denominator.bit_length()
+    magnitude = floor(bits * log10(2)) - 1
+    while margin >= Fraction(10) ** (magnitude + 1):
+        magnitude += 1
+    scale = Fraction(10) ** (digits - 1 - magnitude)
     return floor(margin * scale) / scale

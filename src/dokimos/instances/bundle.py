@@ -60,7 +60,7 @@ class SuiteEntry:
 
     def read_truth(self) -> Truth | None:
         """What is known of the instance; None where the suite has no truth file for it."""
-        if not self.truth_path.exists():
+        if not _exists(self.truth_path):
             return None
         return load_truth(read_text(self.truth_path), file=str(self.truth_path))
 
@@ -84,7 +84,7 @@ def read_content(path: Path) -> bytes:
     """The content of a file, unfolded where it is compressed."""
     try:
         return uncompressed(path.read_bytes(), file=str(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         raise UnreadableFile(path, "there is no such file") from None
     except OSError as error:
         raise UnreadableFile(path, error.strerror or "cannot be read") from None
@@ -92,8 +92,16 @@ def read_content(path: Path) -> bytes:
 
 def _present(path: Path) -> Path:
     """`path`, or `path.gz` where only that exists."""
-    compressed = path.with_name(path.name + ".gz")
-    return compressed if compressed.exists() and not path.exists() else path
+    compressed = path.parent / f"{path.name}.gz"
+    return compressed if _exists(compressed) and not _exists(path) else path
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a file; False, too, for a name that no file can have."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def read_text(path: Path) -> str:
@@ -112,11 +120,11 @@ def read_suite(folder: Path) -> Suite:
     if not table.exists():
         raise UnreadableFile(folder, "not a suite: it has no instances.csv")
     families = _families(folder)
-    rows = [
-        (number, row)
-        for number, row in enumerate(csv.reader(read_text(table).splitlines()), start=1)
-        if any(cell.strip() for cell in row)
-    ]
+    try:
+        numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
+    except csv.Error as error:
+        raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
+    rows = [(number, row) for number, row in numbered if any(cell.strip() for cell in row)]
     entries = tuple(_entry(folder, row, f"{table}:{number}", families) for number, row in rows)
     if not entries:
         raise UnreadableFile(table, "it lists no instances")
