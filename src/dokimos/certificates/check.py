@@ -6,27 +6,17 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import floor, log10
 
-from dokimos.certificates.base import DEFAULT_ULPS, CertificateKind, Problem, Proven
+from dokimos.certificates.base import DEFAULT_ULPS, Problem, Proven
+from dokimos.certificates.kinds import CERTIFICATES
 from dokimos.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.instances.model import Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.networks.read import read_onnx
 from dokimos.properties.model import Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
-from dokimos.registry import Registry
 
 #: Margins are stated as decimals with no more digits than this behind the point.
 MOST_PLACES = 1000
-
-CERTIFICATES: Registry[CertificateKind] = Registry(
-    "certificate kind",
-    {
-        "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
-        "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
-        "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
-        "witness": "dokimos.certificates.witness:Witness",
-    },
-)
 
 
 def prove(
@@ -49,6 +39,7 @@ def prove(
         property=read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib"),
         witness=witness,
         ulps=ulps,
+        network_file=instance.network_file,
     )
     if certificate.kind not in CERTIFICATES:
         raise UnreadableFile(instance.name, f"its certificate has the unknown kind {certificate.kind!r}")
