@@ -48,6 +48,13 @@ def test_a_wrong_verifier_is_caught(
     assert judged.out.count("wrong-unsat  scripted answers unsat") == 2
     assert judged.out.count("wrong-sat  scripted answers sat") == 2
     assert "reproduce: dokimos run" in judged.out
+    assert "Scores" not in judged.out
+    scored = dokimos("judge", tmp_path / "run", "--rules", "exact,vnncomp2026")
+    assert scored.code == 1
+    assert "-600 (0.0)" in scored.out
+    assert "The rule sets disagree on 2 runs" in scored.out
+    assert scored.out.count("vnncomp2026: correct (+10): nobody has shown otherwise") == 2
+    assert dokimos("judge", tmp_path / "run", "--rules", "fair").code == 2
 
 
 def test_the_second_run_does_nothing_twice(

@@ -184,6 +184,8 @@ class _Runner:
             peak_memory_bytes=outcome.peak_memory_bytes,
             log=str(log.relative_to(self.out)),
             started_at=started_at,
+            outputs=answer.outputs,
+            limits=self.limits,
         )
         self.journal.finish(record)
         return record

@@ -10,6 +10,7 @@ from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.records import RunRecord
 from dokimos.instances.bundle import read_suite
 from dokimos.judging.judge import judge_all
+from dokimos.judging.rules import rule_sets
 from dokimos.judging.verdicts import Judgement
 
 
@@ -26,10 +27,14 @@ class JudgedCampaign:
         return any(judgement.verdict.is_wrong for judgement in self.judgements)
 
 
-def judge_folder(folder: Path, *, suite: Path | None) -> JudgedCampaign:
-    """Judge the campaign in `folder` with the suite that it was run on, or with `suite`."""
+def judge_folder(folder: Path, *, suite: Path | None, rules: str = "") -> JudgedCampaign:
+    """Judge the campaign in `folder` with the suite that it was run on, or with `suite`.
+
+    `rules` names the rule sets to score by, separated by commas.
+    """
     from dokimos.errors import InputError
 
+    chosen = rule_sets([name.strip() for name in rules.split(",") if name.strip()])
     campaign = read_campaign(folder)
     where = Path(campaign.manifest.suite) if suite is None else suite
     if not where.exists():
@@ -42,8 +47,8 @@ def judge_folder(folder: Path, *, suite: Path | None) -> JudgedCampaign:
         words += ["--timeout", f"{limits.wall_seconds:g}", "--only", record.instance, "--out", again]
         return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 
-    entries = read_suite(where).entries
-    return JudgedCampaign(campaign, judge_all(campaign.records, entries, reproduce=reproduce))
+    suites = {Path(campaign.manifest.suite).name: read_suite(where).entries}
+    return JudgedCampaign(campaign, judge_all(campaign.records, suites, reproduce=reproduce, rules=chosen))
 
 
 def _short(path: Path) -> str:

@@ -13,6 +13,9 @@ def report(
     html: Annotated[Path, typer.Option(help="The page to write.")],
     suite: Annotated[Path | None, typer.Option(help="The suite, where it has moved.")] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
+    rules: Annotated[
+        str, typer.Option(help="The rule sets to show side by side.")
+    ] = "exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero",
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then the tables and the plot."""
     from datetime import UTC, datetime
@@ -23,7 +26,7 @@ def report(
     from dokimos.reports.page import write_report
     from dokimos.verifiers.base import log_tail
 
-    judged = judge_folder(run, suite=suite)
+    judged = judge_folder(run, suite=suite, rules=rules)
     manifest = judged.campaign.manifest
     machine = manifest.machine
     name = Path(manifest.suite).name

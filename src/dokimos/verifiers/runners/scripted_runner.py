@@ -15,7 +15,7 @@ outside-witness  `sat` with a witness far away
 no-witness       `sat` without a witness
 garbage          a result file that is no JSON
 partial          the first half of a result file
-says             `answer`, `witness` and `detail` as the script has them
+says             `answer`, `witness`, `outputs` and `detail` as the script has them
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Task:
         data = json.loads((folder / f"{self.instance}.json").read_text())
         return data["label"], data.get("witness")
 
-    def write(self, answer: str, witness: list[str] | None = None, detail: str = "") -> None:
+    def write(self, answer: str, witness: list[str] | None = None, **rest: Any) -> None:
         """The whole result file, or none."""
-        content = json.dumps({"schema": 1, "answer": answer, "witness": witness, "detail": detail})
+        content = json.dumps({"schema": 1, "answer": answer, "witness": witness, **rest})
         draft = self.result.with_name("draft")
         draft.write_text(content)
         os.replace(draft, self.result)  # noqa: PTH105
@@ -140,7 +140,10 @@ BEHAVIOURS: dict[str, Callable[[Task], None]] = {
     "garbage": lambda task: write_raw(task, "unsat\nunsat\n"),
     "partial": lambda task: write_raw(task, '{"schema": 1, "answer": "uns'),
     "says": lambda task: task.write(
-        task.entry["answer"], task.entry.get("witness"), task.entry.get("detail", "")
+        task.entry["answer"],
+        task.entry.get("witness"),
+        outputs=task.entry.get("outputs"),
+        detail=task.entry.get("detail", ""),
     ),
 }
 
