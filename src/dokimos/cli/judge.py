@@ -10,7 +10,9 @@ import typer
 
 def judge(
     run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
-    suite: Annotated[Path | None, typer.Option(help="The suite, where it has moved.")] = None,
+    suite: Annotated[
+        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+    ] = None,
     rules: Annotated[
         str,
         typer.Option(help="Score by these: exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero."),
@@ -29,7 +31,7 @@ def judge(
         wrong_answer_lines,
     )
 
-    judged = judge_folder(run, suite=suite, rules=rules)
+    judged = judge_folder(run, suites=suite or (), rules=rules)
     rows = report_rows(judged.judgements)
     out = console()
     for wrong in rows.wrong:

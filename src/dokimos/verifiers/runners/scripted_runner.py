@@ -1,6 +1,6 @@
 """Behaves as its script says. Run as a process of its own; imports the standard library only.
 
-scripted_runner.py [--script JSON] --instance NAME NETWORK PROPERTY RESULT
+scripted_runner.py [--script JSON] [--truth FOLDER] --instance NAME NETWORK PROPERTY RESULT
 
 right            the label, and for `sat` the witness, of the truth
 wrong            the other answer; for `unsat` instances with a witness of zeros
@@ -41,6 +41,7 @@ class Task:
         self.instance: str = options.instance
         self.property_file: Path = options.files[1]
         self.result: Path = options.files[2]
+        self.beside: Path = options.truth
         default = self.script.get("default", {"behaviour": "right"})
         self.entry: dict[str, Any] = self.script.get("instances", {}).get(self.instance, default)
 
@@ -48,8 +49,7 @@ class Task:
         """The label, and the witness where there is one."""
         if "label" in self.entry:
             return self.entry["label"], self.entry.get("witness")
-        beside = self.property_file.resolve().parent.parent / "truth"
-        folder = Path(self.script.get("truth", beside))
+        folder = Path(self.script.get("truth", self.beside))
         data = json.loads((folder / f"{self.instance}.json").read_text())
         return data["label"], data.get("witness")
 
@@ -152,6 +152,7 @@ def main() -> None:
     """Do what the script says for this instance."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--script", type=Path)
+    parser.add_argument("--truth", type=Path, default=Path("truth"))
     parser.add_argument("--instance", required=True)
     parser.add_argument("files", nargs=3, type=Path)
     task = Task(parser.parse_args())
