@@ -16,6 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
+from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
 from dokimos.campaigns.performing import log_name, now, perform, planned_content, task_of
@@ -59,11 +60,13 @@ def run_campaign(
     own_timeouts: bool = False,
     jobs: int = 1,
     repeat: int = 1,
+    cluster: str | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
     """Run all verifiers on all instances of `suites`; resume where `out` holds a part of it.
 
-    `jobs` run at a time. With `own_timeouts` every instance has the time that its suite gives it.
+    `jobs` run at a time, or with the address of a Dask scheduler in `cluster` as many as its workers have
+    threads. With `own_timeouts` every instance has the time that its suite gives it.
 
     `progress` is called in the calling thread, after each run is safely recorded. Whatever ends this
     (an error, Ctrl-C, kill -9), the runs recorded so far stay, no process of a verifier survives, and
@@ -89,8 +92,11 @@ def run_campaign(
             with Journal(out / "journal.jsonl") as journal:
                 todo = [job for job in planned if job.id not in journal.finished]
                 done = len(planned) - len(todo)
-                runner = _Runner(by_tool, out.absolute(), journal)
-                with contextlib.closing(runner.run_all(todo, jobs=jobs)) as finished:
+                if cluster is None:
+                    runs = _Runner(by_tool, out.absolute(), journal).run_all(todo, jobs=jobs)
+                else:
+                    runs = ClusterRunner(cluster, by_tool, out.absolute(), journal).run_all(todo)
+                with contextlib.closing(runs) as finished:
                     for record in finished:
                         done += 1
                         progress(Progress(done, len(planned), record))

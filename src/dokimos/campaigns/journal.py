@@ -62,9 +62,10 @@ class Journal:
         """Note that a job is about to run."""
         self._append({"event": "started", "job": job, "at": at})
 
-    def finish(self, record: RunRecord) -> None:
-        """Note a finished run; once this returns, it is on the disk."""
-        self._append({"event": "finished", "record": record_to_json(record)})
+    def finish(self, record: RunRecord, *, worker: str | None = None) -> None:
+        """Note a finished run, and a cluster's worker that did it; once this returns, it is on the disk."""
+        done_by = {} if worker is None else {"worker": worker}
+        self._append({"event": "finished", **done_by, "record": record_to_json(record)})
         with self._lock:
             self._finished.add(record.job)
 

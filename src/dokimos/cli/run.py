@@ -28,6 +28,10 @@ def run(
         typer.Option(help="Seconds of CPU time for each run, over all its processes.", min=0.001),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of here."),
+    ] = None,
     repeat: Annotated[int, typer.Option(help="How often each is run.", min=1)] = 1,
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
 ) -> None:
@@ -73,6 +77,7 @@ def run(
             out=out,
             jobs=jobs,
             repeat=repeat,
+            cluster=dask,
             progress=show,
         )
     typer.echo(f"{out}: {len(campaign.records)} runs recorded; now: dokimos judge {out}")

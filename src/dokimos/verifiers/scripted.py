@@ -33,6 +33,7 @@ BEHAVIOURS = (
     "right",
     "wrong",
     "slow",
+    "busy",
     "crash",
     "hang",
     "flood",

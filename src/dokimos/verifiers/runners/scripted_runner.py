@@ -5,6 +5,7 @@ scripted_runner.py [--script JSON] [--truth FOLDER] --instance NAME NETWORK PROP
 right            the label, and for `sat` the witness, of the truth
 wrong            the other answer; for `unsat` instances with a witness of zeros
 slow             as `right`, after `seconds` (1)
+busy             as `right`, after `seconds` (1) of CPU time
 crash            exit code `exit_code` (3), or `signal` (a number) sent to itself; says "unsat" on the way
 hang             for ever, SIGTERM ignored, with a child process that does the same; `detached` starts that
                  child in a session of its own, orphaned; `pids` names a file for the process ids
@@ -82,6 +83,13 @@ def be_slow(task: Task) -> None:
     be_right(task)
 
 
+def be_busy(task: Task) -> None:
+    """Compute for a while, then be right."""
+    while time.process_time() < task.entry.get("seconds", 1.0):
+        pass
+    be_right(task)
+
+
 def crash(task: Task) -> None:
     """Say something that looks like an answer, and crash."""
     print("the property is safe: unsat", flush=True)
@@ -130,6 +138,7 @@ BEHAVIOURS: dict[str, Callable[[Task], None]] = {
     "right": be_right,
     "wrong": be_wrong,
     "slow": be_slow,
+    "busy": be_busy,
     "crash": crash,
     "hang": hang,
     "flood": flood,
