@@ -9,6 +9,7 @@ anywhere else it is damage, and is reported.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -83,6 +84,9 @@ class Journal:
             except OSError as error:
                 self._failed = error
                 raise _cannot_write(self._path, error) from error
+            except BaseException:
+                self._failed = OSError(errno.EINTR, os.strerror(errno.EINTR))
+                raise
 
 
 def _cannot_write(path: Path, error: OSError) -> InputError:
