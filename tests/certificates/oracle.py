@@ -119,7 +119,7 @@ def _unrolled(shape: list[int], constants: list[Any], given: dict[str, Any]) -> 
 
 def question_of(text: bytes) -> Question:
     """The box and the unsafe outputs of a VNN-LIB 1.0 file."""
-    tokens = re.findall(r"[()]|[^\s()]+", re.sub(r";.*", "", text.decode()))
+    tokens = re.findall(r"[()]|[<>]=?|[^\s()<>=]+", re.sub(r";.*", "", text.decode()))
     forms = list(_forms(iter(tokens)))
     inputs = sum(f[0] == "declare-const" and f[1].startswith("X_") for f in forms)
     lower: dict[int, Fraction] = {}
@@ -129,10 +129,13 @@ def question_of(text: bytes) -> Question:
         if form[0] != "assert":
             continue
         clauses = _clauses(form[1])
-        ((name, factor),) = [*clauses[0][0].terms.items()][:1]
-        alone = len(clauses) == len(clauses[0]) == len(clauses[0][0].terms) == 1
+        half = clauses[0][0]
+        alone = len(clauses) == len(clauses[0]) == len(half.terms) == 1
+        name, factor = next(iter(half.terms.items()), ("", ZERO))
         if alone and name.startswith("X_"):
-            index, bound = int(name[2:]), clauses[0][0].bound / factor
+            index, bound = int(name[2:]), half.bound / factor
+            if half.strict:
+                unsafe = [[*clause, half] for clause in unsafe]
             if factor > 0:
                 upper[index] = min(bound, upper.get(index, bound))
             else:
