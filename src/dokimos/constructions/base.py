@@ -14,6 +14,7 @@ from dokimos.constructions.hiding import gives_itself_away
 from dokimos.constructions.knobs import make_knobs
 from dokimos.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.instances.model import Certificate, Instance, Label, LabelledInstance, Truth, sha256
+from dokimos.networks.builder import NotFloat32
 from dokimos.properties.model import Point, Property
 from dokimos.properties.writing import write_vnnlib1
 
@@ -82,7 +83,7 @@ class Construction(ABC, Generic[P]):
             try:
                 drafts = self.construct(chosen, rng)
                 made = [self._prove(draft, chosen, seed, timeout_seconds) for draft in drafts]
-            except (Unusable, InvalidProof) as error:
+            except (Unusable, InvalidProof, NotFloat32) as error:
                 reason = str(error)
                 continue
             twin = drafts[1]
