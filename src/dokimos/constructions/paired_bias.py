@@ -16,6 +16,7 @@ from dokimos.constructions.robustness import (
     ball,
     ceil_div,
     first_class_loses,
+    float32_above,
     inward,
     random_point,
 )
@@ -127,10 +128,10 @@ def _head_weights(
     needed = 2 * knobs.margin + float(even) * 1.5 * sum(ramps[1:])
     first = ceil_div(Fraction(needed / ramps[0]), unit)
     own = [first * 2 / 3, *[even] * (pairs - 1)]
-    own[0] = ceil_div(own[0], unit)
+    own[0] = float32_above(ceil_div(own[0], unit))
     rows = [own]
     for _ in range(knobs.classes - 1):
-        rows.append([-ceil_div(w / 2, unit) for w in own])
+        rows.append([-float32_above(ceil_div(w / 2, unit)) for w in own])
     return rows
 
 
