@@ -210,6 +210,8 @@ def _only_one(out: Path) -> Iterator[None]:
 def _folder_errors(out: Path) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:
+        raise  # whoever listened to the progress has gone; the folder is fine
     except OSError as error:
         raise InputError(
             f"The campaign's folder {out} cannot be used: {error.strerror}; nothing recorded is lost: "

@@ -133,14 +133,14 @@ def _judge_sat_against_unsat(
         return Verdict.UNLABELLED, "it answers sat, and the label unsat is proven for float32 only"
     if replays and replays.exact:
         raise InvalidProof(
-            f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the box "
-            "and violates exactly; check the suite with `dokimos check`."
+            f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the "
+            "box and violates exactly; check the suite with `dokimos check`."
         )
     both = _proven(truth, Semantics.FLOAT32)
     if not both and replays and replays.float32:
         return (
             Verdict.ROUNDING,
-            "its witness violates in float32, and the label unsat is for the reals only",
+            "its witness violates in float32, and unsat is proven for the reals only",
         )
     proof = f"unsat is proven ({truth.certificate.kind}{', in float32 too' if both else ''})"
     return Verdict.WRONG_SAT, f"it answers sat, but {proof}; {_describe(replays)}"
@@ -154,7 +154,10 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
     if replays.float32 and _proven(truth, Semantics.FLOAT32):
         return Verdict.CORRECT, "the answer is the label, and its witness violates in float32"
     if replays.float32:
-        return Verdict.ROUNDING, "its witness violates in float32 only, and the label is for the reals only"
+        return (
+            Verdict.ROUNDING,
+            "its witness violates in float32 only, and sat is proven for the reals only",
+        )
     return Verdict.BAD_WITNESS, f"the answer is the label, but {_describe(replays)}"
 
 
@@ -215,8 +218,8 @@ def _replays(
     if not witnessed:
         return {}
     question = Question(
-        _content(instance.network_path, truth and truth.network_sha256),
-        _content(instance.property_path, truth and truth.property_sha256),
+        _content(instance.network_path, truth.network_sha256 if truth else None),
+        _content(instance.property_path, truth.property_sha256 if truth else None),
         instance.name,
     )
     replays = {}
