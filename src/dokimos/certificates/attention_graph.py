@@ -32,7 +32,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Hinges:
-    """`inside` [1, h] is affine in the flat input, with the rows of `weight` [h, n·d]; `name` is its ReLU."""
+    """`inside` [1, h] is affine in the flat input, rows `weight` [h, n·d]; `name` is its ReLU."""
 
     name: str
     inside: str
@@ -67,7 +67,7 @@ class SoftmaxAttention:
 
 @dataclass(frozen=True)
 class LinearAttention:
-    """Weights w_ij / Σ_l w_il, w_ij = φ(q_i)·φ(k_j), φ the ReLU; `queries` and `keys` name φ(q) and φ(k)."""
+    """Weights w_ij / Σ_l w_il, w_ij = φ(q_i)·φ(k_j), φ the ReLU; `queries`, `keys` name φ(q), φ(k)."""
 
     queries: str
     keys: str
