@@ -21,6 +21,8 @@ from dokimos.networks.builder import ModelBuilder
 WEIGHT_STEPS = 2**8
 FEATURE_BITS = 12
 HEAD_STEPS = 2**6
+#: The ℓ1 norm of a feature's weights: how much of the radius it may move by.
+FEATURE_NORM = Fraction(1, 8)
 Matrix = list[list[Fraction]]
 
 
@@ -33,9 +35,7 @@ class Knobs:
     value_width: int = knob(4, "how many values a token has", least=1, most=64)
     unstable: int = knob(4, "features whose ReLUs change sign in the box, besides", least=0, most=64)
     gate: float = knob(0.5, "the feature by which a query finds its dominant key", least=0.01, most=10.0)
-    noise: float = knob(
-        0.1, "the largest of the other features; must be above epsilon", least=0.001, most=10.0
-    )
+    noise: float = knob(0.1, "the largest of the other features; above epsilon/2", least=0.001, most=10.0)
     spread: float = knob(1.0, "how far the values of tokens lie apart", least=0.001, most=100.0)
     epsilon: float = knob(0.02, "radius of the box", least=0.0005, most=1.0)
     slack: float = slack_knob()
@@ -47,7 +47,7 @@ class Knobs:
 class LinearAttention(Construction[Knobs]):
     """Weights φ(q_i)·φ(k_j) over their row sums, φ the ReLU, an affine head, and hinges (see `needles`).
 
-    Every feature is an affine function of its token, with weights of ℓ1 norm ½ and a bias of its own for
+    Every feature is an affine function of its token, with weights of ℓ1 norm ⅛ and a bias of its own for
     every position. At the centre, query i and key π(i) have the gate in feature i and all other features
     lie between noise/2 and noise, so the key π(i) dominates and every weight is positive on the whole
     box. The bias of class k puts the margin at the centre at slack times its proven drift over the box.
@@ -62,10 +62,10 @@ class LinearAttention(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw tokens and weights; only the bias of one hinge differs between the two drafts."""
-        if knobs.noise <= knobs.epsilon:
+        if knobs.noise <= 4 * FEATURE_NORM * knobs.epsilon:
             raise ConstructionFailed(
                 f"{self.family}: with noise = {knobs.noise:g} and epsilon = {knobs.epsilon:g} weights may "
-                "vanish in the box; noise must be above epsilon."
+                f"vanish in the box; noise must be above {float(4 * FEATURE_NORM):g}·epsilon."
             )
         centre = random_point(knobs.tokens * knobs.width, rng)
         weights = _Weights.draw(knobs, centre, rng)
@@ -125,13 +125,13 @@ class _Weights:
 
     @classmethod
     def draw(cls, knobs: Knobs, centre: list[Fraction], rng: np.random.Generator) -> _Weights:
-        n, half = knobs.tokens, Fraction(1, 2)
+        n = knobs.tokens
         values = knobs.spread * rng.uniform(-1.0, 1.0, size=(n, knobs.value_width))
         head = rng.integers(-HEAD_STEPS, HEAD_STEPS + 1, size=(knobs.classes, n * knobs.value_width))
         return cls(
             shape=(n, knobs.width),
-            queries=_Affine.through(_features(knobs, np.arange(n), rng), centre, half, rng),
-            keys=_Affine.through(_features(knobs, rng.permutation(n), rng), centre, half, rng),
+            queries=_Affine.through(_features(knobs, np.arange(n), rng), centre, FEATURE_NORM, rng),
+            keys=_Affine.through(_features(knobs, rng.permutation(n), rng), centre, FEATURE_NORM, rng),
             values=_Affine.through(_grid(values), centre, Fraction(1), rng),
             head=[[Fraction(int(k), HEAD_STEPS) for k in row] for row in head],
         )
@@ -152,7 +152,9 @@ def _features(knobs: Knobs, gated: NDArray[np.int64], rng: np.random.Generator) 
     """The features of all tokens at the centre; token i has the gate in feature gated[i]."""
     noisy = knobs.noise * rng.uniform(0.5, 1.0, size=(knobs.tokens, knobs.tokens))
     noisy[np.arange(knobs.tokens), gated] += knobs.gate
-    loose = knobs.epsilon * rng.uniform(-0.25, 0.25, size=(knobs.tokens, knobs.unstable))
+    loose = (
+        knobs.epsilon * float(FEATURE_NORM) * rng.uniform(-0.5, 0.5, size=(knobs.tokens, knobs.unstable))
+    )
     return _grid(np.hstack([noisy, loose]))
 
 
