@@ -90,9 +90,7 @@ def test_a_drawing_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_shipped_suite_is_made_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shipped_suite_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     made: list[object] = []

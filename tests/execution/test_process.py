@@ -101,7 +101,7 @@ def test_the_wall_limit_ends_what_ignores_sigterm(tmp_path: Path) -> None:
 
 
 def test_a_detached_grandchild_does_not_survive_the_limit(tmp_path: Path) -> None:
-    outcome = run(python(DETACH + "time.sleep(3600)"), tmp_path, Limits(wall_seconds=1.5))
+    outcome = run(python(DETACH + "time.sleep(3600)"), tmp_path, Limits(wall_seconds=3))
     assert outcome.termination is Termination.WALL_LIMIT
     assert not is_alive(grandchild(tmp_path))
 

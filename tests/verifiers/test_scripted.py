@@ -98,7 +98,7 @@ def test_a_crash_by_signal_is_an_error(tmp_path: Path) -> None:
 def test_hanging_with_a_child_leaves_no_process(tmp_path: Path, detached: bool) -> None:
     pids = tmp_path / "pids"
     verifier = behave(tmp_path, "hang", detached=detached, pids=str(pids))
-    given = ask(verifier, tmp_path, limits=Limits(wall_seconds=1.0))
+    given = ask(verifier, tmp_path, limits=Limits(wall_seconds=3))
     assert given.answer is Answer.TIMEOUT
     processes = [int(line) for line in pids.read_text().split()]
     assert len(processes) == 2

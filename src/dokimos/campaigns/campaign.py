@@ -25,6 +25,7 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
 from dokimos.execution.process import run_limited
+from dokimos.instances.bundle import read_content
 from dokimos.verifiers.base import Query, Verifier, inherited_environment
 
 
@@ -146,8 +147,8 @@ class _Runner:
         try:
             query = Query(
                 name=job.instance.name,
-                network_file=job.instance.network_path.absolute(),
-                property_file=job.instance.property_path.absolute(),
+                network_file=_uncompressed(job.instance.network_path, folder),
+                property_file=_uncompressed(job.instance.property_path, folder),
                 folder=folder,
                 wall_seconds=self.limits.wall_seconds,
                 memory_bytes=self.limits.memory_bytes,
@@ -186,6 +187,15 @@ class _Runner:
         )
         self.journal.finish(record)
         return record
+
+
+def _uncompressed(path: Path, folder: Path) -> Path:
+    """The file itself, or where it is compressed an unfolded copy in `folder`: many tools read no other."""
+    if path.suffix != ".gz":
+        return path.absolute()
+    copy = folder / path.name.removesuffix(".gz")
+    copy.write_bytes(read_content(path))
+    return copy
 
 
 @contextlib.contextmanager

@@ -23,6 +23,10 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the family's draws; a suite has its own.", min=0)] = 0,
     count: Annotated[int, typer.Option(help="How many instances, each with its twin.", min=1)] = 1,
+    disguise: Annotated[
+        str,
+        typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity."),
+    ] = "",
     timeout: Annotated[float, typer.Option(help="Seconds an instance.", min=0.001)] = 60.0,
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
@@ -45,10 +49,11 @@ def generate(
         recipe = _recipe(suite)
     else:
         assert family is not None
-        recipe = Recipe("", seed, timeout, (Draw(family, count, knobs),))
+        recipe = Recipe(
+            "", seed, timeout, (Draw(family, count, knobs, tuple(disguise.split(",")) if disguise else ()),)
+        )
     there = holds(out, recipe)
-    total = 2 * sum(draw.count for draw in recipe.draws)
-    with progress_bar("proving", total) as step:
+    with progress_bar("proving", recipe.size) as step:
         made = generate_suite(
             recipe, out, progress=lambda labelled: step(f"{labelled.instance.name}: {_claims(labelled)}")
         )

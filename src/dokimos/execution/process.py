@@ -225,11 +225,21 @@ class _Watch:
                 pass
 
     def _sweep(self) -> None:
-        """Kill every member seen while sampling, and every process that carries our mark."""
-        for process in [*self.seen.values(), *psutil.process_iter()]:
-            with contextlib.suppress(psutil.Error):
-                if process.pid in self.seen or process.environ().get(_MARK) == self.mark:
+        """Kill every member seen while sampling, and every process that carries our mark, until none is."""
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while (strays := self._strays()) and time.monotonic() < deadline:
+            for process in strays:
+                with contextlib.suppress(psutil.Error):
                     process.kill()
+            time.sleep(0.002)
+
+    def _strays(self) -> list[psutil.Process]:
+        strays = [process for process in self.seen.values() if _is_alive(process)]
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(_MARK) == self.mark and _is_alive(process):
+                    strays.append(process)
+        return strays
 
     def _outcome(self, limit: Termination | None) -> Outcome:
         reports = self.reports
@@ -259,6 +269,14 @@ class _Watch:
             max(self.peak_bytes, int(reports.get("largest_bytes", 0))),
             detail,
         )
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Whether it is this very process (not another with its number) that still runs."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def signal_name(number: int) -> str:

@@ -38,6 +38,7 @@ from typing import Protocol
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.instances.bundle import read_content
 from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth, sha256
 from dokimos.judging.replaying import Question, WitnessReplays, replay_witness
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
@@ -234,10 +235,7 @@ def _replays(
 
 
 def _content(path: Path, expected: str | None) -> bytes:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UnreadableFile(path, f"a file of the suite cannot be read: {error.strerror}.") from error
+    content = read_content(path)
     if expected is not None and sha256(content) != expected:
         raise UnreadableFile(path, "it is not the file that its label was proven for; restore it.")
     return content
