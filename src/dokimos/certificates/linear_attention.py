@@ -18,6 +18,7 @@ from dokimos.certificates.attention_objective import (
     Centred,
     Objective,
     absolute,
+    product,
     rational_lower,
     smallest,
 )
@@ -107,8 +108,8 @@ def row_weights(network: Network, attention: LinearAttention, box: Box) -> list[
     tensors = enclose(network, box.lower, box.upper)
     queries, keys = tensors[attention.queries], tensors[attention.keys]
     # Products of nonnegative factors: the ends are products of ends.
-    least = ball.lift(queries.lower[0]) @ ball.lift(keys.lower[0]).T
-    most = ball.lift(queries.upper[0]) @ ball.lift(keys.upper[0]).T
+    least = product(ball.lift(queries.lower[0]), ball.lift(keys.lower[0]).T)
+    most = product(ball.lift(queries.upper[0]), ball.lift(keys.upper[0]).T)
     result = []
     for i in range(len(least)):
         key = max(range(len(least)), key=lambda j: float(least[i, j].mid()))
@@ -134,9 +135,9 @@ def _all_but_one(values: Balls) -> Balls:
 
 def _lower(attention: LinearAttention, at: Centred, rows: list[RowWeights], goal: Objective) -> Any:
     head = attention.head
-    seen = goal.mixed @ at.rows(head.values.name).T  # i, j: G_i·V_j
-    slopes = goal.mixed @ ball.lift(head.values.weight).T  # row i: W_V·G_i
-    reach = (at.radii @ absolute(slopes).T).T  # i, j: r_j·|W_V·G_i|
+    seen = product(goal.mixed, at.rows(head.values.name).T)  # i, j: G_i·V_j
+    slopes = product(goal.mixed, ball.lift(head.values.weight).T)  # row i: W_V·G_i
+    reach = product(absolute(slopes), at.radii.T)  # i, j: r_j·|W_V·G_i|
     at_centre = at.rows(head.weights)
     only_dominant = np.full(at_centre.shape, arb(0), dtype=object)
     close, drifting = arb(0), arb(0)
@@ -154,7 +155,7 @@ def _lower(attention: LinearAttention, at: Centred, rows: list[RowWeights], goal
         )
 
     def affine_minimum(weights: Balls) -> Any:
-        linear = goal.inputs + weights.T @ slopes
+        linear = goal.inputs + product(weights.T, slopes)
         return (weights * seen).sum() - (at.radii * absolute(linear)).sum()
 
     bounds = affine_minimum(only_dominant) + close, affine_minimum(at_centre) + drifting

@@ -19,6 +19,7 @@ from dokimos.certificates.attention_objective import (
     absolute,
     largest,
     number,
+    product,
     rational_lower,
     smallest,
 )
@@ -96,10 +97,12 @@ def _mass_moved(attention: SoftmaxAttention, at: Centred) -> list[Any]:
     of_query, of_key = ball.lift(attention.queries.weight), ball.lift(attention.keys.weight)
     scores = at.rows(attention.scores)
     size = abs(factor)
-    seen_by_query = (keys @ of_query.T) * factor  # row j: f·W_Q·k_j
-    by_keys = size * (absolute(queries @ of_key.T) @ at.radii.T)  # i, j: |f|·r_j·|W_K·q_i|
-    both = size * (at.radii @ absolute(of_query @ of_key.T) @ at.radii.T)  # i, j: |f|·r_i·|M|·r_j
-    moves = absolute(seen_by_query) @ at.radii.T  # j, i: |f|·r_i·|W_Q·k_j|
+    seen_by_query = product(keys, of_query.T) * factor  # row j: f·W_Q·k_j
+    by_keys = size * product(absolute(product(queries, of_key.T)), at.radii.T)  # i, j: |f|·r_j·|W_K·q_i|
+    both = size * product(
+        product(at.radii, absolute(product(of_query, of_key.T))), at.radii.T
+    )  # i, j: |f|·r_i·|M|·r_j
+    moves = product(absolute(seen_by_query), at.radii.T)  # j, i: |f|·r_i·|W_Q·k_j|
     result = []
     for i in range(len(scores)):
         change = largest(moves[:, i] + by_keys[i] + both[i])
@@ -124,10 +127,10 @@ def _steepness(gaps: Balls) -> Any:
 def _lower(attention: SoftmaxAttention, at: Centred, moved: Balls, goal: Objective) -> Any:
     head = attention.head
     of_value = ball.lift(head.values.weight)
-    seen = goal.mixed @ at.rows(head.values.name).T  # i, j: u_ij
-    weights = at.rows(head.weights)
-    linear = goal.inputs + (weights.T @ goal.mixed) @ of_value.T
-    joint = at.radii @ absolute(goal.mixed @ of_value.T).T  # j, i: r_j·|W_V·G_i|
+    seen = product(goal.mixed, at.rows(head.values.name).T)  # i, j: u_ij
+    slopes = product(goal.mixed, of_value.T)  # row i: W_V·G_i
+    linear = goal.inputs + product(at.rows(head.weights).T, slopes)
+    joint = product(at.radii, absolute(slopes).T)  # j, i: r_j·|W_V·G_i|
     total = goal.constant + goal.hinge_minimum
     total = total + (goal.inputs * at.centre).sum() + (goal.mixed * at.rows(head.mixed)).sum()
     total = total - (at.radii * absolute(linear)).sum()

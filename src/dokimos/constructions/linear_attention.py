@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.certificates.linear_attention import linear_bound
-from dokimos.constructions.base import Construction, Draft, dyadic
+from dokimos.constructions.base import Construction, dyadic
+from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import knob
 from dokimos.constructions.needles import Hinges, NeedleMaker, hinges_knob, offset_knob, slack_knob
 from dokimos.constructions.robustness import inward, random_point, split_evenly

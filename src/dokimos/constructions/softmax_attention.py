@@ -10,7 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from dokimos.certificates.softmax_attention import softmax_bound
-from dokimos.constructions.base import Construction, Draft, dyadic
+from dokimos.constructions.base import Construction, dyadic
+from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import knob
 from dokimos.constructions.needles import Hinges, NeedleMaker, hinges_knob, offset_knob, slack_knob
 from dokimos.constructions.robustness import inward
