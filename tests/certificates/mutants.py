@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from dokimos.certificates import prove
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.base import Draft
+from dokimos.constructions.base import Draft, Unusable
 from dokimos.constructions.knobs import make_knobs
 from dokimos.instances.model import Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.properties.decimals import exact_decimal
@@ -94,7 +94,12 @@ TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
 def drafts(family: str, seed: int, **knobs: Any) -> tuple[Draft, Draft]:
     construction = CONSTRUCTIONS[family]
     chosen = make_knobs(construction.knobs_class, knobs, family=family)
-    return construction.construct(chosen, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    while True:
+        try:
+            return construction.construct(chosen, rng)
+        except Unusable:
+            continue
 
 
 @cache

@@ -15,7 +15,7 @@ from dokimos.constructions.disguise import disguised
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.hiding import gives_itself_away
 from dokimos.constructions.knobs import make_knobs
-from dokimos.errors import ConstructionFailed, InvalidProof
+from dokimos.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.instances.model import Instance, LabelledInstance, Truth, sha256
 from dokimos.properties.writing import write_vnnlib1
 
@@ -62,6 +62,8 @@ class Construction(ABC, Generic[P]):
         Raises InputError for knobs that do not exist or are out of range, ConstructionFailed where no
         draw can be proven or hidden.
         """
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
         chosen = make_knobs(self.knobs_class, knobs, family=self.family)
         origin = asdict(cast(Any, chosen)) | ({"disguise": list(disguise)} if disguise else {})
         reason = ""
