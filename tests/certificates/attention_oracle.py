@@ -95,7 +95,7 @@ def _slacks(half: Half, points: Array, outputs: Array) -> Array:
 
 
 def largest_violation(network: bytes, property_: bytes, rng: np.random.Generator) -> float:
-    """The largest, over the points searched and the unsafe clauses, of the smallest slack; −∞ on an empty box."""
+    """The largest, over points searched and unsafe clauses, of the smallest slack; −∞ on an empty box."""
     question = question_of(property_)
     if any(a > b for a, b in question.box):
         return -np.inf

@@ -82,9 +82,6 @@ class GraphReader:
         self._writer: Mapping[str, Node] = {node.output: node for node in network.nodes}
         if len(network.input_shape) != 3 or network.input_shape[0] != 1 or 0 in network.input_shape:
             raise InvalidProof("the input is not one sequence of tokens, of shape [1, n, d]")
-        for name, array in network.constants.items():
-            if not np.isfinite(array).all():
-                raise InvalidProof(f"the constant {name!r} is not finite")
 
     def softmax_attention(self) -> SoftmaxAttention:
         """The whole network as softmax attention; the factor of the scores may be left out."""
