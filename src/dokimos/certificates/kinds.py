@@ -9,9 +9,11 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
     "certificate kind",
     {
         "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
+        "linear-attention": "dokimos.certificates.linear_attention:DominantKey",
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
         "rewritten": "dokimos.certificates.rewritten:Rewritten",
         "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
+        "softmax-attention": "dokimos.certificates.softmax_attention:FixedOrdering",
         "witness": "dokimos.certificates.witness:Witness",
     },
 )
