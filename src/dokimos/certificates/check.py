@@ -18,6 +18,8 @@ from dokimos.registry import Registry
 CERTIFICATES: Registry[CertificateKind] = Registry(
     "certificate kind",
     {
+        "constant-on-box": "dokimos.certificates.constant_on_box:ConstantOnBox",
+        "contraction": "dokimos.certificates.contraction:Contraction",
         "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
         "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
