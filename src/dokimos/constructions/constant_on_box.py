@@ -89,8 +89,8 @@ class ConstantOnBox(Construction[Knobs]):
         """Draw hinges and ψ; only one threshold differs between the two drafts."""
         if knobs.width < knobs.latent:
             raise ConstructionFailed(
-                f"{self.family}: width = {knobs.width} is below latent = {knobs.latent}; every entry of the "
-                "constant tensor needs a ReLU in each layer that carries it."
+                f"{self.family}: width = {knobs.width} is below latent = {knobs.latent}; every entry of "
+                "the constant tensor needs a ReLU in each layer that carries it."
             )
         epsilon = inward(knobs.epsilon)
         centre = random_point(knobs.inputs, rng)
@@ -116,7 +116,7 @@ class ConstantOnBox(Construction[Knobs]):
 
 
 def _exposed(psi: _Downstream, depth: float, knobs: Knobs) -> tuple[int, Fraction]:
-    """The entry of t, and the smallest gain, with which a hinge that fires by `depth` changes the winner."""
+    """The entry of t, and the smallest gain, whose hinge changes the winner when it fires by `depth`."""
     still = psi(psi.constant[None])
     target = knobs.margin
     if knobs.margin >= EDGE:
@@ -233,4 +233,5 @@ def _rows(count: int, size: int, norm: float, rng: np.random.Generator) -> Array
     """Random rows on the grid whose absolute values sum to `norm`."""
     units = round(norm * 2**MIXING_BITS)
     drawn = [split_evenly(units, rng.standard_normal(size)) for _ in range(count)]
-    return np.array(drawn, dtype=np.float64).reshape(count, size) / 2**MIXING_BITS
+    rows: Array = np.array(drawn, dtype=np.float64).reshape(count, size) / 2**MIXING_BITS
+    return rows
