@@ -187,7 +187,7 @@ class _Features:
     def index(self) -> int:
         """The place among the flattened features."""
         channel, row, column = self.place
-        size = self.centre.shape[1]
+        size = int(self.centre.shape[1])
         return (channel * size + row) * size + column
 
     def highest(self, rows: list[list[Fraction]], offsets: list[Fraction]) -> int:
