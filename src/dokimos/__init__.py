@@ -1,5 +1,61 @@
-"""Dokimos puts neural-network verifiers and ML models to the test with answers that are proven."""
+"""Dokimos puts neural-network verifiers and ML models to the test with answers that are proven.
+
+The public names are loaded when first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dokimos.campaigns.campaign import read_campaign, run_campaign
+    from dokimos.certificates import check
+    from dokimos.constructions import CONSTRUCTIONS
+    from dokimos.instances.bundle import read_suite, write_suite
+    from dokimos.judging.judge import judge_all
+    from dokimos.networks.exact import evaluate
+    from dokimos.networks.read import read_onnx, read_onnx_file
+    from dokimos.properties.reading import read_vnnlib, read_vnnlib_file
+    from dokimos.reports.page import write_report
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "CONSTRUCTIONS",
+    "__version__",
+    "check",
+    "evaluate",
+    "judge_all",
+    "read_campaign",
+    "read_onnx",
+    "read_onnx_file",
+    "read_suite",
+    "read_vnnlib",
+    "read_vnnlib_file",
+    "run_campaign",
+    "write_report",
+    "write_suite",
+]
+
+_HOMES = {
+    "CONSTRUCTIONS": "dokimos.constructions",
+    "check": "dokimos.certificates",
+    "evaluate": "dokimos.networks.exact",
+    "judge_all": "dokimos.judging.judge",
+    "read_campaign": "dokimos.campaigns.campaign",
+    "read_onnx": "dokimos.networks.read",
+    "read_onnx_file": "dokimos.networks.read",
+    "read_suite": "dokimos.instances.bundle",
+    "read_vnnlib": "dokimos.properties.reading",
+    "read_vnnlib_file": "dokimos.properties.reading",
+    "run_campaign": "dokimos.campaigns.campaign",
+    "write_report": "dokimos.reports.page",
+    "write_suite": "dokimos.instances.bundle",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dokimos' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

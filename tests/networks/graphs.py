@@ -504,7 +504,9 @@ def _cast(b: Builder, x: str, rng: Rng) -> str:
 
 @_step("Cast/integer")
 def _cast_integer(b: Builder, x: str, rng: Rng) -> str:
-    size = b.add("ReduceSum", b.add("Cast", b.add("Shape", x), to=onnx.TensorProto.FLOAT), keepdims=1)
+    # Of a scalar the shape is empty, so it is taken of at least one number in a row.
+    shape = b.add("Shape", b.add("Reshape", x, b.integers([1, -1])))
+    size = b.add("ReduceSum", b.add("Cast", shape, to=onnx.TensorProto.FLOAT), keepdims=1)
     return b.add("Div", x, size)
 
 

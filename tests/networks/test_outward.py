@@ -232,3 +232,25 @@ def test_gamma_is_rounded_up_and_gives_up_where_it_means_nothing() -> None:
             share / (1 - share) <= Fraction(gamma(terms)) <= share / (1 - share) * (1 + Fraction(1, 2**40))
         )
     assert gamma(2**24, 2.0**-24) == np.inf
+
+
+def test_many_products_that_each_round_to_zero_still_count() -> None:
+    """Each product is 0.49·2^-1074, so their float64 sum is 0 and the exact one is almost 4·2^-1074."""
+    a, b = np.full((1, 8), 2.0**-540), np.full((8, 1), 0.98 * 2.0**-535)
+    result = bilinear(point(a), point(b), np.matmul, 8)
+    assert contains(result, (0, 0), 8 * Fraction(2.0**-540) * Fraction(0.98 * 2.0**-535))
+
+
+@pytest.mark.parametrize("unbounded", [False, True])
+def test_sums_that_overflow_in_some_order_only(unbounded: bool) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        values = rng.permutation(np.array([1.7e308] * 8 + [-1.7e308] * 8))
+        lower, upper = np.append(values, -1.0)[None], np.append(values, 1.0)[None]
+        if unbounded:
+            lower[0, -1], upper[0, -1] = -np.inf, np.inf
+        with np.errstate(all="ignore"):
+            # Several rows and columns, as a BLAS adds up a single one in another order.
+            rows = Interval(np.repeat(lower, 3, axis=0), np.repeat(upper, 3, axis=0))
+            result = bilinear(rows, point(np.array([[1.0] * 5] * 16 + [[0.0] * 5])), np.matmul, 17)
+        assert contains(result, (0, 0), Fraction(0))

@@ -252,6 +252,11 @@ def test_saturated_functions_stop_errors() -> None:
         assert 3 * 2.0**-23 <= bound.error[0] < 3.01 * 2.0**-23
 
 
+def test_no_ulps_at_all_are_refused() -> None:
+    with pytest.raises(InputError, match="ulps is 0"):
+        bounds(network([1], ("Exp", ("x",), {})), [0.5], [1.0], ulps=0)
+
+
 def test_more_ulps_are_a_larger_bound() -> None:
     for op in ("Exp", "Tanh", "Sigmoid"):
         net = network([1], (op, ("x",), {}))

@@ -6,9 +6,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.execution.limits import Limits
 from dokimos.instances.model import Label
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
-from dokimos.reports.context import Limits, ReportContext, VerifierInfo
+from dokimos.reports.context import ReportContext, VerifierInfo
 from dokimos.verifiers.answers import Answer
 
 CONTEXT = ReportContext(

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dokimos.reports.page import write_report
 from tests.reports.sample import CONTEXT, LOG_TAILS, sample_judgements
@@ -100,7 +100,7 @@ def test_a_command_is_copied_with_one_click(opened: Opener) -> None:
     with opened() as page:
         button = page.locator("#wrong-2 button.copy")
         button.click()
-        page.wait_for_function("document.querySelector('#wrong-2 .copy').textContent === 'Copied'")
+        expect(button).to_have_text("Copied")
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied == page.locator("#wrong-2 .command code").inner_text()
         assert copied.startswith("dokimos run quick --verifier marabou")
@@ -143,7 +143,7 @@ def test_runs_are_filtered_by_words_and_choices(opened: Opener) -> None:
         page.get_by_label("Search", exact=True).fill("no such run")
         assert page.get_by_text("No run matches.").is_visible()
         page.get_by_role("button", name="Show all").click()
-        page.wait_for_function("document.getElementById('runs-shown').textContent === '75 runs'")
+        expect(page.locator("#runs-shown")).to_have_text("75 runs")
         assert len(_column(page, 1)) == 75
 
 

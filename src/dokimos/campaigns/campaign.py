@@ -25,6 +25,7 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
 from dokimos.execution.process import run_limited
+from dokimos.instances.bundle import read_content
 from dokimos.verifiers.base import Query, Verifier, inherited_environment
 
 
@@ -146,8 +147,8 @@ class _Runner:
         try:
             query = Query(
                 name=job.instance.name,
-                network_file=job.instance.network_path.absolute(),
-                property_file=job.instance.property_path.absolute(),
+                network_file=_uncompressed(job.instance.network_path, folder),
+                property_file=_uncompressed(job.instance.property_path, folder),
                 folder=folder,
                 wall_seconds=self.limits.wall_seconds,
                 memory_bytes=self.limits.memory_bytes,
@@ -188,6 +189,15 @@ class _Runner:
         return record
 
 
+def _uncompressed(path: Path, folder: Path) -> Path:
+    """The file itself, or where it is compressed an unfolded copy in `folder`: many tools read no other."""
+    if path.suffix != ".gz":
+        return path.absolute()
+    copy = folder / path.name.removesuffix(".gz")
+    copy.write_bytes(read_content(path))
+    return copy
+
+
 @contextlib.contextmanager
 def _only_one(out: Path) -> Iterator[None]:
     """Hold the folder's lock. The system lets go of it when its holder ends, however it ends."""
@@ -210,6 +220,8 @@ def _only_one(out: Path) -> Iterator[None]:
 def _folder_errors(out: Path) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:
+        raise  # whoever listened to the progress has gone; the folder is fine
     except OSError as error:
         raise InputError(
             f"The campaign's folder {out} cannot be used: {error.strerror}; nothing recorded is lost: "

@@ -32,6 +32,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
+        self._failed: OSError | None = None
         self._finished = {record.job for record in read_journal(path)}
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -68,12 +69,16 @@ class Journal:
     def _append(self, event: dict[str, Any], *, after: bytes = b"") -> None:
         line = after + json.dumps({"schema": SCHEMA, **event}).encode() + b"\n"
         with self._lock:
+            if self._failed is not None:
+                # A piece of a line may be there: whatever followed it now would be lost with it.
+                raise _cannot_write(self._path, self._failed)
             try:
                 view = memoryview(line)
                 while view:
                     view = view[os.write(self._descriptor, view) :]
                 os.fsync(self._descriptor)
             except OSError as error:
+                self._failed = error
                 raise _cannot_write(self._path, error) from error
 
 

@@ -71,9 +71,7 @@ def describe(
         dokimos_version=__version__,
         machine=this_machine(),
         suite=str(suite.absolute()),
-        instances=tuple(
-            ManifestInstance(i.name, i.family, i.network_sha256, i.property_sha256) for i in instances
-        ),
+        instances=_by_content(instances),
         verifiers=tuple(tools),
         limits=limits,
         repeat=repeat,
@@ -109,7 +107,7 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     if old.limits != new.limits:
         before, after = asdict(old.limits), asdict(new.limits)
         changes += [f"{k} was {before[k]} and is {after[k]}" for k in before if before[k] != after[k]]
-    changes += _changed_instances(old, new)
+    changes += _changed_instances(old.instances, new.instances)
     versions = {tool.name: tool.version for tool in old.verifiers}
     for tool in new.verifiers:
         if (before_version := versions.get(tool.name, tool.version)) != tool.version:
@@ -128,9 +126,22 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     )
 
 
-def _changed_instances(old: Manifest, new: Manifest) -> list[str]:
-    before = {i.name: i for i in old.instances}
-    after = {i.name: i for i in new.instances}
+def require_same_instances(manifest: Manifest, instances: Sequence[CampaignInstance]) -> None:
+    """Make sure that `instances` are what was run; InputError says which are not."""
+    if changes := _changed_instances(manifest.instances, _by_content(instances)):
+        raise InputError(
+            f"The suite {manifest.suite} is not the one that was run: {'; '.join(changes)}; restore it, or "
+            "run it again into another folder."
+        )
+
+
+def _by_content(instances: Sequence[CampaignInstance]) -> tuple[ManifestInstance, ...]:
+    return tuple(ManifestInstance(i.name, i.family, i.network_sha256, i.property_sha256) for i in instances)
+
+
+def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestInstance, ...]) -> list[str]:
+    before = {i.name: i for i in old}
+    after = {i.name: i for i in new}
     changes = []
     for what, names in (
         ("gone", before.keys() - after.keys()),

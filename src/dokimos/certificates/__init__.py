@@ -5,6 +5,7 @@ onnxruntime. `check` is the way in.
 """
 
 from dokimos.certificates.base import CertificateKind, Problem, Proven
-from dokimos.certificates.check import CERTIFICATES, check, prove
+from dokimos.certificates.check import check, prove
+from dokimos.certificates.kinds import CERTIFICATES
 
 __all__ = ["CERTIFICATES", "CertificateKind", "Problem", "Proven", "check", "prove"]

@@ -19,12 +19,16 @@ DEFAULT_ULPS = 8
 
 @dataclass(frozen=True)
 class Problem:
-    """What a proof speaks of, as read from the two files, and the witness that came with the label."""
+    """What a proof speaks of, as read from the two files, and the witness that came with the label.
+
+    `network_file` is what `network` was read from, for proofs about the file itself.
+    """
 
     network: Network
     property: Property
     witness: Point | None = None
     ulps: int = DEFAULT_ULPS
+    network_file: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def refute(property: Property, lower_bound: LowerBound) -> Fraction:
         raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
     margin = min(margins)
     if margin <= 0:
-        raise InvalidProof(f"the bound that the proof gives is {float(margin):.6g}, which is not above 0")
+        raise InvalidProof(f"the bound that the proof gives is {about(margin)}, which is not above 0")
     return margin
 
 
@@ -89,6 +93,11 @@ def _refute_one(conjunction: tuple[Linear, ...], box: Box, lower_bound: LowerBou
     if not found:
         raise failure
     return max(found)
+
+
+def about(value: Fraction) -> str:
+    """A few digits of a number, however large, for messages."""
+    return f"{float(value):.6g}" if abs(value) < 2**1000 else "beyond 2^1000"
 
 
 def if_provable(proof: Callable[[], Fraction]) -> Fraction | None:

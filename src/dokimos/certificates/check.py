@@ -6,26 +6,17 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import floor, log10
 
-from dokimos.certificates.base import DEFAULT_ULPS, CertificateKind, Problem, Proven
+from dokimos.certificates.base import DEFAULT_ULPS, Problem, Proven
+from dokimos.certificates.kinds import CERTIFICATES
 from dokimos.errors import InputError, InvalidProof, UnreadableFile
 from dokimos.instances.model import Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.networks.read import read_onnx
 from dokimos.properties.model import Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
-from dokimos.registry import Registry
 
-CERTIFICATES: Registry[CertificateKind] = Registry(
-    "certificate kind",
-    {
-        "constant-on-box": "dokimos.certificates.constant_on_box:ConstantOnBox",
-        "contraction": "dokimos.certificates.contraction:Contraction",
-        "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
-        "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
-        "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
-        "witness": "dokimos.certificates.witness:Witness",
-    },
-)
+#: Margins are stated as decimals with no more digits than this behind the point.
+MOST_PLACES = 1000
 
 
 def prove(
@@ -48,6 +39,7 @@ def prove(
         property=read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib"),
         witness=witness,
         ulps=ulps,
+        network_file=instance.network_file,
     )
     if certificate.kind not in CERTIFICATES:
         raise UnreadableFile(instance.name, f"its certificate has the unknown kind {certificate.kind!r}")
@@ -105,9 +97,15 @@ def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics,
 
 
 def round_down(margin: Fraction, *, digits: int = 9) -> Fraction:
-    """The largest decimal of that many significant digits that is not above `margin` >= 0."""
-    if margin == 0:
-        return margin
-    places = digits - 1 - floor(log10(margin))
-    scale = Fraction(10) ** places
+    """The largest decimal of that many significant digits that is not above `margin` >= 0.
+
+    0 where that would need more than MOST_PLACES digits behind the point.
+    """
+    if margin * 10**MOST_PLACES < 10**digits:
+        return Fraction(0)
+    bits = margin.numerator.bit_length() - margin.denominator.bit_length()
+    magnitude = floor(bits * log10(2)) - 1
+    while margin >= Fraction(10) ** (magnitude + 1):
+        magnitude += 1
+    scale = Fraction(10) ** (digits - 1 - magnitude)
     return floor(margin * scale) / scale

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from dokimos.errors import UnreadableFile
+from dokimos.errors import InputError, UnreadableFile
+from dokimos.properties.decimals import parse_decimal
 
 PLACE = "certificate"
 
@@ -15,18 +16,20 @@ def expect_keys(data: Mapping[str, Any], *keys: str) -> None:
     """Refuse data whose keys are not exactly these."""
     if set(data) != set(keys):
         wanted = ", ".join(keys) or "nothing"
-        found = ", ".join(sorted(data)) or "nothing"
+        found = ", ".join(repr(key[:40]) for key in sorted(data)[:10]) or "nothing"
         raise UnreadableFile(PLACE, f"its data must hold exactly: {wanted}; found: {found}")
 
 
 def rational(value: Any, what: str) -> Fraction:
     """A number spelt as a string: an integer, a decimal or a fraction "p/q"."""
-    if isinstance(value, str):
-        try:
-            return Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            pass
-    raise UnreadableFile(PLACE, f"{what} must be a number spelt as a string, not {value!r:.80}")
+    if not isinstance(value, str):
+        raise UnreadableFile(PLACE, f"{what} must be a number spelt as a string")
+    top, slash, bottom = value.partition("/")
+    try:
+        numerator = parse_decimal(top, exponent=not slash)
+        return numerator / parse_decimal(bottom, exponent=False) if slash else numerator
+    except (InputError, ZeroDivisionError):
+        raise UnreadableFile(PLACE, f"{what} is not a number: {value[:80]!r}") from None
 
 
 def rationals(data: Mapping[str, Any], key: str) -> tuple[Fraction, ...]:

@@ -68,6 +68,8 @@ def _convolution_and_head(network: Network, name: str) -> tuple[Node, Network]:
     relu = next((n for n in network.nodes if n.op == "Relu" and n.inputs == (name,)), None)
     if convolution is None or relu is None:
         raise InvalidProof(f"the network has no convolution {name!r} followed by a ReLU")
+    if network.shapes[name][0] != 1:
+        raise InvalidProof(f"the convolution reads a batch of {network.shapes[name][0]}, not of 1")
     known = {relu.output, *network.constants}
     nodes = []
     for node in network.nodes:
@@ -110,6 +112,8 @@ def _check_order_in_float32(
 ) -> None:
     filters, biases = _weights(network, convolution)
     seen = window_rows(convolution, rounding[convolution.inputs[0]].magnitude, filters.shape[2:], 0.0)
+    if not np.isfinite(seen).all():
+        raise InvalidProof("float32 evaluation may overflow on this box")
     flat = abs(filters.astype(np.float64)).reshape(len(filters), -1)
     # Sums of nonnegative float64 numbers are off by far less than one part in 2^30.
     magnitude = (seen @ flat.T + abs(biases.astype(np.float64))) * (1 + 2.0**-30)

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dokimos.certificates.base import CertificateKind, Problem, Proven, if_provable
+from dokimos.certificates.base import CertificateKind, Problem, Proven, about, if_provable
 from dokimos.certificates.data import expect_keys
 from dokimos.certificates.rounding_slack import output_error
 from dokimos.errors import InvalidProof
 from dokimos.instances.model import Label
+from dokimos.networks.exact import Undecided
 from dokimos.properties.model import Box, Point
 from dokimos.properties.violation import violation_at
 
@@ -41,9 +42,12 @@ class Witness(CertificateKind):
             raise InvalidProof(
                 f"the witness has {len(point)} coordinates, the network {problem.network.input_size} inputs"
             )
-        found = violation_at(problem.network, problem.property, point)
+        try:
+            found = violation_at(problem.network, problem.property, point)
+        except Undecided as error:
+            raise InvalidProof(f"the output at the witness is not known: {error}") from error
         if not found.in_box:
-            raise InvalidProof(f"the witness lies outside the box by {float(found.outside_by):.6g}")
+            raise InvalidProof(f"the witness lies outside the box by {about(found.outside_by)}")
         if not found.violates:
             raise InvalidProof("the output at the witness is not unsafe")
         return Proven(

@@ -23,30 +23,37 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the family's draws; a suite has its own.", min=0)] = 0,
     count: Annotated[int, typer.Option(help="How many instances, each with its twin.", min=1)] = 1,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds an instance.", min=0.001)
-    ] = 60.0,
+    disguise: Annotated[
+        str,
+        typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity."),
+    ] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds an instance.", min=0.001)] = 60.0,
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     from dokimos.cli.output import progress_bar
     from dokimos.constructions.recipes import Draw, Recipe, generate_suite, holds
     from dokimos.errors import InputError
 
+    words = list(context.args)
+    if family is not None and family.startswith("--"):
+        # Where no family comes first, the parser takes the first knob for one.
+        words, family = [family, *words], None
     if (family is None) == (suite is None):
         raise InputError("Say either a family or --suite; `dokimos families` lists both.")
     if out is None:
         raise InputError("Say where to write the instances: --out FOLDER.")
-    knobs = _knobs(context.args)
+    knobs = _knobs(words)
     if suite is not None:
         if knobs:
             raise InputError(f"A suite has no knob --{next(iter(knobs))}; change its recipe instead.")
         recipe = _recipe(suite)
     else:
         assert family is not None
-        recipe = Recipe("", seed, timeout, (Draw(family, count, knobs),))
+        recipe = Recipe(
+            "", seed, timeout, (Draw(family, count, knobs, tuple(disguise.split(",")) if disguise else ()),)
+        )
     there = holds(out, recipe)
-    total = 2 * sum(draw.count for draw in recipe.draws)
-    with progress_bar("proving", total) as step:
+    with progress_bar("proving", recipe.size) as step:
         made = generate_suite(
             recipe, out, progress=lambda labelled: step(f"{labelled.instance.name}: {_claims(labelled)}")
         )

@@ -19,7 +19,7 @@ def report(
 
     from dokimos import __version__
     from dokimos.cli.judging import judge_folder
-    from dokimos.reports.context import Limits, ReportContext, VerifierInfo
+    from dokimos.reports.context import ReportContext, VerifierInfo
     from dokimos.reports.page import write_report
     from dokimos.verifiers.base import log_tail
 
@@ -27,12 +27,13 @@ def report(
     manifest = judged.campaign.manifest
     machine = manifest.machine
     name = Path(manifest.suite).name
+    size = f"{machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB"
     context = ReportContext(
         title=title or f"Verifiers on {name}",
         suites=(name,),
         verifiers=tuple(VerifierInfo(name=t.name, version=t.version) for t in manifest.verifiers),
-        machine=f"{machine.processor}, {machine.cores} cores, {machine.memory_bytes >> 30} GiB, {machine.system}",
-        limits=Limits(wall_seconds=manifest.limits.wall_seconds, memory_bytes=manifest.limits.memory_bytes),
+        machine=f"{machine.processor}, {size}, {machine.system}",
+        limits=manifest.limits,
         dokimos_version=__version__,
         generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )

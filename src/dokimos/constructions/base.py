@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
 import numpy as np
 
 from dokimos.certificates.check import claims_of, prove
+from dokimos.constructions.disguise import disguised
+from dokimos.constructions.draft import Draft
 from dokimos.constructions.hiding import gives_itself_away
 from dokimos.constructions.knobs import make_knobs
 from dokimos.errors import ConstructionFailed, InvalidProof
-from dokimos.instances.model import Certificate, Instance, Label, LabelledInstance, Truth, sha256
-from dokimos.properties.model import Point, Property
+from dokimos.instances.model import Instance, LabelledInstance, Truth, sha256
 from dokimos.properties.writing import write_vnnlib1
 
 P = TypeVar("P")
 
 #: How often a draw may turn out unusable before the parameters are given up.
 ATTEMPTS = 20
-
-
-@dataclass(frozen=True)
-class Draft:
-    """An instance as its author means it, before anything is proven."""
-
-    network: bytes
-    question: Property
-    certificate: Certificate
-    witness: Point | None = None
-
-    @property
-    def label(self) -> Label:
-        """What the author claims: `sat` iff there is a witness."""
-        return Label.UNSAT if self.witness is None else Label.SAT
 
 
 class Unusable(Exception):
@@ -66,20 +53,23 @@ class Construction(ABC, Generic[P]):
 
     @final
     def __call__(
-        self, *, seed: int, timeout_seconds: float = 60.0, **knobs: Any
+        self, *, seed: int, timeout_seconds: float = 60.0, disguise: Sequence[str] = (), **knobs: Any
     ) -> tuple[LabelledInstance, LabelledInstance]:
         """One `unsat` instance and its `sat` twin, proven. The same arguments give the same bytes.
+
+        `disguise` names the ways in which the networks are rewritten, see `DISGUISES`.
 
         Raises InputError for knobs that do not exist or are out of range, ConstructionFailed where no
         draw can be proven or hidden.
         """
         chosen = make_knobs(self.knobs_class, knobs, family=self.family)
+        origin = asdict(cast(Any, chosen)) | ({"disguise": list(disguise)} if disguise else {})
         reason = ""
         for attempt in range(ATTEMPTS):
             rng = np.random.default_rng([seed, attempt])
             try:
-                drafts = self.construct(chosen, rng)
-                made = [self._prove(draft, chosen, seed, timeout_seconds) for draft in drafts]
+                drafts = disguised(self.construct(chosen, rng), disguise, rng)
+                made = [self._prove(draft, origin, seed, timeout_seconds) for draft in drafts]
             except (Unusable, InvalidProof) as error:
                 reason = str(error)
                 continue
@@ -92,7 +82,9 @@ class Construction(ABC, Generic[P]):
             f"see `dokimos families {self.family}` for the knobs, and move them towards their defaults."
         )
 
-    def _prove(self, draft: Draft, knobs: P, seed: int, timeout_seconds: float) -> LabelledInstance:
+    def _prove(
+        self, draft: Draft, origin: dict[str, Any], seed: int, timeout_seconds: float
+    ) -> LabelledInstance:
         text = write_vnnlib1(draft.question).encode("ascii")
         instance = Instance(
             name=f"{self.family}-{sha256(draft.network + text)[:10]}",
@@ -100,7 +92,7 @@ class Construction(ABC, Generic[P]):
             property_file=text,
             timeout_seconds=timeout_seconds,
             family=self.family,
-            parameters=asdict(cast(Any, knobs)),
+            parameters=origin,
             seed=seed,
         )
         proven = prove(instance, draft.certificate, draft.label, draft.witness)

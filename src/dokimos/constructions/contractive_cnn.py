@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dokimos.constructions.base import Construction, Draft, Unusable, dyadic
+from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.convolutions import (
     WEIGHT_BITS,
     Array,
@@ -21,6 +21,7 @@ from dokimos.constructions.convolutions import (
     pulled_back,
     random_filters,
 )
+from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import knob
 from dokimos.constructions.robustness import (
     ball,
@@ -52,9 +53,9 @@ MOST_AGREEMENT = 0.25
 class Knobs:
     """The knobs of the contractive CNN."""
 
-    size: int = knob(8, "height and width of the image", least=4, most=64)
+    size: int = knob(8, "height and width of the image", least=3, most=64)
     depth: int = knob(3, "how many contractive convolutions follow the front end", least=1, most=20)
-    channels: int = knob(4, "channels of every convolution", least=2, most=128)
+    channels: int = knob(4, "channels of every convolution", least=1, most=128)
     contraction: float = knob(0.9, "the norm λ of every such convolution", least=0.01, most=0.999)
     front: float = knob(1.0, "the norm of the first convolution, the front end", least=0.01, most=16.0)
     unstable: float = knob(

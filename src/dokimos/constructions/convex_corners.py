@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.constructions.base import Construction, Draft, Unusable
+from dokimos.constructions.base import Construction, Unusable
+from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import knob
 from dokimos.constructions.robustness import (
     ball,

@@ -9,6 +9,7 @@ A recipe is a TOML file:
     family = "exclusive-pairs"
     count = 3                        # instances, each with its twin; 1 unless said
     knobs = { pairs = 8 }            # the rest at their defaults
+    disguise = ["permute", "scale"]  # rewritten so, in this order; not at all unless said
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from dokimos.instances.bundle import Suite, read_suite, write_suite
 from dokimos.instances.model import LabelledInstance, sha256
 from dokimos.registry import unknown_name
 
+_DRAW_KEYS = {"family": str, "count": int, "knobs": dict, "disguise": list}
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -40,6 +43,7 @@ class Draw:
     family: str
     count: int = 1
     knobs: Mapping[str, Any] = field(default_factory=dict)
+    disguise: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "knobs", MappingProxyType(dict(self.knobs)))
@@ -54,13 +58,21 @@ class Recipe:
     timeout_seconds: float
     draws: tuple[Draw, ...]
 
+    @property
+    def size(self) -> int:
+        """How many instances it makes, twins included."""
+        return 2 * sum(draw.count for draw in self.draws)
+
     def as_json(self) -> dict[str, Any]:
         """The recipe as `suite.json` keeps it."""
         return {
             "about": self.about,
             "seed": self.seed,
             "timeout_seconds": self.timeout_seconds,
-            "draw": [{"family": d.family, "count": d.count, "knobs": dict(d.knobs)} for d in self.draws],
+            "draw": [
+                {"family": d.family, "count": d.count, "knobs": dict(d.knobs), "disguise": list(d.disguise)}
+                for d in self.draws
+            ],
         }
 
 
@@ -91,12 +103,15 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
     _expect(document, {"about": str, "seed": int, "timeout_seconds": (int, float), "draw": list}, file, "")
     draws = []
     for number, draw in enumerate(document.get("draw", []), start=1):
-        _expect(draw, {"family": str, "count": int, "knobs": dict}, file, f"draw {number}: ")
+        _expect(
+            draw, {"family": str, "count": int, "knobs": dict, "disguise": list}, file, f"draw {number}: "
+        )
         if "family" not in draw or draw.get("count", 1) < 1:
             raise UnreadableFile(file, f"draw {number}: it needs a family, and a count of at least 1")
         if draw["family"] not in CONSTRUCTIONS:
             raise UnreadableFile(file, str(unknown_name("family", draw["family"], list(CONSTRUCTIONS))))
-        draws.append(Draw(draw["family"], draw.get("count", 1), draw.get("knobs", {})))
+        disguise = tuple(str(kind) for kind in draw.get("disguise", ()))
+        draws.append(Draw(draw["family"], draw.get("count", 1), draw.get("knobs", {}), disguise))
     if not draws:
         raise UnreadableFile(file, "the recipe draws nothing; add a [[draw]] with a family")
     return Recipe(
@@ -124,7 +139,10 @@ def draw_instances(
     for draw in recipe.draws:
         for _ in range(draw.count):
             pair = CONSTRUCTIONS[draw.family](
-                seed=int(seeds.integers(2**32)), timeout_seconds=recipe.timeout_seconds, **draw.knobs
+                seed=int(seeds.integers(2**32)),
+                timeout_seconds=recipe.timeout_seconds,
+                disguise=draw.disguise,
+                **draw.knobs,
             )
             for labelled in pair:
                 made.append(labelled)

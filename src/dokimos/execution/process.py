@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import selectors
 import signal
@@ -22,7 +21,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -96,7 +94,8 @@ class _Watch:
     peak_bytes: int = 0
     cpu_seconds: float = 0.0
     seen: dict[int, psutil.Process] = field(default_factory=dict)
-    reports: dict[str, Any] = field(default_factory=dict)
+    reports: dict[str, float] = field(default_factory=dict)
+    failure: str | None = None
     pending: bytes = b""
     log_error: OSError | None = None
 
@@ -160,14 +159,18 @@ class _Watch:
     @property
     def is_over(self) -> bool:
         """Whether the shepherd has said its last word."""
-        return "ended" in self.reports or "failed" in self.reports
+        return "ended" in self.reports or self.failure is not None
 
     def _read_report(self, report: int) -> bool:
         """Take in what the shepherd wrote; False once it has closed its end."""
         chunk = os.read(report, 4096)
         *lines, self.pending = (self.pending + chunk).split(b"\n")
         for line in lines:
-            self.reports.update(json.loads(line))
+            name, _, value = line.decode(errors="replace").partition(" ")
+            if name == "failed":
+                self.failure = value
+            else:
+                self.reports[name] = float(value)
         return bool(chunk)
 
     def _read_output(self, output: int) -> bool:
@@ -222,20 +225,30 @@ class _Watch:
                 pass
 
     def _sweep(self) -> None:
-        """Kill every member seen while sampling, and every process that carries our mark."""
-        for process in [*self.seen.values(), *psutil.process_iter()]:
-            with contextlib.suppress(psutil.Error):
-                if process.pid in self.seen or process.environ().get(_MARK) == self.mark:
+        """Kill every member seen while sampling, and every process that carries our mark, until none is."""
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while (strays := self._strays()) and time.monotonic() < deadline:
+            for process in strays:
+                with contextlib.suppress(psutil.Error):
                     process.kill()
+            time.sleep(0.002)
+
+    def _strays(self) -> list[psutil.Process]:
+        strays = [process for process in self.seen.values() if _is_alive(process)]
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(_MARK) == self.mark and _is_alive(process):
+                    strays.append(process)
+        return strays
 
     def _outcome(self, limit: Termination | None) -> Outcome:
         reports = self.reports
-        if "failed" in reports:
-            return Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, reports["failed"])
+        if self.failure is not None:
+            return Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, self.failure)
         started = reports.get("started")
         ended = reports.get("ended", time.monotonic())
         wall_seconds = max(0.0, ended - started) if started is not None else 0.0
-        status = reports.get("status")
+        status = int(reports["status"]) if "status" in reports else None
         exit_code: int | None = None
         detail = ""
         if limit is None and wall_seconds > self.limits.wall_seconds:
@@ -253,9 +266,17 @@ class _Watch:
             exit_code,
             wall_seconds,
             reports.get("cpu_seconds", self.cpu_seconds),
-            max(self.peak_bytes, reports.get("largest_bytes", 0)),
+            max(self.peak_bytes, int(reports.get("largest_bytes", 0))),
             detail,
         )
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Whether it is this very process (not another with its number) that still runs."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def signal_name(number: int) -> str:

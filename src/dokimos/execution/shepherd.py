@@ -2,8 +2,9 @@
 
 Run as a script by a bare interpreter (``python -I -S shepherd.py REPORT_FD -- COMMAND ...``); it imports
 the standard library only. Its standard input is a pipe from the parent that carries nothing: when the
-parent closes it, or dies (kill -9 included), the tree is ended. It writes JSON lines to REPORT_FD:
-``started`` (or ``failed``), then one ``ended``.
+parent closes it, or dies (kill -9 included), the tree is ended. It writes lines ``name value`` to
+REPORT_FD: ``started`` (or ``failed``) first; and when all is over ``status`` (where the command ended by
+itself), ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``ended``.
 
 On Linux the shepherd is the *child subreaper* of everything below it: a process whose parent ends is handed
 to the shepherd and to no other, whatever sessions, groups or environments it has chosen, so "all
@@ -15,7 +16,6 @@ process group is killed here, and the parent sweeps for the rest.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import select
@@ -35,32 +35,32 @@ def _become_subreaper() -> bool:
     return bool(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def _parents() -> dict[int, tuple[int, str]]:
-    """For every process: its parent and its state, from /proc."""
-    table = {}
+def _children() -> dict[int, list[int]]:
+    """The children of every process, from /proc."""
+    children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib would double the start-up time)
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
             # The command's name may hold blanks and brackets: fields count from the last bracket.
-            fields = file.read().rpartition(b")")[2].split()
-            table[int(entry)] = (int(fields[1]), fields[0].decode())
-    return table
+            parent = int(file.read().rpartition(b")")[2].split()[1])
+            children.setdefault(parent, []).append(int(entry))
+    return children
 
 
 def _descendants() -> list[int]:
-    """All living descendants of this process (zombies, which only wait to be reaped, left out)."""
-    table = _parents()
-    children: dict[int, list[int]] = {}
-    for pid, (parent, _) in table.items():
-        children.setdefault(parent, []).append(pid)
+    """All descendants of this process that have not been reaped yet.
+
+    Zombies count: the first thread of a process is one while its other threads still die.
+    """
+    children = _children()
     found: list[int] = []
     todo = [os.getpid()]
     while todo:
-        for child in children.get(todo.pop(), ()):
-            todo.append(child)
-            found.append(child)
-    return [pid for pid in found if table[pid][1] not in "ZX"]
+        below = children.get(todo.pop(), [])
+        found += below
+        todo += below
+    return found
 
 
 def _signal_all(pids: list[int], number: int) -> None:
@@ -80,6 +80,8 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
     if not subreaper:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(group, 0)
         _reap()
         return
     stopped: set[int] = set()
@@ -91,7 +93,6 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
         _signal_all(pids, signal.SIGKILL)
         _reap()
         time.sleep(0.001)
-    _reap()
 
 
 def _start(command: list[str], report: int) -> int:
@@ -121,9 +122,10 @@ def _start(command: list[str], report: int) -> int:
 
 
 def _tell(report: int, **fields: object) -> None:
+    text = "".join(f"{name} {' '.join(str(value).split())}\n" for name, value in fields.items())
     # Nobody is left to tell where the parent is dead; the tree has been ended all the same.
     with contextlib.suppress(OSError):
-        os.write(report, json.dumps(fields).encode() + b"\n")
+        os.write(report, text.encode(errors="replace"))
 
 
 def _wait(pid: int, wakeup: int) -> int | None:
@@ -157,13 +159,14 @@ def main(report: int, command: list[str]) -> None:
     ended = time.monotonic()
     _end_tree(group=pid, subreaper=subreaper)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if status is not None:
+        _tell(report, status=status)
     _tell(
         report,
-        ended=ended,
-        status=status,
         cpu_seconds=usage.ru_utime + usage.ru_stime,
         largest_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
-        whole=subreaper,
+        whole=int(subreaper),
+        ended=ended,
     )
 
 

@@ -10,17 +10,16 @@ suite/
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import shutil
 import tempfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dokimos.compression import uncompressed
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.instances.model import Instance, LabelledInstance, Truth, sha256
 from dokimos.instances.truth_file import dump_truth, load_json, load_truth
@@ -61,7 +60,7 @@ class SuiteEntry:
 
     def read_truth(self) -> Truth | None:
         """What is known of the instance; None where the suite has no truth file for it."""
-        if not self.truth_path.exists():
+        if not _exists(self.truth_path):
             return None
         return load_truth(read_text(self.truth_path), file=str(self.truth_path))
 
@@ -82,17 +81,27 @@ class Suite:
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of a file, of `path.gz` where only that exists, decompressed where it is gzip."""
-    actual = path if path.exists() else path.with_name(path.name + ".gz")
+    """The content of a file, unfolded where it is compressed."""
     try:
-        content = actual.read_bytes()
-        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-    except FileNotFoundError:
+        return uncompressed(path.read_bytes(), file=str(path))
+    except (FileNotFoundError, ValueError):
         raise UnreadableFile(path, "there is no such file") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise UnreadableFile(actual, "the gzip data is truncated or damaged") from None
     except OSError as error:
-        raise UnreadableFile(actual, error.strerror or "cannot be read") from None
+        raise UnreadableFile(path, error.strerror or "cannot be read") from None
+
+
+def _present(path: Path) -> Path:
+    """`path`, or `path.gz` where only that exists."""
+    compressed = path.parent / f"{path.name}.gz"
+    return compressed if _exists(compressed) and not _exists(path) else path
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a file; False, too, for a name that no file can have."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def read_text(path: Path) -> str:
@@ -111,11 +120,11 @@ def read_suite(folder: Path) -> Suite:
     if not table.exists():
         raise UnreadableFile(folder, "not a suite: it has no instances.csv")
     families = _families(folder)
-    rows = [
-        (number, row)
-        for number, row in enumerate(csv.reader(read_text(table).splitlines()), start=1)
-        if any(cell.strip() for cell in row)
-    ]
+    try:
+        numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
+    except csv.Error as error:
+        raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
+    rows = [(number, row) for number, row in numbered if any(cell.strip() for cell in row)]
     entries = tuple(_entry(folder, row, f"{table}:{number}", families) for number, row in rows)
     if not entries:
         raise UnreadableFile(table, "it lists no instances")
@@ -155,8 +164,8 @@ def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, 
     name = network_stem if network_stem == property_stem else f"{network_stem}__{property_stem}"
     return SuiteEntry(
         name=name,
-        network_path=folder / network,
-        property_path=folder / property_,
+        network_path=_present(folder / network),
+        property_path=_present(folder / property_),
         timeout_seconds=seconds,
         family=families.get(name, folder.resolve().name),
         truth_path=folder / "truth" / f"{name}.json",

@@ -47,12 +47,27 @@ def load_truth(text: str, *, file: str) -> Truth:
 def load_json(text: str, *, file: str) -> Any:
     """JSON, or UnreadableFile with line and column."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as error:
         where = f"{file}:{error.lineno}:{error.colno}"
         raise UnreadableFile(where, f"not valid JSON ({error.msg}); the file may be truncated") from None
+    except _Repeated as error:
+        raise UnreadableFile(file, f"the key {error.args[0][:80]!r} stands twice in one object") from None
     except (RecursionError, ValueError):
         raise UnreadableFile(file, "not usable JSON (nested too deeply, or a number too long)") from None
+
+
+class _Repeated(Exception):
+    """A key that an object holds twice: which of the two counts is left open by JSON."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Repeated(key)
+        found[key] = value
+    return found
 
 
 class _Reader:
@@ -74,6 +89,11 @@ class _Reader:
             raise self._refuse(f"{what} lacks {key!r}")
         return mapping[key]
 
+    def _expect(self, mapping: Mapping[str, Any], known: set[str]) -> None:
+        unknown = sorted(set(mapping) - known)
+        if unknown:
+            raise self._refuse(f"unknown key {unknown[0][:80]!r}")
+
     def _text(self, mapping: Mapping[str, Any], key: str, what: str) -> str:
         value = self._get(mapping, key, what)
         if not isinstance(value, str):
@@ -90,16 +110,17 @@ class _Reader:
 
     def truth(self, document: Any) -> Truth:
         top = self._mapping(document, "the document")
-        if self._get(top, "schema", "the document") != SCHEMA:
-            raise self._refuse(f"it has the schema {top['schema']!r}")
-        unknown = sorted(set(top) - _KEYS)
-        if unknown:
-            raise self._refuse(f"unknown key {unknown[0]!r}")
+        schema = self._get(top, "schema", "the document")
+        if type(schema) is not int or schema != SCHEMA:
+            raise self._refuse("it has another schema")
+        self._expect(top, _KEYS)
         hashes = self._mapping(self._get(top, "sha256", "the document"), "'sha256'")
         certificate = self._mapping(self._get(top, "certificate", "the document"), "'certificate'")
+        self._expect(hashes, {"network", "property"})
+        self._expect(certificate, {"kind", "data"})
         label = self._text(top, "label", "the document")
         if label not in {known.value for known in Label}:
-            raise self._refuse(f"the label {label!r} is neither 'sat' nor 'unsat'")
+            raise self._refuse(f"the label {label[:80]!r} is neither 'sat' nor 'unsat'")
         return Truth(
             label=Label(label),
             claims=self._claims(self._get(top, "semantics", "the document")),
@@ -116,17 +137,20 @@ class _Reader:
         stated = self._mapping(value, "'semantics'")
         known = {s.value: s for s in Semantics}
         if not set(stated) <= set(known):
-            raise self._refuse(f"unknown semantics {sorted(set(stated) - set(known))[0]!r}")
+            raise self._refuse(f"unknown semantics {sorted(set(stated) - set(known))[0][:80]!r}")
         return {known[name]: self._claim(name, claim) for name, claim in stated.items()}
 
     def _claim(self, name: str, value: Any) -> Claim:
         claim = self._mapping(value, f"the claim for {name}")
+        self._expect(claim, {"proven", "margin", "ulps"})
         proven, ulps = self._get(claim, "proven", f"the claim for {name}"), claim.get("ulps")
         if not isinstance(proven, bool):
             raise self._refuse(f"'proven' of the claim for {name} must be true or false")
         if ulps is not None and not (type(ulps) is int and 0 <= ulps < 2**16):
             raise self._refuse(f"'ulps' of the claim for {name} must be a small nonnegative integer")
         margin = self._number(claim["margin"], f"the margin for {name}") if "margin" in claim else None
+        if margin is not None and margin < 0:
+            raise self._refuse(f"the margin for {name} is negative")
         return Claim(proven=proven, margin=margin, ulps=ulps)
 
     def _witness(self, value: Any) -> tuple[Fraction, ...] | None:

@@ -38,6 +38,7 @@ from typing import Protocol
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.instances.bundle import read_content
 from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth, sha256
 from dokimos.judging.replaying import Question, WitnessReplays, replay_witness
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
@@ -133,14 +134,14 @@ def _judge_sat_against_unsat(
         return Verdict.UNLABELLED, "it answers sat, and the label unsat is proven for float32 only"
     if replays and replays.exact:
         raise InvalidProof(
-            f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the box "
-            "and violates exactly; check the suite with `dokimos check`."
+            f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the "
+            "box and violates exactly; check the suite with `dokimos check`."
         )
     both = _proven(truth, Semantics.FLOAT32)
     if not both and replays and replays.float32:
         return (
             Verdict.ROUNDING,
-            "its witness violates in float32, and the label unsat is for the reals only",
+            "its witness violates in float32, and unsat is proven for the reals only",
         )
     proof = f"unsat is proven ({truth.certificate.kind}{', in float32 too' if both else ''})"
     return Verdict.WRONG_SAT, f"it answers sat, but {proof}; {_describe(replays)}"
@@ -154,7 +155,10 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
     if replays.float32 and _proven(truth, Semantics.FLOAT32):
         return Verdict.CORRECT, "the answer is the label, and its witness violates in float32"
     if replays.float32:
-        return Verdict.ROUNDING, "its witness violates in float32 only, and the label is for the reals only"
+        return (
+            Verdict.ROUNDING,
+            "its witness violates in float32 only, and sat is proven for the reals only",
+        )
     return Verdict.BAD_WITNESS, f"the answer is the label, but {_describe(replays)}"
 
 
@@ -215,8 +219,8 @@ def _replays(
     if not witnessed:
         return {}
     question = Question(
-        _content(instance.network_path, truth and truth.network_sha256),
-        _content(instance.property_path, truth and truth.property_sha256),
+        _content(instance.network_path, truth.network_sha256 if truth else None),
+        _content(instance.property_path, truth.property_sha256 if truth else None),
         instance.name,
     )
     replays = {}
@@ -231,10 +235,7 @@ def _replays(
 
 
 def _content(path: Path, expected: str | None) -> bytes:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise UnreadableFile(path, f"a file of the suite cannot be read: {error.strerror}.") from error
+    content = read_content(path)
     if expected is not None and sha256(content) != expected:
         raise UnreadableFile(path, "it is not the file that its label was proven for; restore it.")
     return content

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
@@ -124,9 +124,9 @@ class Network:
     @property
     def input_size(self) -> int:
         """How many numbers go in."""
-        return int(np.prod(self.input_shape))
+        return prod(self.input_shape)
 
     @property
     def output_size(self) -> int:
         """How many numbers come out."""
-        return int(np.prod(self.output_shape))
+        return prod(self.output_shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
@@ -71,26 +72,31 @@ def outward_box(network: Network, lower: Sequence[Fraction], upper: Sequence[Fra
                 f"the box has {len(ends)} {name} ends but the network has {network.input_size} inputs; "
                 "give one end for each input"
             )
-    for index, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        if low > high:
+    bottom = np.array([_round_outward(q, -1) for q in lower], dtype=np.float64)
+    top = np.array([_round_outward(q, 1) for q in upper], dtype=np.float64)
+    # Only ends that are neighbours or the wrong way round as floats can be the wrong way round exactly.
+    with np.errstate(all="ignore"):
+        suspects = np.flatnonzero(np.nextafter(bottom, np.inf) >= top).tolist()
+    for index in suspects:
+        if lower[index] > upper[index]:
             raise InputError(
-                f"the box is empty at input {index}: its lower end {low} is above its upper end {high}"
+                f"the box is empty at input {index}: its lower end {lower[index]} is above its upper end "
+                f"{upper[index]}; swap them"
             )
-    shape = network.input_shape
-    bottom = np.array([_round_outward(q, -1) for q in lower], dtype=np.float64).reshape(shape)
-    top = np.array([_round_outward(q, 1) for q in upper], dtype=np.float64).reshape(shape)
-    return Interval(bottom, top)
+    return Interval(bottom.reshape(network.input_shape), top.reshape(network.input_shape))
 
 
 def _round_outward(number: Fraction, sign: int) -> float:
     """The float64 nearest to `number` among those not below (sign 1) or not above it (sign −1)."""
+    numerator, denominator = number.as_integer_ratio()
     try:
-        nearest = float(number)
+        nearest = numerator / denominator  # correctly rounded, as Python divides integers
     except OverflowError:
-        nearest = float("inf") if number > 0 else float("-inf")
-        return nearest if (nearest > 0) == (sign > 0) else float(np.nextafter(nearest, 0.0))
-    excess = (Fraction(nearest) - number) * sign
-    return nearest if excess >= 0 else float(np.nextafter(nearest, sign * np.inf))
+        end = math.inf if numerator > 0 else -math.inf
+        return end if end == sign * math.inf else math.nextafter(end, 0.0)
+    over, under = nearest.as_integer_ratio()
+    excess = (over * denominator - numerator * under) * sign
+    return nearest if excess >= 0 else math.nextafter(nearest, sign * math.inf)
 
 
 def conv_product(node: Node) -> Product:

@@ -44,7 +44,8 @@ class Interval:
     @property
     def magnitude(self) -> Floats:
         """The largest absolute value of a member."""
-        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+        lower = np.abs(self.lower)
+        return lower if self.lower is self.upper else np.maximum(lower, np.abs(self.upper))
 
     @property
     def mignitude(self) -> Floats:

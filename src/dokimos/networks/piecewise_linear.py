@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.errors import UnsupportedOp
-from dokimos.networks.expressions import Expression, combine, variable
-from dokimos.networks.float32 import dot_rounding
+from dokimos.networks.expressions import ZERO, Expression, combine, variable
+from dokimos.networks.float32 import TINY, dot_rounding
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.propagation import propagate
-from dokimos.networks.rounding_rules import Rounded
+from dokimos.networks.rounded import Rounded
 from dokimos.networks.structural import REARRANGE, concat, pad, window_rows, windows
 
 Array = NDArray[Any]
@@ -79,11 +79,15 @@ class _Translation:
         return sizes
 
     def _noisy(self, exact: Expression, terms: int, magnitude: float) -> Expression:
-        if self._rounding is None or terms <= 1:
+        """A sum of `terms` products of at most this magnitude, with its rounding in float32."""
+        if self._rounding is None:
             return exact
         bound = float(dot_rounding(terms, magnitude))
         if not np.isfinite(bound):
-            raise UnsupportedOp("Gemm", "its float32 values may overflow on this box")
+            raise UnsupportedOp("network", "the float32 values of a sum may overflow on this box")
+        return self._with_noise(exact, bound)
+
+    def _with_noise(self, exact: Expression, bound: float) -> Expression:
         number = self.new_variable()
         self.noise[number] = Fraction(bound)
         return combine([(Fraction(1), exact), (Fraction(1), variable(number))])
@@ -91,8 +95,8 @@ class _Translation:
     def _affine(self, rows: Array, weights: Array, bias: Array, sizes: Array | None) -> Array:
         """Row r, column m of the answer: Σ_k weights[k, m]·rows[r, k] + bias[m], with its noise.
 
-        Zero weights add exact zeros in float32, so only the others count as terms; a lone weight of
-        ±1 without bias is exact.
+        Zero weights add exact zeros in float32, so only the others count as terms; a lone bias, or a
+        lone weight of ±1, is off by no more than what flushing it to zero loses.
         """
         out = np.empty((rows.shape[0], weights.shape[1]), dtype=object)
         for m in range(weights.shape[1]):
@@ -103,13 +107,14 @@ class _Translation:
             lone = terms == 1 and (not column or abs(next(iter(column.values()))) == 1)
             for r in range(rows.shape[0]):
                 exact = combine(((column[k], rows[r, k]) for k in support), constant)
-                if sizes is None or lone:
+                if sizes is None or not terms:
                     out[r, m] = exact
                     continue
-                magnitude = float(
-                    abs(constant) + sum(abs(column[k]) * Fraction(float(sizes[r, k])) for k in support)
-                )
-                out[r, m] = self._noisy(exact, max(terms, 2), float(np.nextafter(magnitude, np.inf)))
+                if lone:
+                    out[r, m] = self._with_noise(exact, TINY)
+                    continue
+                magnitude = sum((abs(column[k]) * Fraction(float(sizes[r, k])) for k in support), ZERO)
+                out[r, m] = self._noisy(exact, max(terms, 2), _above(abs(constant) + magnitude))
         return out
 
     def _gemm(self, node: Node, parts: Sequence[Array | None]) -> Array:
@@ -117,11 +122,10 @@ class _Translation:
         if node.real("alpha") != 1 or node.real("beta") != 1 or node.integer("transA"):
             raise UnsupportedOp("Gemm", "only alpha = beta = 1 and transA = 0 have an affine form here")
         weights = b.T if node.integer("transB") else b
-        bias = (
-            np.zeros(weights.shape[1]) if len(parts) < 3 or parts[2] is None else _constant(node, parts[2])
-        )
-        bias = np.broadcast_to(bias.reshape(-1), (weights.shape[1],))
-        return self._affine(a, weights, bias, self._sizes(node.inputs[0]))
+        bias = np.broadcast_to(_bias(node, parts), (len(a), weights.shape[1]))
+        if (bias != bias[0]).any():
+            raise UnsupportedOp("Gemm", "a bias that differs from row to row has no affine form here")
+        return self._affine(a, weights, bias[0], self._sizes(node.inputs[0]))
 
     def _matmul(self, node: Node, parts: Sequence[Array | None]) -> Array:
         a, weights = _only(parts), _constant(node, _present(parts[1]))
@@ -138,6 +142,8 @@ class _Translation:
 
     def _conv(self, node: Node, parts: Sequence[Array | None]) -> Array:
         x, w = _only(parts), _constant(node, _present(parts[1]))
+        if len(x) != 1:
+            raise UnsupportedOp("Conv", f"a batch of {len(x)} has no affine form here, only one of 1")
         channels, per_group, *kernel = w.shape
         bias = np.broadcast_to(_bias(node, parts), (channels,))
         sizes = self._sizes(node.inputs[0])
@@ -189,6 +195,11 @@ class _Translation:
 
     def _rearrange(self, node: Node, parts: Sequence[Array | None]) -> Array:
         return REARRANGE[node.op](node, _only(parts))
+
+
+def _above(value: Fraction) -> float:
+    """A float64 number above a nonnegative one."""
+    return float(np.nextafter(float(value), np.inf)) if value < 2**1000 else np.inf
 
 
 def _present(part: Array | None) -> Array:

@@ -181,7 +181,10 @@ def _pow(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTens
 def _leaky_relu(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
     (x,) = _given(arguments)
     alpha = Fraction(node.real("alpha"))
-    above, below = (x.numerators * factor for factor in (alpha.denominator, alpha.numerator))
+    # Arithmetic on 0-d object arrays gives bare integers, which np.where would take for int64.
+    above, below = (
+        np.asarray(x.numerators * factor, dtype=object) for factor in (alpha.denominator, alpha.numerator)
+    )
     return _checked(np.where(x.numerators >= 0, above, below), x.denominator * alpha.denominator)
 
 

@@ -5,8 +5,6 @@ What cannot be read is refused in one sentence; what is read means, in every sem
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -18,6 +16,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper, shape_inference
 
+from dokimos.compression import uncompressed
 from dokimos.errors import UnreadableFile, UnsupportedOp
 from dokimos.networks import lower_arithmetic, lower_rearranging, lower_windows
 from dokimos.networks.folding import array_of, fold
@@ -45,7 +44,7 @@ _FLOATS: Mapping[int, np.dtype[Any]] = {
 
 
 def read_onnx_file(path: Path) -> Network:
-    """The network in the file at `path`, unpacked first where the name ends in ``.gz``.
+    """The network in the file at `path`, unfolded first where it is compressed.
 
     Raises UnreadableFile or UnsupportedOp, whose message starts with the path.
     """
@@ -54,12 +53,7 @@ def read_onnx_file(path: Path) -> Network:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnreadableFile(path, f"cannot be read ({reason}).") from error
-    if path.suffix == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise UnreadableFile(path, f"is not a whole gzip file ({error}).") from error
-    return read_onnx(content, name=str(path))
+    return read_onnx(uncompressed(content, file=str(path)), name=str(path))
 
 
 def read_onnx(content: bytes, *, name: str = "network") -> Network:

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.errors import UnsupportedOp
+from dokimos.errors import InputError, UnsupportedOp
 from dokimos.networks.float32 import FLOAT32_MAX, UNIT_ROUNDOFF, dot_rounding, infinite_beyond, safe
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.interval import INTERVAL_RULES, lift_constant, outward_box
 from dokimos.networks.propagation import Rule, propagate
-from dokimos.networks.rounding_rules import ROUNDING_RULES, Rounded, Step
+from dokimos.networks.rounded import Rounded, Step
+from dokimos.networks.rounding_rules import ROUNDING_RULES
 
 __all__ = ["FLOAT32_MAX", "UNIT_ROUNDOFF", "Rounded", "dot_rounding", "rounding_bounds"]
 
@@ -36,6 +37,8 @@ def rounding_bounds(
     may overflow or the operator may be undefined. `ulps` is what Exp, Tanh, Sigmoid, Softmax and Pow may
     be off by, as `rounding_rules` states. Raises UnsupportedOp for a network with float64 constants.
     """
+    if ulps < 1:
+        raise InputError(f"ulps is {ulps}, but no float32 function is off by less than one; give 1 or more")
     _refuse_float64(network)
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))

@@ -27,8 +27,7 @@ What is assumed of float32 kernels beyond single operations, k being `ulps`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from math import log
 from types import MappingProxyType
 
@@ -45,7 +44,6 @@ from dokimos.networks.float32 import (
     safe,
     safe_product,
 )
-from dokimos.networks.graph import Node
 from dokimos.networks.interval import conv_product, gemm_product, window_counts
 from dokimos.networks.outward import (
     Floats,
@@ -56,61 +54,8 @@ from dokimos.networks.outward import (
     gamma,
     point,
     square_root,
-    widen,
 )
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """The real values lie between `lower` and `upper`; the float32 values are within `error` of them."""
-
-    lower: Floats
-    upper: Floats
-    error: Floats
-
-    @property
-    def real(self) -> Interval:
-        """The enclosure of the real values."""
-        return Interval(self.lower, self.upper)
-
-    @property
-    def floats(self) -> Interval:
-        """The enclosure of the float32 values, and of everything between them and the real values."""
-        if not self.error.any():
-            return self.real
-        return widen(self.lower - self.error, self.upper + self.error)
-
-    @property
-    def magnitude(self) -> Floats:
-        """An upper bound on the absolute value of the float32 values."""
-        return self.floats.magnitude
-
-
-@dataclass(frozen=True)
-class Step:
-    """One node to be bounded: its inputs, and the enclosure of its real values."""
-
-    node: Node
-    real: Interval
-    arguments: Sequence[Rounded | None]
-    ulps: int
-
-    def __getitem__(self, index: int) -> Rounded:
-        value = self.arguments[index]
-        assert value is not None
-        return value
-
-    @property
-    def present(self) -> list[Rounded]:
-        """The inputs that are given."""
-        return [value for value in self.arguments if value is not None]
-
-    def optional(self, index: int) -> Rounded | None:
-        """An input that may be left out."""
-        return self.arguments[index] if index < len(self.arguments) else None
-
-
-ErrorRule = Callable[[Step], Floats]
+from dokimos.networks.rounded import ErrorRule, Rounded, Step
 
 
 def _one_rounding(step: Step, passed: Floats) -> Floats:
@@ -217,10 +162,11 @@ def _average_pool(step: Step) -> Floats:
 
 def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Floats, Floats]:
     """What a sum of products passes on, Σ |a_i|F_i + E_i(|b_i| + F_i), and Σ|â_i||b̂_i|."""
-    passed = safe_product(a.error, b.magnitude, product, terms)
+    size = b.magnitude
+    passed = safe_product(a.error, size, product, terms)
     if b.error.any():
         passed = passed + safe_product(a.real.magnitude, b.error, product, terms)
-    return passed, safe_product(a.magnitude, b.magnitude, product, terms)
+    return passed, safe_product(a.magnitude, size, product, terms)
 
 
 def _matmul(step: Step) -> Floats:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dokimos.execution.limits import Limits
+
 
 @dataclass(frozen=True, kw_only=True)
 class VerifierInfo:
@@ -11,14 +13,6 @@ class VerifierInfo:
 
     name: str
     version: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What each run was allowed; None where there was no limit."""
-
-    wall_seconds: float | None = None
-    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

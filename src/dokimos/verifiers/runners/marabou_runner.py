@@ -14,6 +14,7 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 import warnings
 from pathlib import Path
 from types import TracebackType
@@ -43,6 +44,8 @@ def op_being_read(trace: TracebackType | None) -> str | None:
 
 def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, threads: int) -> dict[str, Any]:
     """Marabou's answer as the fields of a result file."""
+    if "(vnnlib-version" in property_file.read_text():
+        return {"answer": "unsupported", "detail": "Marabou reads VNN-LIB 1.0, and this is a later one"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from maraboupy import Marabou
@@ -51,6 +54,11 @@ def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, thre
     except NotImplementedError as error:
         op = op_being_read(error.__traceback__)
         return {"answer": "unsupported", "detail": f"operator {op}: {error}" if op else str(error)}
+    except Exception as error:
+        op = op_being_read(error.__traceback__)
+        traceback.print_exc()
+        reason = f"{type(error).__name__}: {error}"
+        return {"answer": "error", "detail": f"operator {op}: {reason}" if op else reason}
     options = Marabou.createOptions(
         timeoutInSeconds=timeout_seconds, verbosity=0, numWorkers=threads, numBlasThreads=threads
     )

@@ -1,0 +1,107 @@
+"""Disguises: the same function in other words, so that a verifier cannot recognise the family."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from dokimos.constructions.draft import Draft
+from dokimos.errors import ConstructionFailed, InputError, UnsupportedOp
+from dokimos.instances.model import Certificate, Label
+from dokimos.networks.chain import Chain, as_chain
+from dokimos.networks.read import read_onnx
+from dokimos.networks.rewriting import Duplicate, Identity, Permute, Scale, Split, Step, step_to_json
+from dokimos.registry import unknown_name
+
+#: Neurons are scaled by 2^-LARGEST_EXPONENT up to 2^LARGEST_EXPONENT.
+LARGEST_EXPONENT = 3
+
+
+def _hidden(chain: Chain) -> list[int]:
+    return [k for k, layer in enumerate(chain.layers[:-1]) if layer.rectified]
+
+
+def _permutations(chain: Chain, rng: np.random.Generator) -> list[Step]:
+    sizes = {k: len(chain.layers[k].bias) for k in _hidden(chain)}
+    return [Permute(k, tuple(int(i) for i in rng.permutation(size))) for k, size in sizes.items()]
+
+
+def _scalings(chain: Chain, rng: np.random.Generator) -> list[Step]:
+    span = LARGEST_EXPONENT
+    sizes = {k: len(chain.layers[k].bias) for k in _hidden(chain)}
+    return [
+        Scale(k, tuple(int(e) for e in rng.integers(-span, span + 1, size=size)))
+        for k, size in sizes.items()
+    ]
+
+
+def _duplications(chain: Chain, rng: np.random.Generator) -> list[Step]:
+    return [
+        Duplicate(k, int(rng.integers(len(chain.layers[k].bias))), int(rng.integers(1, 3)))
+        for k in _hidden(chain)
+    ]
+
+
+def _splits(chain: Chain, rng: np.random.Generator) -> list[Step]:
+    size = len(chain.layers[0].bias)
+    return [Split(0, tuple(f"{int(t)}/64" for t in rng.integers(-4, 5, size=size)))]
+
+
+def _identities(chain: Chain, rng: np.random.Generator) -> list[Step]:
+    return [Identity(int(rng.choice(_hidden(chain))))]
+
+
+#: What can be asked for, and the steps that it draws for a chain.
+DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Step]]] = MappingProxyType(
+    {
+        "permute": _permutations,
+        "scale": _scalings,
+        "duplicate": _duplications,
+        "split": _splits,
+        "identity": _identities,
+    }
+)
+
+
+def disguised(drafts: Sequence[Draft], kinds: Sequence[str], rng: np.random.Generator) -> tuple[Draft, ...]:
+    """The drafts rewritten by the same steps, drawn for the first: they keep looking the same.
+
+    Raises InputError for an unknown kind, ConstructionFailed where the networks cannot be rewritten.
+    """
+    for kind in kinds:
+        if kind not in DISGUISES:
+            raise unknown_name("disguise", kind, sorted(DISGUISES))
+    if not kinds:
+        return tuple(drafts)
+    try:
+        chain = as_chain(read_onnx(drafts[0].network))
+        steps: list[Step] = []
+        for kind in kinds:
+            for step in DISGUISES[kind](chain, rng):
+                chain = step.apply(chain)
+                steps.append(step)
+        return tuple(_rewritten(draft, steps) for draft in drafts)
+    except (UnsupportedOp, InputError) as error:
+        raise ConstructionFailed(
+            f"The instance cannot be disguised by {', '.join(kinds)}: {error}."
+        ) from None
+
+
+def _rewritten(draft: Draft, steps: Sequence[Step]) -> Draft:
+    chain = as_chain(read_onnx(draft.network))
+    for step in steps:
+        chain = step.apply(chain)
+    network = chain.build()
+    if draft.label is Label.SAT:
+        return replace(draft, network=network)
+    data = {
+        "base": base64.b64encode(draft.network).decode("ascii"),
+        "steps": [step_to_json(step) for step in steps],
+        "kind": draft.certificate.kind,
+        "data": dict(draft.certificate.data),
+    }
+    return replace(draft, network=network, certificate=Certificate("rewritten", data))

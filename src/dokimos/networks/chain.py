@@ -1,0 +1,74 @@
+"""Dense networks as plain lists of layers: the form in which they can be rewritten exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.errors import UnsupportedOp
+from dokimos.networks.builder import ModelBuilder
+from dokimos.networks.graph import Network, Node
+
+Weights = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """x ↦ weight·x + bias, rectified or not; `weight` is [outputs, inputs]."""
+
+    weight: Weights
+    bias: Weights
+    rectified: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Layers one after the other, on an input of this shape (without the batch) made flat."""
+
+    input_shape: tuple[int, ...]
+    layers: tuple[Layer, ...]
+
+    def build(self) -> bytes:
+        """The chain as an ONNX file; the same chain gives the same bytes."""
+        builder = ModelBuilder(self.input_shape)
+        if len(self.input_shape) > 1:
+            builder.flatten()
+        for layer in self.layers:
+            builder.affine(layer.weight.astype(np.float64), layer.bias.astype(np.float64))
+            if layer.rectified:
+                builder.relu()
+        return builder.build(len(self.layers[-1].bias))
+
+
+def as_chain(network: Network) -> Chain:
+    """The network as a chain. Raises UnsupportedOp where it is none."""
+    layers: list[Layer] = []
+    at = network.input
+    for node in network.nodes:
+        if not node.inputs or node.inputs[0] != at:
+            raise UnsupportedOp(node.op, "the network is not a chain of layers")
+        if node.op == "Gemm":
+            layers.append(_dense(network, node))
+        elif node.op == "Relu" and layers and not layers[-1].rectified:
+            layers[-1] = Layer(layers[-1].weight, layers[-1].bias, True)
+        elif node.op != "Reshape" or layers or len(network.shapes[node.output]) != 2:
+            raise UnsupportedOp(node.op, "only chains of dense layers and ReLUs can be rewritten")
+        at = node.output
+    if not layers or network.input_shape[0] != 1 or at != network.output:
+        raise UnsupportedOp("network", "it is not a chain of dense layers on a batch of one")
+    return Chain(network.input_shape[1:], tuple(layers))
+
+
+def _dense(network: Network, node: Node) -> Layer:
+    plain = node.real("alpha") == 1 and node.real("beta") == 1 and not node.integer("transA")
+    names = [name for name in node.inputs[1:] if name]
+    if not plain or any(name not in network.constants for name in names):
+        raise UnsupportedOp("Gemm", "only constant weights with alpha = beta = 1 can be rewritten")
+    weight = network.constants[names[0]]
+    weight = weight if node.integer("transB") else weight.T
+    bias = network.constants[names[1]] if len(names) > 1 else np.zeros(len(weight), dtype=np.float32)
+    if weight.dtype != np.float32 or bias.shape != (len(weight),):
+        raise UnsupportedOp("Gemm", "only float32 weights with one bias for each output can be rewritten")
+    return Layer(weight, bias, False)

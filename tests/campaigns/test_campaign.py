@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import dokimos
+from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
+from dokimos.campaigns.manifest import read_manifest, require_same_instances
+from dokimos.errors import InputError, UnreadableFile, VerifierUnavailable
+from dokimos.execution.limits import Limits
+from dokimos.verifiers.answers import Answer
+from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.marabou import Marabou
+from dokimos.verifiers.scripted import Scripted
+from tests.scripting import StubInstance, at_least, instance, script
+
+LIMITS = Limits(wall_seconds=20)
+
+
+def suite(folder: Path, count: int = 4) -> list[StubInstance]:
+    return [
+        instance(folder / "suite", f"i{k}", asked=at_least(f"{k}.5"), family="ab"[k % 2])
+        for k in range(count)
+    ]
+
+
+def saying(folder: Path, **rest: Any) -> Scripted:
+    content = {
+        "default": {"behaviour": "says", "answer": "unsat"},
+        "executions": str(folder / "runs"),
+        **rest,
+    }
+    return Scripted(script(folder / "script.json", **content))
+
+
+def run(
+    folder: Path, instances: Sequence[StubInstance], verifiers: Sequence[Verifier], **rest: Any
+) -> Campaign:
+    options = {"limits": LIMITS, "out": folder / "out", **rest}
+    return run_campaign(folder / "suite", instances, verifiers, **options)
+
+
+def executions(folder: Path) -> Counter[str]:
+    path = folder / "runs"
+    return Counter(path.read_text().split()) if path.exists() else Counter()
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_campaign_runs_everything_once(tmp_path: Path, jobs: int) -> None:
+    seen: list[Progress] = []
+    campaign = run(tmp_path, suite(tmp_path), [saying(tmp_path)], jobs=jobs, repeat=2, progress=seen.append)
+    assert executions(tmp_path) == {f"i{k}": 2 for k in range(4)}
+    assert [p.done for p in seen] == list(range(1, 9))
+    assert {p.total for p in seen} == {8}
+    assert {r.answer for r in campaign.records} == {Answer.UNSAT}
+    assert {p.record for p in seen} == set(campaign.records)
+    for record in campaign.records:
+        assert (tmp_path / "out" / record.log).is_file()
+        assert record.suite == "suite"
+    assert not (tmp_path / "out" / "work").exists()
+    assert read_campaign(tmp_path / "out") == campaign
+
+
+def test_the_manifest_says_what_was_run_and_where(tmp_path: Path) -> None:
+    instances = suite(tmp_path)
+    manifest = run(tmp_path, instances, [saying(tmp_path)]).manifest
+    assert manifest.dokimos_version == dokimos.__version__
+    assert manifest.limits == LIMITS
+    assert manifest.suite == str(tmp_path / "suite")
+    assert [i.network_sha256 for i in manifest.instances] == [i.network_sha256 for i in instances]
+    assert manifest.verifiers[0].name == "scripted"
+    assert manifest.machine.cores >= 1
+    require_same_instances(manifest, instances)
+    with pytest.raises(InputError, match="instance i0 is gone"):
+        require_same_instances(manifest, instances[1:])
+
+
+def test_doing_it_again_runs_nothing(tmp_path: Path) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+    first = run(tmp_path, instances, [verifier])
+    before = executions(tmp_path)
+    assert run(tmp_path, instances, [verifier]).records == first.records
+    assert executions(tmp_path) == before
+
+
+def test_more_repetitions_and_verifiers_may_be_added(tmp_path: Path) -> None:
+    class Other(Scripted):
+        name = "other"
+
+    instances, verifier = suite(tmp_path, 2), saying(tmp_path)
+    run(tmp_path, instances, [verifier])
+    run(tmp_path, instances, [verifier, Other(verifier.script)], repeat=2)
+    assert executions(tmp_path) == {"i0": 4, "i1": 4}
+    manifest = read_manifest(tmp_path / "out" / "manifest.json")
+    assert [tool.name for tool in manifest.verifiers] == ["scripted", "other"]
+    assert manifest.repeat == 2
+
+
+def test_changes_are_noticed_and_named(tmp_path: Path) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+    run(tmp_path, instances, [verifier])
+    before = (tmp_path / "out" / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match=r"begun differently: wall_seconds was 20 and is 5; run as"):
+        run(tmp_path, instances, [verifier], limits=Limits(wall_seconds=5))
+    with pytest.raises(InputError, match=r"instance i2 and 1 more is gone"):
+        run(tmp_path, instances[:2], [verifier])
+    with pytest.raises(InputError, match=r"instance i3 is changed"):
+        run(tmp_path, [*instances[:3], replace(instances[3], network_sha256="x")], [verifier])
+    with pytest.raises(InputError, match=r"instance new is new"):
+        run(tmp_path, [*instances, replace(instances[3], name="new")], [verifier])
+    with pytest.raises(InputError, match=r"scripted was version .* and is "):
+        run(tmp_path, instances, [saying(tmp_path, truth="elsewhere")])
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == before
+
+
+def test_two_campaigns_do_not_share_a_folder(tmp_path: Path) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+
+    def again(_: Progress) -> None:
+        with pytest.raises(InputError, match=rf"Another process \(process {os.getpid()}\) runs a campaign"):
+            run(tmp_path, instances, [verifier])
+
+    run(tmp_path, instances, [verifier], progress=again)
+
+
+def test_an_error_in_the_middle_keeps_what_was_recorded(tmp_path: Path) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+
+    def stop(progress: Progress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, instances, [verifier], progress=stop)
+    assert len(read_campaign(tmp_path / "out").records) == 2
+    run(tmp_path, instances, [verifier])
+    assert executions(tmp_path) == {f"i{k}": 1 for k in range(4)}
+
+
+def test_a_deleted_log_loses_nothing(tmp_path: Path) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+    first = run(tmp_path, instances, [verifier])
+    for record in first.records:
+        (tmp_path / "out" / record.log).unlink()
+    assert run(tmp_path, instances, [verifier]).records == first.records
+
+
+def test_a_log_that_cannot_be_written_stops_with_one_sentence(tmp_path: Path) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+    first = run(tmp_path, instances, [verifier])
+    journal = tmp_path / "out" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:2]))
+    blocked = tmp_path / "out" / first.records[1].log
+    blocked.unlink()
+    blocked.mkdir()
+    with pytest.raises(InputError, match=r"The log .* cannot be written: Is a directory"):
+        run(tmp_path, instances, [verifier])
+    assert read_campaign(tmp_path / "out").records == first.records[:1]
+    blocked.rmdir()
+    assert len(run(tmp_path, instances, [verifier]).records) == 4
+
+
+def test_what_makes_no_sense_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+    with pytest.raises(InputError, match="at least one instance"):
+        run(tmp_path, [], [verifier])
+    with pytest.raises(InputError, match="number of jobs"):
+        run(tmp_path, instances, [verifier], jobs=0)
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "nothing"))
+    with pytest.raises(VerifierUnavailable, match="marabou is not installed"):
+        run(tmp_path, instances, [Marabou()])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be used: "):
+        run(tmp_path, instances, [verifier], out=tmp_path / "file" / "out")
+    with pytest.raises(UnreadableFile, match="there is no campaign here"):
+        read_campaign(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"schema": 1}', '{"schema": 7}'])
+def test_a_broken_manifest_is_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(UnreadableFile, match="manifest"):
+        read_manifest(tmp_path / "manifest.json")
+
+
+def start_process(folder: Path, count: int, jobs: int) -> subprocess.Popen[bytes]:
+    """The same campaign as `run(folder, suite(folder, count), [Scripted(...)])`, in a process to kill."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom tests.campaigns.test_campaign import *\n"
+        f"folder = Path({str(folder)!r})\n"
+        f"run(folder, suite(folder, {count}), [Scripted(folder / 'script.json')], jobs={jobs})"
+    )
+    paths = [str(Path(dokimos.__file__).parents[1]), str(Path(__file__).parents[2])]
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def finished(folder: Path) -> int:
+    path = folder / "out" / "journal.jsonl"
+    return path.read_bytes().count(b'"finished"') if path.exists() else 0
+
+
+@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGKILL, 1), (signal.SIGKILL, 2), (signal.SIGINT, 2)])
+def test_killed_in_the_middle_it_resumes_and_runs_nothing_twice(
+    tmp_path: Path, number: int, jobs: int
+) -> None:
+    count = 12
+    saying(tmp_path, default={"behaviour": "slow", "seconds": 0.05, "label": "unsat"})
+    for stop_after in (2, 6):
+        process = start_process(tmp_path, count, jobs)
+        deadline = time.monotonic() + 60
+        while finished(tmp_path) < stop_after and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(number)
+        assert process.wait(timeout=30) != 0
+    before = read_campaign(tmp_path / "out").records
+    assert 6 <= len(before) < count
+    in_flight = executions(tmp_path)
+    campaign = run(tmp_path, suite(tmp_path, count), [Scripted(tmp_path / "script.json")])
+    assert campaign.records[: len(before)] == before
+    assert sorted(r.instance for r in campaign.records) == sorted(f"i{k}" for k in range(count))
+    done_before = {record.instance for record in before}
+    for name, times in executions(tmp_path).items():
+        assert times == (in_flight[name] if name in done_before else in_flight[name] + 1)
+    # Only what was in flight when the process was ended has been started before it was finished.
+    assert sum(executions(tmp_path).values()) <= count + 2 * jobs
+
+
+def test_a_killed_campaign_leaves_no_verifier_behind(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    saying(tmp_path, default={"behaviour": "hang", "detached": True, "pids": str(pids)})
+    process = start_process(tmp_path, 1, 1)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not pids.exists() or len(pids.read_text().split()) < 2):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    verifiers = [int(line) for line in pids.read_text().split()]
+    while any(psutil.pid_exists(pid) for pid in verifiers) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(psutil.pid_exists(pid) for pid in verifiers)
+
+
+def test_the_journal_is_plain_json_lines(tmp_path: Path) -> None:
+    run(tmp_path, suite(tmp_path, 1), [saying(tmp_path)])
+    lines = (tmp_path / "out" / "journal.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    assert [(e["schema"], e["event"]) for e in events] == [(1, "started"), (1, "finished")]

@@ -1,0 +1,433 @@
+"""A second way to the truth, for tiny ReLU networks: it shares nothing with the checker but onnx itself.
+
+It reads the two files by its own means, and answers exactly, over the reals, whether an input in the box
+is unsafe: once by going through all activation patterns, each a linear program in rationals, and once by
+asking z3. Whoever uses it should ask both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import onnx
+import z3
+from onnx import numpy_helper
+
+Vector = list[Fraction]
+#: Coefficients of the inputs, and a constant at the end.
+Affine = list[Fraction]
+ZERO, ONE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """weight·v + bias, rectified where `rectified`."""
+
+    weight: list[Vector]
+    bias: Vector
+    rectified: bool
+
+
+@dataclass(frozen=True)
+class Half:
+    """Σ terms <= bound, or < where strict."""
+
+    terms: dict[str, Fraction]
+    bound: Fraction
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    box: list[tuple[Fraction, Fraction]]
+    unsafe: list[list[Half]]
+
+
+# Reading the network ------------------------------------------------------------------------------
+
+
+def layers_of(network: bytes) -> list[Layer]:
+    """The chain of layers that an ONNX file spells; ValueError where it is no such chain."""
+    model = onnx.load_from_string(network)
+    arrays = {t.name: numpy_helper.to_array(t).astype(float) for t in model.graph.initializer}
+    value_info = model.graph.input[0]
+    shape = [d.dim_value for d in value_info.type.tensor_type.shape.dim]
+    last, layers = value_info.name, list[Layer]()
+    for node in model.graph.node:
+        if node.input[0] != last:
+            raise ValueError("not a chain")
+        given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        constants = [arrays[name] for name in node.input[1:]]
+        last = node.output[0]
+        if node.op_type == "Relu":
+            layers.append(Layer([], [], True))
+        elif node.op_type == "Flatten":
+            shape = [1, int(np.prod(shape))]
+        elif node.op_type == "Gemm":
+            if set(given) - {"transB"}:
+                raise ValueError("factors")
+            matrix = constants[0] if given.get("transB") else constants[0].T
+            bias = constants[1].reshape(-1) if len(constants) > 1 else np.zeros(len(matrix))
+            layers.append(_layer(matrix, np.broadcast_to(bias, (len(matrix),))))
+            shape = [1, len(matrix)]
+        elif node.op_type == "Conv":
+            matrix, bias, shape = _unrolled(shape, constants, given)
+            layers.append(_layer(matrix, bias))
+        else:
+            raise ValueError(node.op_type)
+    if last != model.graph.output[0].name:
+        raise ValueError("not a chain")
+    return layers
+
+
+def _layer(matrix: Any, bias: Any) -> Layer:
+    exact = [[Fraction(float(w)) for w in row] for row in matrix]
+    return Layer(exact, [Fraction(float(b)) for b in bias], False)
+
+
+def _unrolled(shape: list[int], constants: list[Any], given: dict[str, Any]) -> tuple[Any, Any, list[int]]:
+    """A convolution in two dimensions, written out as a matrix."""
+    weight = constants[0]
+    outputs, inputs, kernel_height, kernel_width = weight.shape
+    _, channels, height, width = shape
+    if channels != inputs or set(given) - {"kernel_shape", "strides", "pads"}:
+        raise ValueError("a form of convolution that the oracle does not know")
+    down, across = given.get("strides", [1, 1])
+    top, left, bottom, right = given.get("pads", [0, 0, 0, 0])
+    rows = (height + top + bottom - kernel_height) // down + 1
+    columns = (width + left + right - kernel_width) // across + 1
+    matrix = np.zeros((outputs * rows * columns, channels * height * width))
+    for o, r, c in product(range(outputs), range(rows), range(columns)):
+        for i, y, x in product(range(inputs), range(kernel_height), range(kernel_width)):
+            at_y, at_x = r * down + y - top, c * across + x - left
+            if 0 <= at_y < height and 0 <= at_x < width:
+                matrix[(o * rows + r) * columns + c, (i * height + at_y) * width + at_x] += weight[
+                    o, i, y, x
+                ]
+    bias = constants[1] if len(constants) > 1 else np.zeros(outputs)
+    return matrix, np.repeat(bias, rows * columns), [1, outputs, rows, columns]
+
+
+# Reading the property -----------------------------------------------------------------------------
+
+
+def question_of(text: bytes) -> Question:
+    """The box and the unsafe outputs of a VNN-LIB 1.0 file."""
+    tokens = re.findall(r"[()]|[^\s()]+", re.sub(r";.*", "", text.decode()))
+    forms = list(_forms(iter(tokens)))
+    inputs = sum(f[0] == "declare-const" and f[1].startswith("X_") for f in forms)
+    lower: dict[int, Fraction] = {}
+    upper: dict[int, Fraction] = {}
+    unsafe: list[list[Half]] = [[]]
+    for form in forms:
+        if form[0] != "assert":
+            continue
+        clauses = _clauses(form[1])
+        ((name, factor),) = [*clauses[0][0].terms.items()][:1]
+        alone = len(clauses) == len(clauses[0]) == len(clauses[0][0].terms) == 1
+        if alone and name.startswith("X_"):
+            index, bound = int(name[2:]), clauses[0][0].bound / factor
+            if factor > 0:
+                upper[index] = min(bound, upper.get(index, bound))
+            else:
+                lower[index] = max(bound, lower.get(index, bound))
+        else:
+            unsafe = [a + b for a in unsafe for b in clauses]
+    return Question([(lower[i], upper[i]) for i in range(inputs)], unsafe)
+
+
+def _forms(tokens: Iterator[str]) -> Iterator[Any]:
+    for token in tokens:
+        if token == ")":
+            return
+        yield list(_forms(tokens)) if token == "(" else token
+
+
+def _clauses(form: Any) -> list[list[Half]]:
+    head, *rest = form
+    if head == "or":
+        return [clause for part in rest for clause in _clauses(part)]
+    if head == "and":
+        clauses: list[list[Half]] = [[]]
+        for part in rest:
+            clauses = [a + b for a in clauses for b in _clauses(part)]
+        return clauses
+    left, right = (_sum(part) for part in rest)
+    if head in (">=", ">"):
+        left, right = right, left
+    terms = dict(left)
+    for name, factor in right.items():
+        terms[name] = terms.get(name, ZERO) - factor
+    bound = -terms.pop("", ZERO)
+    return [[Half({n: f for n, f in terms.items() if f}, bound, strict=head in ("<", ">"))]]
+
+
+def _sum(form: Any) -> dict[str, Fraction]:
+    if isinstance(form, str):
+        return {form: ONE} if form[0] in "XY" else {"": Fraction(form)}
+    head, *rest = form
+    total: dict[str, Fraction] = {}
+    for place, part in enumerate(_sum(part) for part in rest):
+        sign = -1 if head == "-" and (place or len(rest) == 1) else 1
+        for name, factor in part.items():
+            total[name] = total.get(name, ZERO) + sign * factor
+    if head not in ("+", "-"):
+        raise ValueError(head)
+    return total
+
+
+# Evaluating ---------------------------------------------------------------------------------------
+
+
+def outputs_at(layers: Sequence[Layer], point: Sequence[Fraction]) -> Vector:
+    value = list(point)
+    for layer in layers:
+        if layer.rectified:
+            value = [max(ZERO, v) for v in value]
+        else:
+            value = [
+                b + sum((w * v for w, v in zip(row, value, strict=True)), ZERO)
+                for row, b in zip(layer.weight, layer.bias, strict=True)
+            ]
+    return value
+
+
+def slack_at(half: Half, point: Sequence[Fraction], outputs: Sequence[Fraction]) -> Fraction:
+    values = {"X": point, "Y": outputs}
+    left = (f * values[name[0]][int(name[2:])] for name, f in half.terms.items())
+    return half.bound - sum(left, ZERO)
+
+
+def unsafe_by(network: bytes, property_: bytes, point: Sequence[Fraction]) -> Fraction | None:
+    """The best slack with which `point` is unsafe; None where it is not, or lies outside the box."""
+    question = question_of(property_)
+    if len(point) != len(question.box):
+        return None
+    if any(not a <= x <= b for x, (a, b) in zip(point, question.box, strict=True)):
+        return None
+    outputs = outputs_at(layers_of(network), point)
+    found: list[Fraction] = []
+    for clause in question.unsafe:
+        slacks = [(slack_at(half, point, outputs), half.strict) for half in clause]
+        if all(s > 0 if strict else s >= 0 for s, strict in slacks):
+            found.append(min((s for s, _ in slacks), default=ZERO))
+    return max(found, default=None)
+
+
+# First opinion: every activation pattern -----------------------------------------------------------
+
+
+def sat_by_patterns(network: bytes, property_: bytes, *, margin: Fraction = ZERO) -> bool:
+    """Whether some input of the box is unsafe; with a margin m > 0, whether one misses that by less than m.
+
+    Each answer `True` is backed by a point, which is evaluated again.
+    """
+    question = question_of(property_)
+    if any(a > b for a, b in question.box):
+        return False
+    clauses = [[_loosened(half, margin) for half in clause] for clause in question.unsafe]
+    layers = layers_of(network)
+    for rows, outputs in _patterns(question.box, layers):
+        for clause in clauses:
+            last = [_row(half, outputs, len(question.box)) for half in clause]
+            point = feasible(question.box, [*rows, *last])
+            if point is not None:
+                values = outputs_at(layers, point)
+                slacks = [(slack_at(half, point, values), half.strict) for half in clause]
+                assert all(s > 0 if strict else s >= 0 for s, strict in slacks)
+                return True
+    return False
+
+
+def _loosened(half: Half, margin: Fraction) -> Half:
+    return Half(half.terms, half.bound + margin, strict=True) if margin > 0 else half
+
+
+def _row(half: Half, outputs: Sequence[Affine], inputs: int) -> tuple[Vector, Fraction, bool]:
+    total = [ZERO] * (inputs + 1)
+    for name, factor in half.terms.items():
+        index = int(name[2:])
+        part = outputs[index] if name[0] == "Y" else [ONE * (i == index) for i in range(inputs + 1)]
+        total = [t + factor * p for t, p in zip(total, part, strict=True)]
+    return total[:-1], half.bound - total[-1], half.strict
+
+
+Row = tuple[Vector, Fraction, bool]
+
+
+def _patterns(
+    box: Sequence[tuple[Fraction, Fraction]], layers: Sequence[Layer]
+) -> Iterator[tuple[list[Row], list[Affine]]]:
+    """Every pattern that some input has: the rows that describe it, and the outputs under it."""
+    inputs = len(box)
+    start: list[Affine] = [[ONE * (i == j) for j in range(inputs + 1)] for i in range(inputs)]
+    pending: list[tuple[list[Row], list[Affine], int, int]] = [([], start, 0, 0)]
+    while pending:
+        rows, values, depth, neuron = pending.pop()
+        if depth == len(layers):
+            yield rows, values
+        elif not layers[depth].rectified:
+            layer = layers[depth]
+            mixed = []
+            for weights, bias in zip(layer.weight, layer.bias, strict=True):
+                total = [ZERO] * inputs + [bias]
+                for w, value in zip(weights, values, strict=True):
+                    if w:
+                        total = [t + w * v for t, v in zip(total, value, strict=True)]
+                mixed.append(total)
+            pending.append((rows, mixed, depth + 1, 0))
+        elif neuron == len(values):
+            pending.append((rows, values, depth + 1, 0))
+        else:
+            value = values[neuron]
+            low = value[-1] + sum(
+                (c * (a if c > 0 else b) for c, (a, b) in zip(value, box, strict=False)), ZERO
+            )
+            high = value[-1] + sum(
+                (c * (b if c > 0 else a) for c, (a, b) in zip(value, box, strict=False)), ZERO
+            )
+            off = [*values[:neuron], [ZERO] * (inputs + 1), *values[neuron + 1 :]]
+            if high <= 0:
+                pending.append((rows, off, depth, neuron + 1))
+            elif low >= 0:
+                pending.append((rows, values, depth, neuron + 1))
+            else:
+                active: Row = ([-c for c in value[:-1]], value[-1], False)
+                passive: Row = (value[:-1], -value[-1], False)
+                for row, after in ((active, values), (passive, off)):
+                    if feasible(box, [*rows, row]) is not None:
+                        pending.append(([*rows, row], after, depth, neuron + 1))
+
+
+def feasible(box: Sequence[tuple[Fraction, Fraction]], rows: Sequence[Row]) -> Vector | None:
+    """A point of the box with row·x <= bound (< where strict) for every row, or None.
+
+    The simplex method for bounds, with Bland's rule; numbers are pairs a + b·δ with an infinitesimal δ.
+    """
+    inputs = len(box)
+    low: list[Any] = [(a, ZERO) for a, _ in box] + [None] * len(rows)
+    high = [(b, ZERO) for _, b in box] + [(bound, -ONE * strict) for _, bound, strict in rows]
+    value = [(a, ZERO) for a, _ in box]
+    basic: dict[int, dict[int, Fraction]] = {}
+    for k, (weights, _, _) in enumerate(rows):
+        basic[inputs + k] = {j: w for j, w in enumerate(weights) if w}
+        value.append((sum((w * a for w, (a, _) in zip(weights, box, strict=True)), ZERO), ZERO))
+    while True:
+        wrong = [v for v in basic if value[v] > high[v] or (low[v] is not None and value[v] < low[v])]
+        if not wrong:
+            return _without_infinitesimals(box, rows, value[:inputs])
+        leaving = min(wrong)
+        row = basic.pop(leaving)
+        rising = value[leaving] < high[leaving]
+        target = low[leaving] if rising else high[leaving]
+        for entering in sorted(row):
+            up = (row[entering] > 0) == rising
+            if (
+                value[entering] < high[entering]
+                if up
+                else low[entering] is None or value[entering] > low[entering]
+            ):
+                break
+        else:
+            return None
+        pivot = row.pop(entering)
+        step = tuple((t - v) / pivot for t, v in zip(target, value[leaving], strict=True))
+        solved = {j: -c / pivot for j, c in row.items()} | {leaving: 1 / pivot}
+        value[leaving] = target
+        value[entering] = (value[entering][0] + step[0], value[entering][1] + step[1])
+        for other, its in basic.items():
+            factor = its.pop(entering, ZERO)
+            if factor:
+                value[other] = (value[other][0] + factor * step[0], value[other][1] + factor * step[1])
+                for j, c in solved.items():
+                    its[j] = its.get(j, ZERO) + factor * c
+                    if not its[j]:
+                        del its[j]
+        basic[entering] = solved
+
+
+def _without_infinitesimals(
+    box: Sequence[tuple[Fraction, Fraction]], rows: Sequence[Row], value: Sequence[Any]
+) -> Vector:
+    delta = ONE
+    while True:
+        point = [a + delta * b for a, b in value]
+        inside = all(a <= x <= b for x, (a, b) in zip(point, box, strict=True))
+        slacks = [
+            (bound - sum((w * x for w, x in zip(weights, point, strict=True)), ZERO), strict)
+            for weights, bound, strict in rows
+        ]
+        if inside and all(s > 0 if strict else s >= 0 for s, strict in slacks):
+            return point
+        delta /= 16
+
+
+# Second opinion: z3 ---------------------------------------------------------------------------------
+
+
+def sat_by_z3(network: bytes, property_: bytes, *, margin: Fraction = ZERO) -> bool:
+    """The same question, put to z3."""
+    question = question_of(property_)
+    solver = z3.SolverFor("QF_LRA")
+    inputs = [z3.Real(f"x{i}") for i in range(len(question.box))]
+    for x, (a, b) in zip(inputs, question.box, strict=True):
+        solver.add(x >= z3.RealVal(str(a)), x <= z3.RealVal(str(b)))
+    values: list[Any] = list(inputs)
+    for depth, layer in enumerate(layers_of(network)):
+        if layer.rectified:
+            fresh = [z3.Real(f"r{depth}_{k}") for k in range(len(values))]
+            for r, v in zip(fresh, values, strict=True):
+                solver.add(r == z3.If(v > 0, v, z3.RealVal(0)))
+            values = fresh
+        else:
+            values = [
+                z3.Sum(
+                    [
+                        z3.RealVal(str(b)),
+                        *(z3.RealVal(str(w)) * v for w, v in zip(row, values, strict=True) if w),
+                    ]
+                )
+                for row, b in zip(layer.weight, layer.bias, strict=True)
+            ]
+    named = {"X": inputs, "Y": values}
+    clauses = []
+    for clause in question.unsafe:
+        parts = []
+        for half in (_loosened(h, margin) for h in clause):
+            left = z3.Sum(
+                [
+                    z3.RealVal(0),
+                    *(z3.RealVal(str(f)) * named[n[0]][int(n[2:])] for n, f in half.terms.items()),
+                ]
+            )
+            bound = z3.RealVal(str(half.bound))
+            parts.append(left < bound if half.strict else left <= bound)
+        clauses.append(z3.And(parts))
+    solver.add(z3.Or(clauses))
+    answer = solver.check()
+    assert answer in (z3.sat, z3.unsat)
+    return bool(answer == z3.sat)
+
+
+#: Beyond these, z3 is asked alone: the patterns would take seconds.
+MOST_RELUS, MOST_RELUS_TIMES_INPUTS = 6, 36
+
+
+def relus_of(layers: Sequence[Layer]) -> int:
+    """How many ReLUs follow an affine layer."""
+    return sum(len(a.bias) for a, b in pairwise(layers) if b.rectified and not a.rectified)
+
+
+def is_sat(network: bytes, property_: bytes, *, margin: Fraction = ZERO) -> bool:
+    """z3's opinion, and that of the patterns where they are few: they must agree."""
+    answer = sat_by_z3(network, property_, margin=margin)
+    relus, inputs = relus_of(layers_of(network)), len(question_of(property_).box)
+    if relus <= MOST_RELUS and relus * inputs <= MOST_RELUS_TIMES_INPUTS:
+        assert answer == sat_by_patterns(network, property_, margin=margin), "the two oracles disagree"
+    return answer

@@ -1,0 +1,127 @@
+"""Disguised instances: accepted as they are made, refused as soon as anything differs."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dokimos.certificates import check
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.disguise import DISGUISES
+from dokimos.errors import ConstructionFailed, DokimosError, InputError, InvalidProof, UnreadableFile
+from dokimos.instances.model import Certificate, Instance, LabelledInstance, Semantics, Truth
+
+KNOBS = {"inputs": 20, "pairs": 2, "gamma": 0.01}
+
+
+@pytest.fixture(scope="module")
+def disguised() -> LabelledInstance:
+    return CONSTRUCTIONS["exclusive-pairs"](seed=4, disguise=tuple(DISGUISES), **KNOBS)[0]
+
+
+def truth_of(labelled: LabelledInstance) -> Truth:
+    assert labelled.truth is not None
+    return labelled.truth
+
+
+def with_network(labelled: LabelledInstance, network: bytes) -> tuple[Instance, Truth]:
+    """Another network in the same place, its hash repaired."""
+    instance = replace(labelled.instance, network_file=network)
+    return instance, replace(truth_of(labelled), network_sha256=instance.network_sha256)
+
+
+def with_data(labelled: LabelledInstance, **changes: Any) -> Truth:
+    truth = truth_of(labelled)
+    data = {**truth.certificate.data, **changes}
+    return replace(truth, certificate=Certificate("rewritten", data))
+
+
+@pytest.mark.parametrize("kind", sorted(DISGUISES))
+def test_each_disguise_is_proven_in_both_semantics(kind: str) -> None:
+    plain = CONSTRUCTIONS["exclusive-pairs"](seed=4, **KNOBS)
+    made = CONSTRUCTIONS["exclusive-pairs"](seed=4, disguise=[kind], **KNOBS)
+    for before, after in zip(plain, made, strict=True):
+        assert after.instance.network_file != before.instance.network_file
+        assert after.instance.property_file == before.instance.property_file
+        truth = truth_of(after)
+        check(after.instance, truth)
+        assert truth.claims[Semantics.REAL].margin == truth_of(before).claims[Semantics.REAL].margin
+        assert truth.claims[Semantics.FLOAT32].proven
+
+
+def test_a_hundred_changed_networks_are_refused(disguised: LabelledInstance) -> None:
+    """Whatever weight is changed by one float32 step, the steps no longer make the file."""
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(120):
+        model = onnx.load_from_string(disguised.instance.network_file)
+        tensor = model.graph.initializer[int(rng.integers(len(model.graph.initializer)))]
+        array = numpy_helper.to_array(tensor).copy()
+        at = int(rng.integers(array.size))
+        array.flat[at] = np.nextafter(array.flat[at], np.float32(rng.choice([-np.inf, np.inf])))
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        changed = model.SerializeToString(deterministic=True)
+        with pytest.raises(InvalidProof, match="sha256"):
+            check(replace(disguised.instance, network_file=changed), truth_of(disguised))
+        with pytest.raises(InvalidProof, match="do not make the shipped network"):
+            check(*with_network(disguised, changed))
+        refused += 1
+    assert refused >= 100
+
+
+def test_a_base_that_is_not_robust_does_not_pass() -> None:
+    """The twin's network, disguised by the same steps, with the robust sibling's certificate."""
+    robust, twin = CONSTRUCTIONS["exclusive-pairs"](seed=4, disguise=["permute"], **KNOBS)
+    plain = CONSTRUCTIONS["exclusive-pairs"](seed=4, **KNOBS)[1]
+    instance = replace(robust.instance, network_file=twin.instance.network_file)
+    truth = with_data(robust, base=base64.b64encode(plain.instance.network_file).decode())
+    with pytest.raises(InvalidProof, match="not above 0"):
+        check(instance, replace(truth, network_sha256=instance.network_sha256))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"steps": []}, InvalidProof),
+        ({"steps": [{"step": "merge", "layer": 0}]}, InvalidProof),
+        ({"steps": [{"step": "burn"}]}, InvalidProof),
+        ({"steps": {}}, UnreadableFile),
+        ({"kind": "witness"}, InvalidProof),
+        ({"kind": "rewritten"}, InvalidProof),
+        ({"kind": "nothing"}, InvalidProof),
+        ({"kind": "convex-corners", "data": {}}, InvalidProof),
+        ({"kind": 3}, UnreadableFile),
+        ({"data": []}, UnreadableFile),
+        ({"data": {}}, UnreadableFile),
+        ({"base": "%%%"}, UnreadableFile),
+        ({"base": ""}, UnreadableFile),
+        ({"more": 1}, UnreadableFile),
+    ],
+)
+def test_other_certificates_are_refused(
+    disguised: LabelledInstance, changes: dict[str, Any], error: type[DokimosError]
+) -> None:
+    with pytest.raises(error):
+        check(disguised.instance, with_data(disguised, **changes))
+
+
+def test_too_large_a_claim_is_refused(disguised: LabelledInstance) -> None:
+    truth = truth_of(disguised)
+    for semantics, claim in truth.claims.items():
+        assert claim.margin is not None
+        larger = {**truth.claims, semantics: replace(claim, margin=claim.margin * 2)}
+        with pytest.raises(InvalidProof, match="larger than what is proven"):
+            check(disguised.instance, replace(truth, claims=larger))
+
+
+def test_what_cannot_be_disguised_is_said() -> None:
+    with pytest.raises(InputError, match="did you mean 'permute'"):
+        CONSTRUCTIONS["exclusive-pairs"](seed=4, disguise=["permut"], **KNOBS)
+    with pytest.raises(ConstructionFailed, match="only chains of dense layers"):
+        CONSTRUCTIONS["paired-bias"](seed=4, disguise=["permute"])

@@ -1,0 +1,63 @@
+"""Runs the command line in this process, as a user would type it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dokimos.cli import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+Dokimos = Callable[..., Ran]
+
+
+@pytest.fixture
+def dokimos(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Dokimos:
+    def run(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["dokimos", *map(str, words)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Ran(code, captured.out, captured.err)
+
+    return run
+
+
+TINY = """\
+seed = 3
+timeout_seconds = 5
+[[draw]]
+family = "exclusive-pairs"
+knobs = { inputs = 20, pairs = 2 }
+[[draw]]
+family = "paired-bias"
+knobs = { size = 5, depth = 0, pairs = 2 }
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recipes") / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that a test installs or caches outlives it."""
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dokimos
+
+
+def one_pair(dokimos: Dokimos, out: Path, *more: object) -> None:
+    ran = dokimos(
+        "generate", "exclusive-pairs", "--inputs", 20, "--pairs", 2, "--seed", 1, "--out", out, *more
+    )
+    assert ran.code == 0, ran.err
+
+
+def test_a_family_with_knobs_gives_an_instance_and_its_twin(dokimos: Dokimos, tmp_path: Path) -> None:
+    one_pair(dokimos, tmp_path / "one", "--gamma=0.002", "--timeout", 7)
+    labels = {json.loads(f.read_text())["label"] for f in (tmp_path / "one" / "truth").iterdir()}
+    assert labels == {"sat", "unsat"}
+    rows = (tmp_path / "one" / "instances.csv").read_text().splitlines()
+    assert len(rows) == 2
+    assert all(row.endswith(",7") for row in rows)
+    ran = dokimos("check", tmp_path / "one")
+    assert ran.code == 0
+    assert "2 of 2 labels proven" in ran.out
+
+
+def test_the_same_seed_gives_the_same_files(dokimos: Dokimos, tmp_path: Path) -> None:
+    one_pair(dokimos, tmp_path / "a")
+    one_pair(dokimos, tmp_path / "b")
+    files = [f.relative_to(tmp_path / "a") for f in (tmp_path / "a").rglob("*") if f.is_file()]
+    assert len(files) == 8
+    for file in files:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_path: Path) -> None:
+    first = dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "suite")
+    assert "4 instances, written, each label proven" in first.out
+    again = dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "suite")
+    assert again.code == 0
+    assert "there already" in again.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["generate", "exclusive-pears", "--out", "x"], "did you mean 'exclusive-pairs'"),
+        (["generate", "exclusive-pairs", "--pears", "3", "--out", "x"], "did you mean 'pairs'"),
+        (["generate", "exclusive-pairs", "--pairs", "three", "--out", "x"], "a whole number"),
+        (["generate", "exclusive-pairs", "--pairs", "2.5", "--out", "x"], "a whole number"),
+        (["generate", "exclusive-pairs", "--pairs", "0", "--out", "x"], "it must lie in"),
+        (["generate", "exclusive-pairs", "--gamma", "nan", "--out", "x"], "takes a number"),
+        (["generate", "exclusive-pairs", "--gamma", "0.3", "--out", "x"], "too large for epsilon"),
+        (["generate", "exclusive-pairs", "--gamma", "--out", "x"], "needs a value"),
+        (["generate", "exclusive-pairs", "--out", "x", "--gamma"], "needs a value"),
+        (["generate", "exclusive-pairs", "--out", "x", "stray"], "Did not expect 'stray'"),
+        (["generate", "exclusive-pairs", "--pairs", "2", "--pairs", "3", "--out", "x"], "given twice"),
+        (["generate", "exclusive-pairs"], "--out FOLDER"),
+        (["generate", "--out", "x"], "either a family or --suite"),
+        (["generate", "--suite", "quik", "--out", "x"], "did you mean 'quick'"),
+        (["generate", "--suite", "absent.toml", "--out", "x"], "there is no such file"),
+        (["generate", "--suite", "quick", "--pairs", "3", "--out", "x"], "change its recipe"),
+        (["check", "nowhere"], "no shipped suite of that name"),
+        (["check", "no/where"], "no such suite folder"),
+    ],
+)
+def test_bad_input_gets_one_sentence(
+    dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = dokimos(*words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert ran.err.strip().count("\n") == 0
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_in_the_way_is_left_alone(dokimos: Dokimos, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    ran = dokimos("generate", "exclusive-pairs", "--out", tmp_path / "mine")
+    assert ran.code == 2
+    assert "holds something else" in ran.err
+    assert [f.name for f in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+
+
+class TestCheck:
+    @pytest.fixture
+    def suite(self, dokimos: Dokimos, tmp_path: Path) -> Path:
+        one_pair(dokimos, tmp_path / "one")
+        return tmp_path / "one"
+
+    def truth(self, suite: Path, label: str) -> Path:
+        return next(f for f in (suite / "truth").iterdir() if json.loads(f.read_text())["label"] == label)
+
+    def test_a_swapped_label_is_not_proven(self, dokimos: Dokimos, suite: Path) -> None:
+        path = self.truth(suite, "unsat")
+        path.write_text(path.read_text().replace('"unsat"', '"sat"'))
+        ran = dokimos("check", suite)
+        assert ran.code == 1
+        assert f"{path.stem}: not proven" in ran.err
+        assert "1 of 2 labels proven" in ran.out
+
+    def test_a_changed_network_is_not_proven(self, dokimos: Dokimos, suite: Path) -> None:
+        sat, unsat = self.truth(suite, "sat").stem, self.truth(suite, "unsat").stem
+        shutil.copy(suite / "onnx" / f"{sat}.onnx", suite / "onnx" / f"{unsat}.onnx")
+        ran = dokimos("check", suite)
+        assert ran.code == 1
+        assert "sha256 differs" in ran.err
+
+    def test_a_missing_truth_is_not_proven(self, dokimos: Dokimos, suite: Path) -> None:
+        self.truth(suite, "sat").unlink()
+        ran = dokimos("check", suite)
+        assert ran.code == 1
+        assert "no truth file" in ran.err
+
+    def test_a_truncated_truth_is_unreadable(self, dokimos: Dokimos, suite: Path) -> None:
+        path = self.truth(suite, "sat")
+        path.write_text(path.read_text()[:200])
+        ran = dokimos("check", suite)
+        assert ran.code == 2
+        assert "not valid JSON" in ran.err
+        assert "1 of 2 labels proven" in ran.out
+
+
+def test_families_and_their_knobs_are_listed(dokimos: Dokimos) -> None:
+    ran = dokimos("families")
+    assert ran.code == 0
+    assert "exclusive-pairs" in ran.out
+    assert "quick" in ran.out
+    assert "--gamma" in dokimos("families", "exclusive-pairs").out
+    assert dokimos("families", "nothing-like-it").code == 2

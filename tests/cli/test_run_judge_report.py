@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dokimos.cli.run import parse_bytes
+from dokimos.errors import InputError
+from tests.cli.conftest import Dokimos
+
+
+@pytest.fixture
+def suite(dokimos: Dokimos, tiny_recipe: Path, tmp_path: Path) -> Path:
+    assert dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "suite").code == 0
+    return tmp_path / "suite"
+
+
+def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **content: object) -> None:
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps(content))
+    monkeypatch.setenv("DOKIMOS_SCRIPT", str(path))
+
+
+def labels(suite: Path) -> dict[str, str]:
+    return {f.stem: json.loads(f.read_text())["label"] for f in (suite / "truth").iterdir()}
+
+
+def test_a_right_verifier_passes(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
+    ran = dokimos("run", suite, "--verifier", "scripted", "--timeout", 20, "--out", tmp_path / "run")
+    assert ran.code == 0, ran.err
+    assert "4 runs recorded" in ran.out
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 0
+    assert "No wrong answers" in judged.out
+    page = tmp_path / "page.html"
+    assert dokimos("report", tmp_path / "run", "--html", page).code == 0
+    assert "exclusive-pairs" in page.read_text()
+
+
+def test_a_wrong_verifier_is_caught(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "wrong"})
+    dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 1
+    assert judged.out.count("wrong-unsat  scripted answers unsat") == 2
+    assert judged.out.count("wrong-sat  scripted answers sat") == 2
+    assert "reproduce: dokimos run" in judged.out
+
+
+def test_the_second_run_does_nothing_twice(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "right"}, executions=str(tmp_path / "executions"))
+    for _ in range(2):
+        assert dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run").code == 0
+    assert sorted((tmp_path / "executions").read_text().split()) == sorted(labels(suite))
+
+
+def test_one_instance_can_be_run_alone(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
+    name = min(labels(suite))
+    ran = dokimos("run", suite, "--verifier", "scripted", "--only", name, "--out", tmp_path / "run")
+    assert "1 runs recorded" in ran.out
+    missing = dokimos(
+        "run", suite, "--verifier", "scripted", "--only", "nothing", "--out", tmp_path / "run2"
+    )
+    assert missing.code == 2
+    assert "no instance 'nothing'" in missing.err
+
+
+def test_a_suite_that_moved_is_asked_for(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
+    dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
+    suite.rename(tmp_path / "moved")
+    lost = dokimos("judge", tmp_path / "run")
+    assert lost.code == 2
+    assert "--suite" in lost.err
+    assert dokimos("judge", tmp_path / "run", "--suite", tmp_path / "moved").code == 0
+
+
+def test_verifiers_are_listed_with_how_to_get_them(dokimos: Dokimos) -> None:
+    ran = dokimos("verifiers")
+    assert ran.code == 0
+    assert "marabou" in ran.out
+    assert "dokimos verifiers install marabou" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--verifier", "maribou"], "did you mean 'marabou'"),
+        (["--verifier", "marabou"], "not installed"),
+        (["--verifier", "scripted", "--memory", "lots"], "write it like"),
+        (["--verifier", "scripted", "--timeout", "nan"], "--timeout"),
+    ],
+)
+def test_bad_options_get_one_sentence(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    ran = dokimos("run", suite, "--out", tmp_path / "run", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_no_campaign_is_refused(dokimos: Dokimos, tmp_path: Path) -> None:
+    for command in (["judge", tmp_path], ["report", tmp_path, "--html", tmp_path / "page.html"]):
+        ran = dokimos(*command)
+        assert ran.code == 2
+        assert str(tmp_path) in ran.err
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("4GB", 4 * 10**9), ("512 MB", 512 * 10**6), ("1.5GiB", 3 * 2**29), ("100", 100)]
+)
+def test_amounts_of_memory(text: str, count: int) -> None:
+    assert parse_bytes(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "4PB", "four"])
+def test_other_amounts_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_bytes(text)

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import dokimos
+from dokimos.errors import InputError
+from dokimos.execution import process
+from dokimos.execution.limits import Limits
+from dokimos.execution.process import Cancelled, run_limited, signal_name
+from dokimos.verifiers.outcomes import Outcome, Termination
+
+GENEROUS = Limits(wall_seconds=60, memory_bytes=1 << 30)
+
+
+def run(command: list[str], folder: Path, limits: Limits = GENEROUS, **rest: object) -> Outcome:
+    cancel = rest.get("cancel")
+    assert cancel is None or isinstance(cancel, threading.Event)
+    return run_limited(
+        command,
+        limits=limits,
+        log=folder / "log",
+        cwd=folder,
+        environment=dict(os.environ),
+        cancel=cancel,
+    )
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+#: Starts a double-forked grandchild in a session of its own, with SIGTERM ignored and no environment.
+DETACH = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() > 0:
+        os._exit(0)
+    os.execve(sys.executable, [sys.executable, "-c", '''
+import os, time
+open("grandchild.part", "w").write(str(os.getpid()))
+os.rename("grandchild.part", "grandchild")
+time.sleep(3600)'''], {})
+while not os.path.exists("grandchild"):
+    time.sleep(0.01)
+"""
+
+
+def grandchild(folder: Path) -> int:
+    return int((folder / "grandchild").read_text())
+
+
+def test_exit_code_and_output(tmp_path: Path) -> None:
+    outcome = run(["sh", "-c", "echo out; echo err >&2; exit 7"], tmp_path)
+    assert (outcome.termination, outcome.exit_code) == (Termination.EXITED, 7)
+    assert (tmp_path / "log").read_bytes() == b"out\nerr\n"
+    assert 0 < outcome.wall_seconds < 60
+    assert outcome.peak_memory_bytes > 0
+
+
+def test_signal(tmp_path: Path) -> None:
+    outcome = run(["sh", "-c", "kill -SEGV $$"], tmp_path)
+    assert (outcome.termination, outcome.exit_code) == (Termination.SIGNALLED, None)
+    assert outcome.detail == "SIGSEGV"
+    assert signal_name(200) == "signal 200"
+
+
+def test_a_command_that_does_not_exist(tmp_path: Path) -> None:
+    outcome = run(["/does/not/exist"], tmp_path)
+    assert outcome.termination is Termination.NOT_STARTED
+    assert "No such file" in outcome.detail
+
+
+def test_the_wall_limit_ends_what_ignores_sigterm(tmp_path: Path) -> None:
+    outcome = run(
+        python("import signal\nsignal.signal(15, signal.SIG_IGN)\nwhile True: pass"),
+        tmp_path,
+        Limits(wall_seconds=0.5),
+    )
+    assert outcome.termination is Termination.WALL_LIMIT
+    assert outcome.exit_code is None
+    assert outcome.wall_seconds >= 0.5
+    assert outcome.cpu_seconds > 0.1
+
+
+def test_a_detached_grandchild_does_not_survive_the_limit(tmp_path: Path) -> None:
+    outcome = run(python(DETACH + "time.sleep(3600)"), tmp_path, Limits(wall_seconds=3))
+    assert outcome.termination is Termination.WALL_LIMIT
+    assert not is_alive(grandchild(tmp_path))
+
+
+def test_a_detached_grandchild_does_not_survive_a_normal_end(tmp_path: Path) -> None:
+    outcome = run(python(DETACH), tmp_path)
+    assert (outcome.termination, outcome.exit_code) == (Termination.EXITED, 0)
+    assert not is_alive(grandchild(tmp_path))
+
+
+def test_cpu_time_includes_children_that_were_never_waited_for(tmp_path: Path) -> None:
+    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    code = (
+        f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {busy!r}])\ntime.sleep(30)"
+    )
+    outcome = run(python(code), tmp_path, Limits(wall_seconds=3))
+    assert outcome.cpu_seconds >= 0.5
+
+
+def test_cpu_time_is_known_of_a_killed_process_with_threads(tmp_path: Path) -> None:
+    # The last thread to die gives the memory back; the first one is a zombie until then.
+    code = (
+        "import hashlib, threading, time\n"
+        "held = b'x' * 400_000_000\n"
+        "def work(): hashlib.pbkdf2_hmac('sha256', b'x', b'y', 2**30)\n"
+        "for _ in range(8): threading.Thread(target=work).start()\n"
+        "time.sleep(3600)"
+    )
+    for _ in range(2):
+        assert run(python(code), tmp_path, Limits(wall_seconds=1.5)).cpu_seconds > 0.1
+
+
+def test_memory_is_summed_over_the_tree(tmp_path: Path) -> None:
+    hold = "import time; x = b'x' * 60_000_000; time.sleep(3600)"
+    start = f"subprocess.Popen([sys.executable, '-c', {hold!r}])"
+    code = f"import subprocess, sys, time\nfor _ in range(3): {start}"
+    outcome = run(
+        python(code + "\ntime.sleep(3600)"), tmp_path, Limits(wall_seconds=60, memory_bytes=150 << 20)
+    )
+    assert outcome.termination is Termination.MEMORY_LIMIT
+    assert outcome.peak_memory_bytes > 150 << 20
+
+
+def test_flooding_is_cut_and_does_not_stop_the_verifier(tmp_path: Path) -> None:
+    code = "import sys\nfor i in range(300000): print('line', i)\nprint('the end')\nsys.exit(5)"
+    outcome = run(python(code), tmp_path, Limits(wall_seconds=60, log_bytes=10_000))
+    assert (outcome.termination, outcome.exit_code) == (Termination.EXITED, 5)
+    log = (tmp_path / "log").read_bytes()
+    assert len(log) < 10_200
+    assert log.startswith(b"line 0\n")
+    assert log.endswith(b"the end\n")
+    assert b"bytes of output left out here]" in log
+
+
+def test_threads_are_pinned_and_stdin_is_empty(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.environ['OMP_NUM_THREADS'], repr(sys.stdin.read()))"
+    run(python(code), tmp_path, Limits(wall_seconds=60, threads=3))
+    assert (tmp_path / "log").read_text() == "3 ''\n"
+
+
+def test_a_cancelled_run_leaves_nothing(tmp_path: Path) -> None:
+    cancel = threading.Event()
+
+    def when_it_runs() -> None:
+        while not (tmp_path / "grandchild").exists():
+            time.sleep(0.01)
+        cancel.set()
+
+    watcher = threading.Thread(target=when_it_runs)
+    watcher.start()
+    with pytest.raises(Cancelled):
+        run(python(DETACH + "time.sleep(3600)"), tmp_path, cancel=cancel)
+    watcher.join()
+    assert not is_alive(grandchild(tmp_path))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_the_tree_ends_when_we_are_ended(tmp_path: Path, number: int) -> None:
+    code = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from dokimos.execution.process import run_limited\nfrom dokimos.execution.limits import Limits\n"
+        "run_limited(sys.argv[1:], limits=Limits(wall_seconds=60), log=Path('log'), cwd=Path('.'),"
+        " environment=dict(os.environ))"
+    )
+    parent = subprocess.Popen(
+        [*python(code), *python(DETACH + "time.sleep(3600)")],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(dokimos.__file__).parents[1])},
+    )
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "grandchild").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pid = grandchild(tmp_path)
+    assert is_alive(pid)
+    parent.send_signal(number)
+    assert parent.wait(timeout=30) != 0
+    while is_alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(pid)
+
+
+def test_a_killed_supervisor_is_noticed_and_its_tree_swept(tmp_path: Path) -> None:
+    code = "import os, signal, time\nos.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(3600)"
+    outcome = run(python("import os; open('pid', 'w').write(str(os.getpid()))\n" + code), tmp_path)
+    assert outcome.termination is Termination.SIGNALLED
+    assert outcome.exit_code is None
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_without_subreapers_the_mark_finds_what_got_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Path(process.__file__).with_name("shepherd.py").read_text()
+    assert 'sys.platform.startswith("linux")' in ours
+    shepherd = tmp_path / "shepherd.py"
+    shepherd.write_text(ours.replace('sys.platform.startswith("linux")', "False"))
+    monkeypatch.setattr(process, "_SHEPHERD", shepherd)
+    keeps_environment = DETACH.replace("], {})", "], os.environ)")
+    assert keeps_environment != DETACH
+    outcome = run(python(keeps_environment), tmp_path)
+    assert (outcome.termination, outcome.exit_code) == (Termination.EXITED, 0)
+    assert not is_alive(grandchild(tmp_path))
+
+
+def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        run_limited(["true"], limits=GENEROUS, log=tmp_path / "no" / "log", cwd=tmp_path, environment={})
+
+
+def test_a_missing_folder_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No process can be started"):
+        run_limited(["true"], limits=GENEROUS, log=tmp_path / "log", cwd=tmp_path / "no", environment={})
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_ends_the_tree_and_is_one_sentence(tmp_path: Path) -> None:
+    command = python(DETACH + "print('x', flush=True)\ntime.sleep(3600)")
+    with pytest.raises(InputError, match="No space left on device; free some space"):
+        run_limited(
+            command, limits=GENEROUS, log=Path("/dev/full"), cwd=tmp_path, environment=dict(os.environ)
+        )
+    assert not is_alive(grandchild(tmp_path))
+
+
+@pytest.mark.parametrize("bad", [{"wall_seconds": 0}, {"wall_seconds": float("nan")}])
+def test_impossible_time_limits_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="not a positive number of seconds"):
+        Limits(**bad)  # type: ignore[arg-type]
+
+
+def test_impossible_memory_limits_are_refused() -> None:
+    with pytest.raises(InputError, match="memory_bytes = 0"):
+        Limits(wall_seconds=1, memory_bytes=0)

@@ -1,0 +1,245 @@
+"""Every row of the table of verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.instances.model import Label
+from dokimos.judging.judge import SETTLED, judge, judge_all
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.properties.model import Point
+from dokimos.verifiers.answers import Answer
+from tests.scripting import StubInstance, at_least, instance
+
+F = Fraction
+#: On the property Y_0 >= 1 + 2**-23 (exactly) with inputs in [0, 1] and y = x0 + x1:
+STEP = "1.00000011920928955078125"
+BOUND = at_least(STEP, low="0.0")
+EXACT = (F(1), F(1, 2))
+FLOAT_ONLY = (F(1), F(3, 2**25))
+NEITHER = (F(1), F(0))
+OUTSIDE = (F(2), F(2))
+#: On a property that cannot be violated at a real point, but is at FLOAT_ONLY in float32:
+TIGHT = at_least(STEP, low="0.0", high="1.0").replace(
+    b"(assert (<= X_1 1.0))", b"(assert (<= X_1 0.00000011))"
+)
+
+
+def record(answer: Answer, witness: Point | None = None, **rest: object) -> RunRecord:
+    plain = RunRecord(
+        job="job",
+        suite="s",
+        instance="i",
+        family="f",
+        verifier="v",
+        verifier_version="1",
+        repeat=0,
+        answer=answer,
+        witness=witness,
+        detail="",
+        termination=Termination.EXITED,
+        exit_code=0,
+        wall_seconds=2.0,
+        cpu_seconds=1.0,
+        peak_memory_bytes=1,
+        log="",
+        started_at="",
+    )
+    return replace(plain, **rest)  # type: ignore[arg-type]
+
+
+def verdicts(given: StubInstance, *records: RunRecord) -> list[Judgement]:
+    numbered = [replace(r, job=str(k), verifier=f"v{k}") for k, r in enumerate(records)]
+    return list(judge_all(numbered, [given], reproduce=lambda r: f"again {r.verifier}"))
+
+
+def verdict(given: StubInstance, answer: Answer, witness: Point | None = None) -> Judgement:
+    return verdicts(given, record(answer, witness))[0]
+
+
+UNDECIDED = [a for a in Answer if not a.decides]
+
+
+@pytest.mark.parametrize("answer", UNDECIDED)
+@pytest.mark.parametrize("label", [Label.SAT, Label.UNSAT, None])
+def test_no_answer_is_undecided(tmp_path: Path, answer: Answer, label: Label | None) -> None:
+    judgement = verdict(instance(tmp_path, "i", asked=BOUND, label=label), answer)
+    assert (judgement.verdict, judgement.label) == (Verdict.UNDECIDED, label)
+    assert judgement.reason == answer.value
+    told = judge(record(answer, detail="why"), truth=None, replays=None, reproduce="")
+    assert told.reason == f"{answer.value}: why"
+
+
+@pytest.mark.parametrize("answer", [Answer.SAT, Answer.UNSAT])
+@pytest.mark.parametrize("termination", [t for t in Termination if t is not Termination.EXITED])
+def test_an_answer_counts_only_after_a_proper_end(
+    tmp_path: Path, answer: Answer, termination: Termination
+) -> None:
+    given = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
+    judgement = verdicts(given, record(answer, EXACT, termination=termination))[0]
+    assert judgement.verdict is Verdict.UNDECIDED
+    assert termination.value in judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("label", "real", "float32", "answer", "witness", "expected"),
+    [
+        (Label.UNSAT, True, True, Answer.UNSAT, None, Verdict.CORRECT),
+        (Label.UNSAT, True, False, Answer.UNSAT, None, Verdict.CORRECT),
+        (Label.UNSAT, False, True, Answer.UNSAT, None, Verdict.CORRECT),
+        (Label.UNSAT, False, False, Answer.UNSAT, None, Verdict.UNLABELLED),
+        (Label.UNSAT, True, True, Answer.SAT, None, Verdict.WRONG_SAT),
+        (Label.UNSAT, True, True, Answer.SAT, NEITHER, Verdict.WRONG_SAT),
+        (Label.UNSAT, True, True, Answer.SAT, OUTSIDE, Verdict.WRONG_SAT),
+        (Label.UNSAT, True, True, Answer.SAT, FLOAT_ONLY, Verdict.WRONG_SAT),
+        (Label.UNSAT, True, True, Answer.SAT, (), Verdict.WRONG_SAT),
+        (Label.UNSAT, True, False, Answer.SAT, FLOAT_ONLY, Verdict.ROUNDING),
+        (Label.UNSAT, True, False, Answer.SAT, NEITHER, Verdict.WRONG_SAT),
+        (Label.UNSAT, True, False, Answer.SAT, OUTSIDE, Verdict.WRONG_SAT),
+        (Label.UNSAT, True, False, Answer.SAT, None, Verdict.WRONG_SAT),
+        (Label.UNSAT, False, True, Answer.SAT, NEITHER, Verdict.UNLABELLED),
+        (Label.SAT, True, True, Answer.UNSAT, None, Verdict.WRONG_UNSAT),
+        (Label.SAT, True, False, Answer.UNSAT, None, Verdict.WRONG_UNSAT),
+        (Label.SAT, False, True, Answer.UNSAT, None, Verdict.UNLABELLED),
+        (Label.SAT, False, False, Answer.UNSAT, None, Verdict.UNLABELLED),
+        (Label.SAT, True, True, Answer.SAT, EXACT, Verdict.CORRECT),
+        (Label.SAT, True, False, Answer.SAT, EXACT, Verdict.CORRECT),
+        (Label.SAT, True, True, Answer.SAT, FLOAT_ONLY, Verdict.CORRECT),
+        (Label.SAT, True, False, Answer.SAT, FLOAT_ONLY, Verdict.ROUNDING),
+        (Label.SAT, True, True, Answer.SAT, NEITHER, Verdict.BAD_WITNESS),
+        (Label.SAT, True, True, Answer.SAT, OUTSIDE, Verdict.BAD_WITNESS),
+        (Label.SAT, True, True, Answer.SAT, (), Verdict.BAD_WITNESS),
+        (Label.SAT, True, True, Answer.SAT, (F(1),), Verdict.BAD_WITNESS),
+        (Label.SAT, True, True, Answer.SAT, None, Verdict.UNWITNESSED),
+        (None, True, True, Answer.UNSAT, None, Verdict.UNLABELLED),
+        (None, True, True, Answer.SAT, None, Verdict.UNLABELLED),
+        (None, True, True, Answer.SAT, NEITHER, Verdict.UNLABELLED),
+        (None, True, True, Answer.SAT, FLOAT_ONLY, Verdict.UNLABELLED),
+        (None, True, True, Answer.SAT, EXACT, Verdict.CORRECT),
+    ],
+)
+def test_the_table(
+    tmp_path: Path,
+    label: Label | None,
+    real: bool,
+    float32: bool,
+    answer: Answer,
+    witness: Point | None,
+    expected: Verdict,
+) -> None:
+    given = instance(tmp_path, "i", asked=BOUND, label=label, real=real, float32=float32)
+    judgement = verdict(given, answer, witness)
+    assert judgement.verdict is expected
+    assert judgement.reproduce == "again v0"
+    assert (judgement.replay is not None) == bool(witness and len(witness) == 2)
+    assert judgement.reason
+
+
+def test_a_refuted_label_is_no_verdict(tmp_path: Path) -> None:
+    for float32 in (True, False):
+        given = instance(tmp_path, "i", asked=BOUND, label=Label.UNSAT, float32=float32)
+        with pytest.raises(InvalidProof, match="i: the label unsat is false: the witness of v0"):
+            verdict(given, Answer.SAT, EXACT)
+
+
+def test_the_numbers_are_shown(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=at_least("2.5"), label=Label.UNSAT)
+    judgement = verdict(given, Answer.SAT, (F(1), F(1)))
+    assert judgement.certificate == "stub"
+    assert judgement.reason == (
+        "it answers sat, but unsat is proven (stub, in float32 too); "
+        "its witness does not violate: it fails by 0.5"
+    )
+    assert judgement.replay is not None
+    assert judgement.replay.exact_outputs == (2,)
+    assert judgement.replay.onnxruntime_outputs == (2.0,)
+    outside = verdict(given, Answer.SAT, (F(2), F(1)))
+    assert outside.reason.endswith("its witness lies outside the box by 1")
+    rounding = verdict(instance(tmp_path, "i", asked=TIGHT, label=Label.UNSAT), Answer.SAT, FLOAT_ONLY)
+    assert rounding.reason.endswith("violates in onnxruntime but not over the reals")
+
+
+def test_a_property_that_nothing_violates(tmp_path: Path) -> None:
+    asked = at_least("0.0").replace(
+        b"(assert (>= Y_0 0.0))", b"(assert (or (and (>= Y_0 9.0) (<= Y_0 8.0))))"
+    )
+    given = instance(tmp_path, "i", asked=asked, label=Label.UNSAT)
+    assert verdict(given, Answer.SAT, (F(0), F(0))).verdict is Verdict.WRONG_SAT
+
+
+def test_a_witness_settles_what_has_no_label(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=BOUND)
+    found = verdicts(
+        given,
+        record(Answer.UNSAT),
+        record(Answer.SAT, EXACT),
+        record(Answer.SAT),
+        record(Answer.SAT, NEITHER),
+        record(Answer.SAT, FLOAT_ONLY),
+        record(Answer.TIMEOUT),
+    )
+    assert [j.verdict for j in found] == [
+        Verdict.WRONG_UNSAT,
+        Verdict.CORRECT,
+        Verdict.UNWITNESSED,
+        Verdict.BAD_WITNESS,
+        Verdict.ROUNDING,
+        Verdict.UNDECIDED,
+    ]
+    assert {(j.label, j.certificate) for j in found} == {(Label.SAT, SETTLED)}
+
+
+def test_a_witness_settles_what_is_proven_for_nothing(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=BOUND, label=Label.UNSAT, real=False, float32=False)
+    found = verdicts(given, record(Answer.UNSAT), record(Answer.SAT, EXACT))
+    assert [j.verdict for j in found] == [Verdict.WRONG_UNSAT, Verdict.CORRECT]
+    plain = judge(record(Answer.UNSAT), truth=given.truth, replays=None, reproduce="")
+    assert (plain.verdict, plain.label) == (Verdict.UNLABELLED, None)
+
+
+def test_a_witness_of_a_run_that_ended_badly_settles_nothing(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=BOUND)
+    late = record(Answer.TIMEOUT, EXACT, termination=Termination.WALL_LIMIT)
+    assert verdicts(given, record(Answer.UNSAT), late)[0].verdict is Verdict.UNLABELLED
+
+
+def test_a_network_we_cannot_evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> object:
+        raise UnsupportedOp("Erf", "is not known")
+
+    monkeypatch.setattr("dokimos.judging.replaying.read_onnx", refuse)
+    judgement = verdict(instance(tmp_path, "i", asked=BOUND), Answer.SAT, EXACT)
+    assert (judgement.verdict, judgement.replay) == (Verdict.UNLABELLED, None)
+    with pytest.raises(UnsupportedOp):
+        verdict(instance(tmp_path, "i", asked=BOUND, label=Label.SAT), Answer.SAT, EXACT)
+
+
+def test_the_files_must_be_the_ones_that_were_proven(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
+    given.property_path.write_bytes(at_least("0.0"))
+    with pytest.raises(UnreadableFile, match="not the file that its label was proven for"):
+        verdict(given, Answer.SAT, EXACT)
+    given.property_path.unlink()
+    with pytest.raises(UnreadableFile, match="no such file"):
+        verdict(given, Answer.SAT, EXACT)
+
+
+def test_a_run_of_another_suite(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="on 'i', which is not in the suite"):
+        verdict(instance(tmp_path, "j"), Answer.UNSAT)
+
+
+def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
+    one, two = instance(tmp_path, "one", label=Label.SAT), instance(tmp_path, "two", label=Label.UNSAT)
+    records = [
+        replace(record(Answer.UNSAT), job=str(k), instance=name)
+        for k, name in enumerate(["one", "two", "one", "two"])
+    ]
+    found = judge_all(records, [two, one], reproduce=lambda _: "")
+    assert [j.record for j in found] == records

@@ -1,0 +1,108 @@
+"""A small suite on disk and scripts for the scripted verifier, for tests of running and judging."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth, sha256
+
+
+@dataclass(frozen=True)
+class StubInstance:
+    name: str
+    family: str
+    network_path: Path
+    property_path: Path
+    network_sha256: str
+    property_sha256: str
+    truth: Truth | None = None
+
+    def read_truth(self) -> Truth | None:
+        return self.truth
+
+
+def relu_network(scale: float = 1.0) -> bytes:
+    """y = scale * relu(x0) + scale * relu(x1) (one output)."""
+    weights = {"w": np.eye(2, dtype=np.float32), "v": np.full((2, 1), scale, dtype=np.float32)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "v"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+def sigmoid_network() -> bytes:
+    """y = sigmoid(x0 + x1)."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["h"]),
+        helper.make_node("Sigmoid", ["h"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1])],
+        [numpy_helper.from_array(np.ones((2, 1), np.float32), "v")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString())
+
+
+def at_least(bound: str, *, low: str = "-1.0", high: str = "1.0") -> bytes:
+    """Unsafe where Y_0 >= bound, inputs in [low, high]."""
+    text = "(declare-const X_0 Real)\n(declare-const X_1 Real)\n(declare-const Y_0 Real)\n"
+    for i in range(2):
+        text += f"(assert (>= X_{i} {low}))\n(assert (<= X_{i} {high}))\n"
+    return f"{text}(assert (>= Y_0 {bound}))\n".encode()
+
+
+def instance(
+    folder: Path,
+    name: str,
+    *,
+    network: bytes | None = None,
+    asked: bytes | None = None,
+    label: Label | None = None,
+    float32: bool = True,
+    real: bool = True,
+    family: str = "stub",
+    witness: tuple[Fraction, ...] | None = None,
+) -> StubInstance:
+    network = relu_network() if network is None else network
+    asked = at_least("1.5") if asked is None else asked
+    for kind in ("onnx", "vnnlib", "truth"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    paths = folder / "onnx" / f"{name}.onnx", folder / "vnnlib" / f"{name}.vnnlib"
+    paths[0].write_bytes(network)
+    paths[1].write_bytes(asked)
+    truth = None
+    if label is not None:
+        claims = {Semantics.REAL: Claim(real), Semantics.FLOAT32: Claim(float32)}
+        truth = Truth(label, claims, Certificate("stub"), sha256(network), sha256(asked), witness)
+        spelt = None if witness is None else [str(float(x)) for x in witness]
+        content = json.dumps({"label": label.value, "witness": spelt})
+        (folder / "truth" / f"{name}.json").write_text(content)
+    return StubInstance(name, family, *paths, sha256(network), sha256(asked), truth)
+
+
+def script(path: Path, **content: Any) -> Path:
+    path.write_text(json.dumps(content))
+    return path
