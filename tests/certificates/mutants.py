@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -14,7 +16,7 @@ from onnx import numpy_helper
 
 from dokimos.certificates import prove
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.base import Draft
+from dokimos.constructions.base import Draft, Unusable
 from dokimos.constructions.knobs import make_knobs
 from dokimos.instances.model import Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.properties.decimals import exact_decimal
@@ -70,6 +72,8 @@ def statement_of(draft: Draft, *, margin: bool) -> Statement:
     return replace(made, truth=bound)
 
 
+CONVOLUTION = {"size": 3, "channels": 1, "depth": 1}
+
 #: The families and knobs that give tiny instances, by the kind of proof of their `unsat` half.
 TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "constant-on-box": [
@@ -84,11 +88,9 @@ TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ),
     ],
     "contraction": [
-        ("contractive-cnn", {"size": 3, "channels": 1, "depth": 1, "classes": 2}),
-        (
-            "contractive-cnn",
-            {"size": 3, "channels": 1, "depth": 1, "classes": 3, "centred": 0, "slack": 0.001},
-        ),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.01, "slack": 0.0001}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 3, "epsilon": 0.02, "slack": 0.001, "centred": 0}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.002, "cut": 0.5}),
     ],
     "slopes-and-splits": [
         ("exclusive-pairs", {"inputs": 2, "pairs": 1, "classes": 2, "gamma": 0.01}),
@@ -112,7 +114,10 @@ TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
 def drafts(family: str, seed: int, **knobs: Any) -> tuple[Draft, Draft]:
     construction = CONSTRUCTIONS[family]
     chosen = make_knobs(construction.knobs_class, knobs, family=family)
-    return construction.construct(chosen, np.random.default_rng(seed))
+    for draw in itertools.count(seed, 1000):
+        with suppress(Unusable):
+            return construction.construct(chosen, np.random.default_rng(draw))
+    raise AssertionError("every draw is unusable")
 
 
 @cache
