@@ -14,6 +14,7 @@ from dokimos.certificates import prove
 from dokimos.certificates.contraction import lipschitz_constants
 from dokimos.errors import InvalidProof, UnreadableFile
 from dokimos.instances.model import Certificate, Instance, Label
+from dokimos.networks.graph import Network, Node
 from dokimos.networks.read import read_onnx
 from dokimos.networks.replay import replay
 from tests.certificates.files import instance_of, model, question
@@ -94,6 +95,38 @@ def test_operators_without_a_constant_here_prove_nothing() -> None:
         instance = instance_of(network, question([("0", "1")] * 4, 4, "(<= Y_0 -100.0)"))
         with pytest.raises(InvalidProof):
             proven(instance)
+
+
+@pytest.mark.parametrize(
+    ("node", "weights"),
+    [
+        (("Gemm", ("X", "w"), "Y", {"transA": 1}), np.eye(2)),
+        (("MatMul", ("X", "w"), "Y"), np.ones((1, 2, 2))),
+    ],
+)
+def test_forms_without_a_norm_here_are_refused(node: tuple[Any, ...], weights: Any) -> None:
+    shape = (2, 2) if node[0] == "Gemm" else (1, 2, 2)
+    network = model([node], {"w": weights}, shape, shape)
+    with pytest.raises(InvalidProof, match="operator norm"):
+        constant_of(network)
+
+
+def test_a_matrix_without_an_offset_has_its_norm() -> None:
+    network = model([("Gemm", ("X", "w"), "Y")], {"w": [[1.0, 2.0], [3.0, -4.0]]}, (1, 2), (1, 2))
+    assert constant_of(network) == 6
+
+
+def test_a_layer_that_reads_a_constant_is_refused() -> None:
+    """The reader folds such layers; the proof does not rely on it."""
+    network = Network(
+        input="X",
+        output="Y",
+        nodes=(Node("Relu", ("c",), "Y"),),
+        constants={"c": np.ones((1, 2), dtype=np.float32)},
+        shapes={"X": (1, 2), "Y": (1, 2), "c": (1, 2)},
+    )
+    with pytest.raises(InvalidProof, match="a constant where"):
+        lipschitz_constants(network)
 
 
 def linear(rows: Any, offsets: Any, box: Any, unsafe: str) -> Instance:

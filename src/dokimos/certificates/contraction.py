@@ -17,7 +17,7 @@ from dokimos.certificates.rounding_slack import float32_refutation
 from dokimos.errors import InvalidProof
 from dokimos.instances.model import Label
 from dokimos.networks import rational
-from dokimos.networks.exact import Enclosure, Undecided, evaluate
+from dokimos.networks.exact import Enclosure, evaluate
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.propagation import propagate
 from dokimos.networks.structural import REARRANGE
@@ -58,10 +58,7 @@ class Contraction(CertificateKind):
 
         @cache
         def at_centre(box: Box) -> Enclosure:
-            try:
-                return evaluate(network, box.centre)
-            except Undecided as error:
-                raise InvalidProof(str(error)) from error
+            return evaluate(network, box.centre)
 
         @cache
         def rate(constraint: Linear) -> Fraction:
@@ -111,9 +108,8 @@ def _rate(network: Network, constants: Mapping[str, Fraction], constraint: Linea
         row = sum((d * exact.numerators[:, j] for j, d in constraint.outputs), np.array([Fraction(0)]))
         norm = Fraction(sum(abs(row))) / exact.denominator * abs(Fraction(last.real("alpha")))
         return norm * constants[last.inputs[0]]
-    if network.output not in constants:
-        return Fraction(0)
-    return constants[network.output] * sum((abs(d) for _, d in constraint.outputs), Fraction(0))
+    alone = constants.get(network.output, Fraction(0))  # a constant output does not move
+    return alone * sum((abs(d) for _, d in constraint.outputs), Fraction(0))
 
 
 def _conv_norm(node: Node, weights: Array, shape: tuple[int, ...]) -> Fraction:
