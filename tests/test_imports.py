@@ -18,6 +18,7 @@ LAYERS = (
     "registry",
     "compression",
     "home",
+    "parallel",
     "networks",
     "properties",
     "instances",

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from dokimos.campaigns.campaign import read_campaign, run_campaign
     from dokimos.certificates import check
     from dokimos.constructions import CONSTRUCTIONS
-    from dokimos.instances.bundle import read_suite, write_suite
+    from dokimos.constructions.generation import generate_suite
+    from dokimos.instances.bundle import read_suite
     from dokimos.judging.judge import judge_all
     from dokimos.networks.exact import evaluate
     from dokimos.networks.read import read_onnx, read_onnx_file
@@ -26,6 +27,7 @@ __all__ = [
     "__version__",
     "check",
     "evaluate",
+    "generate_suite",
     "judge_all",
     "read_campaign",
     "read_onnx",
@@ -35,13 +37,13 @@ __all__ = [
     "read_vnnlib_file",
     "run_campaign",
     "write_report",
-    "write_suite",
 ]
 
 _HOMES = {
     "CONSTRUCTIONS": "dokimos.constructions",
     "check": "dokimos.certificates",
     "evaluate": "dokimos.networks.exact",
+    "generate_suite": "dokimos.constructions.generation",
     "judge_all": "dokimos.judging.judge",
     "read_campaign": "dokimos.campaigns.campaign",
     "read_onnx": "dokimos.networks.read",
@@ -51,7 +53,6 @@ _HOMES = {
     "read_vnnlib_file": "dokimos.properties.reading",
     "run_campaign": "dokimos.campaigns.campaign",
     "write_report": "dokimos.reports.page",
-    "write_suite": "dokimos.instances.bundle",
 }
 
 

@@ -12,7 +12,9 @@ DokimosError
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 
 class DokimosError(Exception):
@@ -48,13 +50,19 @@ class UnreadableFile(InputError):
         self.reason = reason
         super().__init__(f"{self.place}: {reason}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.place, self.reason)
+
 
 class UnsupportedOp(InputError):
     """A network uses an operator, or a form of one, that Dokimos does not know."""
 
     def __init__(self, op: str, reason: str, *, place: str = "network") -> None:
-        self.op = op
+        self.op, self.reason, self.where = op, reason, place
         super().__init__(f"{place}: operator {op}: {reason}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), place=self.where), (self.op, self.reason)
 
 
 class InvalidProof(DokimosError):

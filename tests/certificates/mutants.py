@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -114,10 +112,12 @@ TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
 def drafts(family: str, seed: int, **knobs: Any) -> tuple[Draft, Draft]:
     construction = CONSTRUCTIONS[family]
     chosen = make_knobs(construction.knobs_class, knobs, family=family)
-    for draw in itertools.count(seed, 1000):
-        with suppress(Unusable):
-            return construction.construct(chosen, np.random.default_rng(draw))
-    raise AssertionError("every draw is unusable")
+    rng = np.random.default_rng(seed)
+    while True:
+        try:
+            return construction.construct(chosen, rng)
+        except Unusable:
+            continue
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 
 from dokimos.certificates import check
 from dokimos.errors import InputError, UnreadableFile
-from dokimos.instances.bundle import read_suite, write_suite
+from dokimos.instances.bundle import files_of, read_suite, store_files, write_index
 from dokimos.instances.model import Instance, LabelledInstance
 from tests.certificates.files import model, question, stated
 
@@ -33,7 +33,11 @@ def _labelled(name: str) -> LabelledInstance:
 def suite(tmp_path: Path) -> Path:
     folder = tmp_path / "suite"
     unlabelled = replace(_labelled("c"), truth=None)
-    write_suite(folder, [_labelled("b"), _labelled("a"), unlabelled], recipe={"x": 1}, version="0")
+    folder.mkdir()
+    for labelled in (_labelled("b"), _labelled("a"), unlabelled):
+        store_files(folder, files_of(labelled))
+    listed = [(name, "small") for name in "bac"]
+    write_index(folder, listed, 12.5, recipe={"x": 1}, version="0")
     return folder
 
 
@@ -116,11 +120,3 @@ def test_a_folder_that_is_no_suite(tmp_path: Path, suite: Path) -> None:
         read_suite(tmp_path)
     (suite / "suite.json").unlink()
     assert read_suite(suite).entries[0].family == "suite"
-
-
-def test_nothing_is_overwritten(suite: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not empty"):
-        write_suite(suite, [_labelled("b")], recipe={}, version="0")
-    (tmp_path / "empty").mkdir()
-    write_suite(tmp_path / "empty", [_labelled("b")], recipe={}, version="0")
-    assert not list(tmp_path.glob(".*"))

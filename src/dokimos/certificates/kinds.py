@@ -11,9 +11,11 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "constant-on-box": "dokimos.certificates.constant_on_box:ConstantOnBox",
         "contraction": "dokimos.certificates.contraction:Contraction",
         "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
+        "linear-attention": "dokimos.certificates.linear_attention:DominantKey",
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
         "rewritten": "dokimos.certificates.rewritten:Rewritten",
         "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
+        "softmax-attention": "dokimos.certificates.softmax_attention:FixedOrdering",
         "witness": "dokimos.certificates.witness:Witness",
     },
 )

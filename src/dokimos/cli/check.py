@@ -2,56 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dokimos.certificates.suite_check import CheckedEntry
+
+#: Fewer instances than this are checked faster in one process than it takes to start others.
+WORTH_PROCESSES = 24
 
 
 def check(
     suite: Annotated[str, typer.Argument(help="A suite's folder, or the name of a shipped suite.")],
+    jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven."""
-    from rich.table import Table
-
-    from dokimos.certificates import check as check_truth
+    from dokimos.certificates.suite_check import check_entry
     from dokimos.cli.output import console, progress_bar, say
-    from dokimos.constructions.recipes import find_suite
-    from dokimos.errors import DokimosError, InputError, InvalidProof
+    from dokimos.constructions.generation import find_suite
+    from dokimos.parallel import default_jobs, each
 
     entries = find_suite(suite).entries
-    tallies: dict[tuple[str, str, str], list[float | None]] = {}
-    failed = unreadable = 0
+    processes = jobs or (default_jobs() if len(entries) >= WORTH_PROCESSES else 1)
+    checked: list[CheckedEntry] = []
     with progress_bar("checking", len(entries)) as step:
-        for entry in entries:
-            try:
-                truth = entry.read_truth()
-                if truth is None:
-                    raise InvalidProof("there is no truth file for it")
-                proven = check_truth(entry.read_instance(), truth)
-            except DokimosError as error:
-                failed += 1
-                unreadable += isinstance(error, InputError)
-                step(f"{entry.name}: NOT PROVEN")
-                say(f"{entry.name}: not proven: {error}")
-                continue
-            float32 = None if proven.float32 is None else float(proven.float32)
-            row = tallies.setdefault((entry.family, truth.label.value, truth.certificate.kind), [])
-            row.append(float32)
-            step(f"{entry.name}: {truth.label.value}, proven")
-    table = Table(title=f"{len(entries) - failed} of {len(entries)} labels proven", title_justify="left")
-    for column in (
-        "family",
-        "label",
-        "proof",
-        "proven (reals)",
-        "proven (float32)",
-        "least float32 margin",
-    ):
-        table.add_column(column, justify="right" if "proven" in column or "margin" in column else "left")
-    for (family, label, kind), margins in sorted(tallies.items()):
+        for _, one in each(check_entry, entries, jobs=processes):
+            checked.append(one)
+            step(f"{one.name}: {one.label}, proven" if one.is_proven else f"{one.name}: NOT PROVEN")
+    for one in sorted(checked, key=lambda c: c.name):
+        if not one.is_proven:
+            say(f"{one.name}: not proven: {one.problem}")
+    console().print(_table(checked))
+    failed = [one for one in checked if not one.is_proven]
+    if failed:
+        raise typer.Exit(2 if any(one.is_unreadable for one in failed) else 1)
+
+
+def _table(checked: list[CheckedEntry]) -> Table:
+    from rich.table import Table
+
+    proven = [one for one in checked if one.is_proven]
+    table = Table(title=f"{len(proven)} of {len(checked)} labels proven", title_justify="left")
+    for column in ("family", "label", "proof"):
+        table.add_column(column)
+    for column in ("proven (reals)", "proven (float32)", "least float32 margin"):
+        table.add_column(column, justify="right")
+    rows: dict[tuple[str, str, str], list[float | None]] = {}
+    for one in proven:
+        rows.setdefault((one.family, one.label, one.kind), []).append(one.float32_margin)
+    for (family, label, kind), margins in sorted(rows.items()):
         safe = [m for m in margins if m is not None]
         least = f"{min(safe):.3g}" if safe else "-"
         table.add_row(family, label, kind, str(len(margins)), str(len(safe)), least)
-    console().print(table)
-    if failed:
-        raise typer.Exit(2 if unreadable else 1)
+    return table

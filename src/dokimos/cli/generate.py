@@ -27,11 +27,13 @@ def generate(
         str,
         typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity."),
     ] = "",
+    jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
     timeout: Annotated[float, typer.Option(help="Seconds an instance.", min=0.001)] = 60.0,
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     from dokimos.cli.output import progress_bar
-    from dokimos.constructions.recipes import Draw, Recipe, generate_suite, holds
+    from dokimos.constructions.generation import generate_suite, holds
+    from dokimos.constructions.recipes import Draw, Recipe
     from dokimos.errors import InputError
 
     words = list(context.args)
@@ -55,7 +57,7 @@ def generate(
     there = holds(out, recipe)
     with progress_bar("proving", recipe.size) as step:
         made = generate_suite(
-            recipe, out, progress=lambda labelled: step(f"{labelled.instance.name}: {_claims(labelled)}")
+            recipe, out, jobs=jobs, progress=lambda made: step(f"{made.name}: {made.label}, proven")
         )
     state = "is there already, as this recipe makes it" if there else "written, each label proven"
     typer.echo(f"{out}: {len(made.entries)} instances, {state}")
@@ -90,8 +92,3 @@ def _knobs(words: list[str]) -> dict[str, str]:
             raise InputError(f"The knob --{name} is given twice.")
         knobs[name] = value
     return knobs
-
-
-def _claims(labelled: Any) -> str:
-    margins = [f"{s.value} {float(c.margin):.3g}" for s, c in labelled.truth.claims.items() if c.proven]
-    return f"{labelled.truth.label.value}, margin {', '.join(margins)}"

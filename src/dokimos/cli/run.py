@@ -23,7 +23,7 @@ def run(
     """Run verifiers on a suite. Interrupted, the same command goes on where it stopped."""
     from dokimos.campaigns.campaign import Progress, run_campaign
     from dokimos.cli.output import progress_bar, say
-    from dokimos.constructions.recipes import find_suite
+    from dokimos.constructions.generation import find_suite
     from dokimos.execution.limits import Limits
     from dokimos.verifiers.catalogue import installed
 

@@ -12,7 +12,9 @@ CONSTRUCTIONS: Registry[Construction[Any]] = Registry(
         "contractive-cnn": "dokimos.constructions.contractive_cnn:ContractiveCnn",
         "convex-corners": "dokimos.constructions.convex_corners:ConvexCorners",
         "exclusive-pairs": "dokimos.constructions.exclusive_pairs:ExclusivePairs",
+        "linear-attention": "dokimos.constructions.linear_attention:LinearAttention",
         "paired-bias": "dokimos.constructions.paired_bias:PairedBias",
+        "softmax-attention": "dokimos.constructions.softmax_attention:SoftmaxAttention",
     },
 )
 

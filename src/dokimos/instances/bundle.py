@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -176,56 +174,62 @@ def _stem(path: str) -> str:
     return Path(path).name.removesuffix(".gz").removesuffix(".onnx").removesuffix(".vnnlib")
 
 
-def write_suite(
-    folder: Path, instances: Sequence[LabelledInstance], *, recipe: Mapping[str, Any], version: str
-) -> Suite:
-    """Write the whole suite, or nothing: it is built beside `folder` and moved into place.
+@dataclass(frozen=True)
+class InstanceFiles:
+    """What an instance is on disk: the contents of its three files, and its label by name."""
 
-    The rows keep the order of `instances`: shuffle them first, so that the order leaks nothing. An
-    existing empty folder is filled; anything else in the way is refused.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} exists and is not empty; choose another --out, or remove it first")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        _fill(building, instances, recipe=recipe, version=version)
-        building.chmod(0o755)
-        if folder.exists():
-            folder.rmdir()
-        building.replace(folder)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-    return read_suite(folder)
+    name: str
+    label: str
+    network: bytes
+    property: bytes
+    truth: str | None
 
 
-def _fill(
-    folder: Path, instances: Sequence[LabelledInstance], *, recipe: Mapping[str, Any], version: str
-) -> None:
+def files_of(labelled: LabelledInstance) -> InstanceFiles:
+    """The files of an instance."""
+    instance, truth = labelled.instance, labelled.truth
+    origin = {
+        "family": instance.family,
+        "parameters": dict(instance.parameters),
+        "seed": instance.seed,
+    }
+    return InstanceFiles(
+        name=instance.name,
+        label="" if truth is None else truth.label.value,
+        network=instance.network_file,
+        property=instance.property_file,
+        truth=None if truth is None else dump_truth(truth, origin=origin),
+    )
+
+
+def store_files(folder: Path, files: InstanceFiles) -> None:
+    """Write the files of one instance to their places in a suite's folder."""
     for part in ("onnx", "vnnlib", "truth"):
-        (folder / part).mkdir()
-    rows: list[str] = []
-    for labelled in instances:
-        instance = labelled.instance
-        (folder / "onnx" / f"{instance.name}.onnx").write_bytes(instance.network_file)
-        (folder / "vnnlib" / f"{instance.name}.vnnlib").write_bytes(instance.property_file)
-        if labelled.truth is not None:
-            origin = {
-                "family": instance.family,
-                "parameters": dict(instance.parameters),
-                "seed": instance.seed,
-            }
-            (folder / "truth" / f"{instance.name}.json").write_text(
-                dump_truth(labelled.truth, origin=origin), encoding="utf-8"
-            )
-        rows.append(
-            f"onnx/{instance.name}.onnx,vnnlib/{instance.name}.vnnlib,{instance.timeout_seconds:g}\n"
-        )
+        (folder / part).mkdir(exist_ok=True)
+    (folder / "onnx" / f"{files.name}.onnx").write_bytes(files.network)
+    (folder / "vnnlib" / f"{files.name}.vnnlib").write_bytes(files.property)
+    if files.truth is not None:
+        (folder / "truth" / f"{files.name}.json").write_text(files.truth, encoding="utf-8")
+
+
+def write_index(
+    folder: Path,
+    listed: Sequence[tuple[str, str]],
+    timeout_seconds: float,
+    *,
+    recipe: Mapping[str, Any],
+    version: str,
+) -> None:
+    """Write `instances.csv` and `suite.json` for instances (name, family) in this order.
+
+    Shuffle them first, so that the order leaks nothing about the labels.
+    """
+    rows = (f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{timeout_seconds:g}\n" for name, _ in listed)
     (folder / "instances.csv").write_text("".join(rows), encoding="utf-8")
     document = {
         "schema": SCHEMA,
         "dokimos": version,
         "recipe": dict(recipe),
-        "families": {i.instance.name: i.instance.family for i in instances},
+        "families": dict(listed),
     }
     (folder / "suite.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,187 @@
+"""From a recipe to a suite on disk: in parallel, and going on where it was interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dokimos import __version__
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.recipes import Draw, Recipe, shipped_names, shipped_recipe
+from dokimos.errors import InputError
+from dokimos.home import home
+from dokimos.instances.bundle import (
+    InstanceFiles,
+    Suite,
+    files_of,
+    read_suite,
+    store_files,
+    write_index,
+)
+from dokimos.instances.model import sha256
+from dokimos.parallel import default_jobs, each
+
+#: Fewer pairs than this are made faster in one process than it takes to start others.
+WORTH_PROCESSES = 6
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is told of each instance as it is finished: its name and its label."""
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One draw of an instance, its twin, or both."""
+
+    family: str
+    knobs: tuple[tuple[str, object], ...]
+    disguise: tuple[str, ...]
+    labels: tuple[str, ...]
+    seed: int
+    timeout_seconds: float
+
+
+def _pairs(recipe: Recipe) -> tuple[list[_Pair], list[int]]:
+    """All pairs of a recipe, and the order in which their instances are listed."""
+    seeds = np.random.default_rng(recipe.seed)
+
+    def one(draw: Draw) -> _Pair:
+        return _Pair(
+            family=draw.family,
+            knobs=tuple(draw.knobs.items()),
+            disguise=draw.disguise,
+            labels=draw.labels,
+            seed=int(seeds.integers(2**32)),
+            timeout_seconds=recipe.timeout_seconds,
+        )
+
+    pairs = [one(draw) for draw in recipe.draws for _ in range(draw.count)]
+    return pairs, [int(i) for i in seeds.permutation(recipe.size)]
+
+
+def _make(pair: _Pair) -> tuple[InstanceFiles, ...]:
+    made = CONSTRUCTIONS[pair.family](
+        seed=pair.seed,
+        timeout_seconds=pair.timeout_seconds,
+        disguise=pair.disguise,
+        **dict(pair.knobs),
+    )
+    return tuple(files for files in map(files_of, made) if files.label in pair.labels)
+
+
+def generate_suite(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[Made], None] = lambda _: None,
+) -> Suite:
+    """Draw a recipe's instances, proven, and write them to `folder`.
+
+    What is finished is kept in a hidden folder beside it until all is: interrupted, the same call goes
+    on where it stopped. A folder that holds the very suite that this version makes from this recipe is
+    left as it is.
+    """
+    if holds(folder, recipe):
+        return read_suite(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
+    pairs, order = _pairs(recipe)
+    building = folder.parent / f".{folder.name}.{_key(recipe)}.part"
+    building.mkdir(parents=True, exist_ok=True)
+    try:
+        names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
+        if len(set(names)) < len(names):
+            raise InputError("The recipe draws the same instance twice; change a seed or a knob.")
+        families = [pair.family for pair in pairs for _ in pair.labels]
+        listed = [(names[i], families[i]) for i in order]
+        write_index(building, listed, recipe.timeout_seconds, recipe=recipe.as_json(), version=__version__)
+    except InputError:
+        _remove_if_empty(building)
+        raise
+    (building / "done.jsonl").unlink()
+    if folder.exists():
+        folder.rmdir()
+    building.replace(folder)
+    return read_suite(folder)
+
+
+def _processes(jobs: int | None, pairs: int) -> int:
+    if jobs is not None:
+        return jobs
+    return default_jobs() if pairs >= WORTH_PROCESSES else 1
+
+
+def _build(pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[Made], None]) -> list[str]:
+    """Make the pairs that are not there yet; the names of all instances, pair by pair."""
+    finished = _finished(building)
+    missing = [number for number in range(len(pairs)) if number not in finished]
+    for index, made in each(_make, [pairs[number] for number in missing], jobs=jobs):
+        for files in made:
+            store_files(building, files)
+        number = missing[index]
+        finished[number] = [files.name for files in made]
+        with (building / "done.jsonl").open("a", encoding="utf-8") as journal:
+            journal.write(json.dumps([number, finished[number]]) + "\n")
+        for files in made:
+            progress(Made(files.name, files.label))
+    return [name for number in range(len(pairs)) for name in finished[number]]
+
+
+def _finished(building: Path) -> dict[int, list[str]]:
+    """Which pairs an interrupted call has left, by number; a torn last line is made again."""
+    journal = building / "done.jsonl"
+    finished: dict[int, list[str]] = {}
+    if journal.exists():
+        text = journal.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        for line in whole.splitlines():
+            number, names = json.loads(line)
+            finished[number] = names
+        journal.write_text(whole, encoding="utf-8")
+    return finished
+
+
+def _remove_if_empty(building: Path) -> None:
+    if not any(building.iterdir()):
+        building.rmdir()
+
+
+def _key(recipe: Recipe) -> str:
+    return sha256(json.dumps([__version__, recipe.as_json()]).encode())[:12]
+
+
+def holds(folder: Path, recipe: Recipe) -> bool:
+    """Whether `folder` is the suite of this recipe, made by this version, with all its files."""
+    try:
+        document = json.loads((folder / "suite.json").read_text(encoding="utf-8"))
+        suite = read_suite(folder)
+    except (OSError, ValueError, InputError):
+        return False
+    made = isinstance(document, dict) and document.get("recipe") == recipe.as_json()
+    complete = all(
+        path.exists() for e in suite.entries for path in (e.network_path, e.property_path, e.truth_path)
+    )
+    return made and document.get("dokimos") == __version__ and complete
+
+
+def find_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) -> Suite:
+    """The suite in the folder `name`, or the shipped suite of that name, generated into the cache."""
+    folder = Path(name)
+    if folder.exists() or name not in shipped_names():
+        if not folder.exists() and folder.name == name:
+            raise InputError(
+                f"There is no folder {name!r} and no shipped suite of that name; "
+                f"shipped: {', '.join(shipped_names())}."
+            )
+        return read_suite(folder)
+    recipe = shipped_recipe(name)
+    return generate_suite(recipe, home() / "suites" / f"{name}-{_key(recipe)}", progress=progress)

@@ -1,0 +1,43 @@
+"""The same function on many things, in several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def default_jobs() -> int:
+    """How many processes this one may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
+    """(index, function(item)) for each item, as they finish; in this process where one is enough.
+
+    What is passed and returned must be picklable. An error, or an interrupt here, ends the rest.
+    """
+    if jobs <= 1 or len(items) <= 1:
+        for index, item in enumerate(items):
+            yield index, function(item)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        min(jobs, len(items)), mp_context=context, initializer=_leave_interrupts_to_the_parent
+    ) as pool:
+        futures = {pool.submit(function, item): index for index, item in enumerate(items)}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

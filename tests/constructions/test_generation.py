@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from dokimos.constructions.generation import Made, find_suite, generate_suite
+from dokimos.constructions.recipes import Recipe, parse_recipe
+from dokimos.errors import InputError, UnreadableFile, UnsupportedOp
+
+TINY = """
+about = "tiny"
+seed = 5
+timeout_seconds = 3
+[[draw]]
+family = "exclusive-pairs"
+count = 2
+knobs = { inputs = 20, pairs = 2 }
+"""
+
+
+def tiny(text: str = TINY) -> Recipe:
+    return parse_recipe(text, file="tiny.toml")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+def test_a_recipe_gives_the_same_files_in_one_process_and_in_two(tmp_path: Path) -> None:
+    first = generate_suite(tiny(), tmp_path / "a", jobs=1)
+    generate_suite(tiny(), tmp_path / "b", jobs=2)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    truths = [entry.read_truth() for entry in first.entries]
+    assert sorted(t.label.value for t in truths if t) == ["sat", "sat", "unsat", "unsat"]
+    assert {entry.timeout_seconds for entry in first.entries} == {3}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_the_order_says_nothing_about_the_label(tmp_path: Path) -> None:
+    suite = generate_suite(tiny(TINY.replace("count = 2", "count = 8")), tmp_path / "suite", jobs=1)
+    truths = [entry.read_truth() for entry in suite.entries]
+    labels = [t.label.value for t in truths if t]
+    assert labels not in (["unsat", "sat"] * 8, ["sat", "unsat"] * 8)
+    assert labels != sorted(labels)
+
+
+def test_a_disguise_is_part_of_a_recipe(tmp_path: Path) -> None:
+    suite = generate_suite(tiny(TINY + 'disguise = ["permute"]'), tmp_path / "suite", jobs=1)
+    kinds = {t.certificate.kind for e in suite.entries if (t := e.read_truth())}
+    assert kinds == {"rewritten", "witness"}
+
+
+def test_twins_can_be_left_out(tmp_path: Path) -> None:
+    suite = generate_suite(tiny(TINY + 'labels = ["unsat"]'), tmp_path / "suite", jobs=1)
+    assert [t.label.value for e in suite.entries if (t := e.read_truth())] == ["unsat", "unsat"]
+
+
+def test_a_misspelt_knob_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    for jobs in (1, 2):
+        with pytest.raises(InputError, match="did you mean 'pairs'"):
+            generate_suite(tiny(TINY.replace("pairs = 2", "pear = 2")), tmp_path / "suite", jobs=jobs)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_incomplete_suite_is_not_taken_for_the_whole(tmp_path: Path) -> None:
+    suite = generate_suite(tiny(), tmp_path / "suite")
+    suite.entries[0].truth_path.unlink()
+    with pytest.raises(InputError, match="holds something else"):
+        generate_suite(tiny(), tmp_path / "suite")
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_an_interrupted_drawing_goes_on_where_it_stopped(tmp_path: Path, torn: bool) -> None:
+    seen: list[Made] = []
+
+    def interrupt(made: Made) -> None:
+        seen.append(made)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        generate_suite(tiny(), tmp_path / "suite", jobs=1, progress=interrupt)
+    assert not (tmp_path / "suite").exists()
+    if torn:
+        (part,) = tmp_path.iterdir()
+        with (part / "done.jsonl").open("a") as journal:
+            journal.write("[1, [")
+    rest: list[Made] = []
+    generate_suite(tiny(), tmp_path / "suite", jobs=1, progress=rest.append)
+    assert len(rest) == 2
+    assert {made.name for made in rest}.isdisjoint(made.name for made in seen)
+    generate_suite(tiny(), tmp_path / "whole", jobs=1)
+    assert contents(tmp_path / "suite") == contents(tmp_path / "whole")
+
+
+def test_a_shipped_suite_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    made: list[Made] = []
+    first = find_suite("quick", progress=made.append)
+    count = len(made)
+    assert count == len(first.entries)
+    assert find_suite("quick", progress=made.append) == first
+    assert len(made) == count
+
+
+def test_errors_cross_from_one_process_to_another() -> None:
+    for error in (
+        UnreadableFile("a.json", "torn"),
+        UnsupportedOp("Erf", "unknown", place="net"),
+        InputError("x"),
+    ):
+        copy = pickle.loads(pickle.dumps(error))
+        assert type(copy) is type(error)
+        assert str(copy) == str(error)
