@@ -13,6 +13,7 @@ import argparse
 import torch
 
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.errors import DokimosError
 from dokimos.instances.model import Instance
 from dokimos.networks.gradients import to_torch
 from dokimos.networks.read import read_onnx
@@ -51,10 +52,15 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=100)
     parser.add_argument("--steps", type=int, default=100)
     chosen = parser.parse_args()
+    if any("=" not in knob for knob in chosen.knobs):
+        parser.error("a knob is given as name=value")
     knobs = dict(knob.split("=", 1) for knob in chosen.knobs)
     hits = 0
     for seed in range(chosen.draws):
-        _, twin = CONSTRUCTIONS[chosen.family](seed=seed, **knobs)
+        try:
+            _, twin = CONSTRUCTIONS[chosen.family](seed=seed, **knobs)
+        except DokimosError as error:
+            parser.error(str(error))
         hits += found(twin.instance, restarts=chosen.restarts, steps=chosen.steps, seed=seed)
     print(f"{chosen.family}: PGD finds {hits} of {chosen.draws} twins")
 

@@ -115,6 +115,11 @@ def test_layers_too_narrow_to_carry_the_tensor_are_refused() -> None:
         draw(FAMILY, width=4, latent=8)
 
 
+def test_networks_too_large_to_prove_are_refused() -> None:
+    with pytest.raises(ConstructionFailed, match="lower one"):
+        draw(FAMILY, depth=100, width=2000)
+
+
 def test_a_twin_that_samples_would_find_is_not_made() -> None:
     with pytest.raises(ConstructionFailed, match="samples find"):
         draw(FAMILY, reach=1, cut=0.25)

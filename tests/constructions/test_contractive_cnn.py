@@ -10,6 +10,7 @@ import pytest
 
 from dokimos.certificates import check
 from dokimos.certificates.contraction import lipschitz_constants
+from dokimos.errors import ConstructionFailed
 from dokimos.instances.model import Instance, Label
 from dokimos.networks.interval import enclose
 from dokimos.networks.read import read_onnx
@@ -120,3 +121,8 @@ def test_at_the_edge_only_the_reals_are_proven() -> None:
     for labelled in draw(FAMILY, slack=1e-7):
         check(labelled.instance, truth_of(labelled))
         assert not proven_in_float32(labelled)
+
+
+def test_networks_too_large_to_prove_are_refused() -> None:
+    with pytest.raises(ConstructionFailed, match="lower one"):
+        draw(FAMILY, size=64, channels=128)

@@ -38,6 +38,8 @@ EDGE = 2.0**-16
 #: Otherwise by at least this share of the outputs' size.
 VIOLATION_SHARE = 2.0**-8
 GAINS = range(-30, 31)
+#: More weights than this take minutes to draw, write and evaluate exactly.
+MOST_WEIGHTS = 20_000_000
 Array = NDArray[np.float64]
 
 
@@ -92,6 +94,11 @@ class ConstantOnBox(Construction[Knobs]):
             raise ConstructionFailed(
                 f"{self.family}: width = {knobs.width} is below latent = {knobs.latent}; every entry of "
                 "the constant tensor needs a ReLU in each layer that carries it."
+            )
+        if knobs.depth * knobs.width**2 > MOST_WEIGHTS:
+            raise ConstructionFailed(
+                f"{self.family}: depth = {knobs.depth} layers of width = {knobs.width} have more than "
+                f"{MOST_WEIGHTS} weights; lower one of the two."
             )
         epsilon = inward(knobs.epsilon)
         centre = random_point(knobs.inputs, rng)

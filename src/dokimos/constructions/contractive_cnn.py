@@ -32,6 +32,7 @@ from dokimos.constructions.robustness import (
     random_point,
     split_evenly,
 )
+from dokimos.errors import ConstructionFailed
 from dokimos.instances.model import Certificate
 from dokimos.networks.builder import ModelBuilder
 from dokimos.networks.exact import evaluate
@@ -47,6 +48,8 @@ VIOLATION_SHARE = Fraction(1, 2**8)
 SPARE = Fraction(1, 8)
 #: How far a search that follows the gradient at the centre may agree with the twin's pattern.
 MOST_AGREEMENT = 0.25
+#: Evaluating the network exactly, several times over, takes minutes beyond this.
+MOST_PRODUCTS = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,11 @@ class ContractiveCnn(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw features and head; only class 0's offset differs between the two drafts."""
+        if knobs.depth * (3 * knobs.channels * knobs.size) ** 2 > MOST_PRODUCTS:
+            raise ConstructionFailed(
+                f"{self.family}: depth = {knobs.depth}, channels = {knobs.channels}, size = {knobs.size} "
+                f"make more than {MOST_PRODUCTS} multiplications; lower one of them."
+            )
         epsilon = inward(knobs.epsilon)
         centre = random_point(knobs.size**2, rng)
         features = _Features.draw(centre, epsilon, knobs, rng)
