@@ -125,7 +125,7 @@ def test_gate_and_noise_decide_dominance() -> None:
         rows = row_weights(network, GraphReader(network).linear_attention(), box_of(robust))
         return max(float(row.others) for row in rows)
 
-    assert share(gate=1.0) < share() < share(noise=0.2)
+    assert share(gate=2.0) < share() < share(noise=0.2)
 
 
 def test_unstable_features_are_unstable() -> None:
