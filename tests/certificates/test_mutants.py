@@ -17,7 +17,14 @@ from tests.certificates import oracle
 from tests.certificates.files import repaired
 from tests.certificates.mutants import MUTATORS, Statement, base_statements
 
-KINDS = ("convex-corners", "ordered-pairs", "slopes-and-splits", "witness")
+KINDS = (
+    "constant-on-box",
+    "contraction",
+    "convex-corners",
+    "ordered-pairs",
+    "slopes-and-splits",
+    "witness",
+)
 LEAST_FALSE = 100
 
 

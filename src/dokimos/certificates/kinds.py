@@ -8,6 +8,8 @@ from dokimos.registry import Registry
 CERTIFICATES: Registry[CertificateKind] = Registry(
     "certificate kind",
     {
+        "constant-on-box": "dokimos.certificates.constant_on_box:ConstantOnBox",
+        "contraction": "dokimos.certificates.contraction:Contraction",
         "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
         "linear-attention": "dokimos.certificates.linear_attention:DominantKey",
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",

@@ -8,6 +8,8 @@ from dokimos.registry import Registry
 CONSTRUCTIONS: Registry[Construction[Any]] = Registry(
     "family",
     {
+        "constant-on-box": "dokimos.constructions.constant_on_box:ConstantOnBox",
+        "contractive-cnn": "dokimos.constructions.contractive_cnn:ContractiveCnn",
         "convex-corners": "dokimos.constructions.convex_corners:ConvexCorners",
         "exclusive-pairs": "dokimos.constructions.exclusive_pairs:ExclusivePairs",
         "linear-attention": "dokimos.constructions.linear_attention:LinearAttention",

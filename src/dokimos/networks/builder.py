@@ -15,13 +15,22 @@ OPSET = 13
 IR_VERSION = 8
 
 
+class NotFloat32(ValueError):
+    """A number that float32 does not hold exactly."""
+
+
 def as_float32(values: Any) -> NDArray[np.float32]:
     """`values` (floats or Fractions) in float32, refusing any that float32 does not hold exactly."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        narrow = values.astype(np.float32)
+        if not np.array_equal(narrow, values):
+            raise ValueError(f"{values[narrow != values][0]} is not a float32 number")
+        return narrow
     exact = np.asarray(values, dtype=object)
     rounded = np.array([float(value) for value in exact.flat], dtype=np.float32).reshape(exact.shape)
     for given, kept in zip(exact.flat, rounded.flat, strict=True):
         if float(kept) != given:
-            raise ValueError(f"{given} is not a float32 number")
+            raise NotFloat32(f"{given} is not a float32 number")
     return rounded
 
 
