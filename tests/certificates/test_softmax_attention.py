@@ -132,3 +132,13 @@ def test_the_data_must_be_empty() -> None:
     instance = instance_of(parts.build(), question([(0, 0)] * 4, 2, "(<= Y_0 Y_1)"))
     with pytest.raises(UnreadableFile, match="exactly"):
         prove(instance, Certificate("softmax-attention", {"rho": "1"}), Label.UNSAT, None)
+
+
+def test_scores_divided_by_zero_are_refused() -> None:
+    for seed in range(50):
+        parts = softmax_parts(np.random.default_rng(seed), tokens=2, width=2, hinges=0)
+        if any(node[0] == "Div" for node in parts.nodes):
+            break
+    parts.weights["scale"] = np.array(0.0)
+    with pytest.raises(InvalidProof, match="divided by zero"):
+        softmax_bound(read_onnx(parts.build()))

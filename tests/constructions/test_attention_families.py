@@ -125,7 +125,7 @@ def test_gate_and_noise_decide_dominance() -> None:
         rows = row_weights(network, GraphReader(network).linear_attention(), box_of(robust))
         return max(float(row.others) for row in rows)
 
-    assert share(gate=1.0) < share() < share(noise=0.2)
+    assert share(gate=2.0) < share() < share(noise=0.2)
 
 
 def test_unstable_features_are_unstable() -> None:
@@ -136,11 +136,14 @@ def test_unstable_features_are_unstable() -> None:
     assert int(((inside.lower < 0) & (inside.upper > 0)).sum()) == 6 * 4
 
 
-def test_sharper_scores_leave_less_drift() -> None:
-    """The knob alpha is not a mere scale: saturated attention hardly moves."""
-    soft, _ = twins("softmax-attention", alpha=2.0)
-    sharp, _ = twins("softmax-attention", alpha=20.0)
-    assert centre_margin(sharp) < centre_margin(soft)
+def test_alpha_decides_how_sharp_the_attention_is() -> None:
+    def largest_weight(alpha: float) -> float:
+        robust, _ = twins("softmax-attention", alpha=alpha)
+        network, box = read_onnx(robust.instance.network_file), box_of(robust)
+        weights = GraphReader(network).softmax_attention().head.weights
+        return float(enclose(network, box.centre, box.centre)[weights].lower.max())
+
+    assert largest_weight(2.0) < 0.5 < largest_weight(5.0) < 0.9 < largest_weight(20.0)
 
 
 def test_knobs_that_leave_no_instance_say_what_to_change() -> None:

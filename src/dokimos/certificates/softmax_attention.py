@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any, ClassVar
 
-import numpy as np
 from flint import arb
 
 from dokimos.certificates.attention_graph import GraphReader, SoftmaxAttention
@@ -49,10 +49,18 @@ class FixedOrdering(CertificateKind):
     vector; there it is 4P(1 − P) <= 1 with P the mass of the +1's, which is either >= p or <= 1 − p. The
     gaps on the segment from S(c) to S(x) lie between those at its ends, and a_π = 1/(1 + Σ e^−gap).
 
-    Theorem. With g = Σ_i G_i·Z_i, u_ij = G_i·V_j and t_i the bound of Lemma 2 (never more than 2),
-    g(x) − g(c) = Σ_ij Δa_ij·u_ij + Σ_ij a_ij·Δu_ij + Σ_ij Δa_ij·Δu_ij
-      >= −Σ_i ½t_i·(max_j u_ij − min_j u_ij) − Σ_j r_j·|W_V·Σ_i a_ij·G_i| − Σ_i t_i·max_j r_j·|W_V·G_i|,
-    the first since Σ_j Δa_ij = 0. Hinges beside the attention add their own minima.
+    Lemma 3 (curvature). ‖Δa − J·ΔS‖₁ <= K·‖ΔS‖∞² with K the constant of Lemma 2. Proof. Along the segment
+    a'' = a∘((ΔS − m)² − v), m and v the mean and variance of ΔS under a, so ‖a''‖₁ <= 2v; v is convex in
+    ΔS, and at a sign vector it is 4P(1 − P). Taylor's formula halves it.
+
+    Theorem. With g = Σ_i G_i·Z_i, u_ij = G_i·V_j, R_i = max_j u_ij − min_j u_ij and t_i the bound of
+    Lemma 2 (never more than 2),
+    g(x) − g(c) = Σ_ij Δa_ij·u_ij + Σ_ij a_ij·Δu_ij + Σ_ij Δa_ij·Δu_ij.
+    The second sum is linear in δ, the third at least −Σ_i t_i·max_j r_j·|W_V·G_i|. The first is (i) at
+    least −Σ_i ½t_i·R_i, since Σ_j Δa_ij = 0, and (ii) the linear part of Σ_ij h_ij·ΔS_ij, with
+    h_ij = a_ij·(u_ij − Σ_l a_il·u_il), less at most Σ_ij |h_ij|·|f|·r_i·|M|·r_j + Σ_i ½K_i·‖s_i‖∞²·R_i.
+    All that is linear in δ is added up before its minimum −Σ r·|gradient| is taken; the larger of the two
+    bounds counts. Hinges beside the attention add their own minima.
 
     In float32 the outputs are within the rounding bound of the reals; the margin is what that leaves.
     The data is empty: the checker derives everything from the files, in balls.
@@ -76,45 +84,61 @@ def softmax_bound(network: Network) -> LowerBound:
     attention = GraphReader(network).softmax_attention()
 
     @cache
-    def over(box: Box) -> tuple[Centred, Balls]:
+    def over(box: Box) -> tuple[Centred, ScoreDrift]:
         at = Centred.of(network, box)
-        return at, np.array(_mass_moved(attention, at), dtype=object)
+        return at, _score_drift(attention, at)
 
     @cache
     def bound(constraint: Linear, box: Box) -> Fraction:
         with ball.precision(BITS):
-            at, moved = over(box)
+            at, drift = over(box)
             goal = Objective.of(constraint, network, attention.head, at)
-            return rational_lower(_lower(attention, at, moved, goal))
+            return rational_lower(_lower(attention, at, drift, goal))
 
     return bound
 
 
-def _mass_moved(attention: SoftmaxAttention, at: Centred) -> list[Any]:
-    """For each row i the bound t_i on ‖Δa_i‖₁ over the box."""
+@dataclass(frozen=True)
+class ScoreDrift:
+    """How scores and weights move over the box.
+
+    Rows of `by_query` are f·W_Q·k_j and rows of `by_key` f·W_K·q_i: the linear part of ΔS_ij is
+    δ_i·by_query_j + δ_j·by_key_i, the rest is at most `bilinear_ij`. Of row i, `moved` bounds ‖Δa_i‖₁
+    and `curved` bounds ‖Δa_i − J·ΔS_i‖₁.
+    """
+
+    by_query: Balls
+    by_key: Balls
+    bilinear: Balls
+    moved: list[Any]
+    curved: list[Any]
+
+
+def _score_drift(attention: SoftmaxAttention, at: Centred) -> ScoreDrift:
+    """Lemmas 1 to 3 for every row."""
     factor = number(attention.factor)
-    queries, keys = at.rows(attention.queries.name), at.rows(attention.keys.name)
     of_query, of_key = ball.lift(attention.queries.weight), ball.lift(attention.keys.weight)
+    by_query = product(at.rows(attention.keys.name), of_query.T) * factor
+    by_key = product(at.rows(attention.queries.name), of_key.T) * factor
+    kernel = absolute(product(of_query, of_key.T) * factor)
+    bilinear = product(product(at.radii, kernel), at.radii.T)
+    by_own = product(at.radii, absolute(by_query).T)  # i, j: r_i·|by_query_j|
+    by_others = product(absolute(by_key), at.radii.T)  # i, j: r_j·|by_key_i|
     scores = at.rows(attention.scores)
-    size = abs(factor)
-    seen_by_query = product(keys, of_query.T) * factor  # row j: f·W_Q·k_j
-    by_keys = size * product(absolute(product(queries, of_key.T)), at.radii.T)  # i, j: |f|·r_j·|W_K·q_i|
-    both = size * product(
-        product(at.radii, absolute(product(of_query, of_key.T))), at.radii.T
-    )  # i, j: |f|·r_i·|M|·r_j
-    moves = product(absolute(seen_by_query), at.radii.T)  # j, i: |f|·r_i·|W_Q·k_j|
-    result = []
+    moved, curved = [], []
     for i in range(len(scores)):
-        change = largest(moves[:, i] + by_keys[i] + both[i])
+        change = largest(by_own[i] + by_others[i] + bilinear[i])
         pattern = max(range(len(scores)), key=lambda j: float(scores[i, j].mid()))
         rest = [j for j in range(len(scores)) if j != pattern]
-        apart = absolute(seen_by_query[pattern] - seen_by_query[rest]) @ at.radii[i]
-        falls = apart + by_keys[i, pattern] + by_keys[i, rest] + both[i, pattern] + both[i, rest]
+        each = by_others[i] + bilinear[i]
+        falls = absolute(by_query[pattern] - by_query[rest]) @ at.radii[i] + each[pattern] + each[rest]
         gaps = scores[i, pattern] - scores[i, rest] - falls
         if not all(gap > 0 for gap in gaps):
             raise InvalidProof(f"no key provably keeps the largest score of row {i} over the box")
-        result.append((change * _steepness(gaps)).min(arb(2)))
-    return result
+        steepness = _steepness(gaps)
+        moved.append((change * steepness).min(arb(2)))
+        curved.append(change * change * steepness)
+    return ScoreDrift(by_query, by_key, bilinear, moved, curved)
 
 
 def _steepness(gaps: Balls) -> Any:
@@ -124,17 +148,24 @@ def _steepness(gaps: Balls) -> Any:
     return 4 * mass * (1 - mass) if mass > arb(0.5) else arb(1)
 
 
-def _lower(attention: SoftmaxAttention, at: Centred, moved: Balls, goal: Objective) -> Any:
+def _lower(attention: SoftmaxAttention, at: Centred, drift: ScoreDrift, goal: Objective) -> Any:
     head = attention.head
-    of_value = ball.lift(head.values.weight)
+    weights = at.rows(head.weights)
     seen = product(goal.mixed, at.rows(head.values.name).T)  # i, j: u_ij
-    slopes = product(goal.mixed, of_value.T)  # row i: W_V·G_i
-    linear = goal.inputs + product(at.rows(head.weights).T, slopes)
-    joint = product(at.radii, absolute(slopes).T)  # j, i: r_j·|W_V·G_i|
-    total = goal.constant + goal.hinge_minimum
-    total = total + (goal.inputs * at.centre).sum() + (goal.mixed * at.rows(head.mixed)).sum()
-    total = total - (at.radii * absolute(linear)).sum()
-    for i, t in enumerate(moved):
-        spread = largest(seen[i]) - smallest(seen[i])
-        total = total - t * (spread / 2 + largest(joint[:, i]))
-    return total
+    slopes = product(goal.mixed, ball.lift(head.values.weight).T)  # row i: W_V·G_i
+    reach = product(absolute(slopes), at.radii.T)  # i, j: r_j·|W_V·G_i|
+    means = (weights * seen).sum(axis=1)
+    pull = weights * (seen - means[:, None])  # i, j: h_ij
+    through_values = goal.inputs + product(weights.T, slopes)
+    through_scores = product(pull, drift.by_query) + product(pull.T, drift.by_key)
+    spreads = [largest(row) - smallest(row) for row in seen]
+    joint = sum((t * largest(row) for t, row in zip(drift.moved, reach, strict=True)), arb(0))
+
+    def less(linear: Balls, moved: list[Any]) -> Any:
+        turned = sum((t * spread / 2 for t, spread in zip(moved, spreads, strict=True)), arb(0))
+        return -(at.radii * absolute(linear)).sum() - turned
+
+    first = less(through_values, drift.moved)
+    second = less(through_values + through_scores, drift.curved) - (absolute(pull) * drift.bilinear).sum()
+    fixed = goal.constant + goal.hinge_minimum + (goal.inputs * at.centre).sum()
+    return fixed + (goal.mixed * at.rows(head.mixed)).sum() - joint + first.max(second)

@@ -36,7 +36,7 @@ class Knobs:
     width: int = knob(8, "how many inputs a token has", least=2, most=64)
     value_width: int = knob(4, "how many values a token has", least=1, most=64)
     alpha: float = knob(5.0, "scale of the scores; they are divided by √width", least=0.01, most=100.0)
-    epsilon: float = knob(0.02, "radius of the box", least=0.0005, most=1.0)
+    epsilon: float = knob(0.01, "radius of the box", least=0.0005, most=1.0)
     slack: float = slack_knob()
     classes: int = knob(5, "how many classes", least=2, most=100)
     hinges: int = hinges_knob()
@@ -46,7 +46,7 @@ class Knobs:
 class SoftmaxAttention(Construction[Knobs]):
     """One head of attention, softmax(α/√d·Q·Kᵀ)·V, an affine head, and hinges beside it (see `needles`).
 
-    Tokens have entries ±½ and ±1, equally many of each, so all are equally long and every token attends
+    Tokens have entries ±¼ and ±½, equally many of each, so all are equally long and every token attends
     most to itself; W_Q and W_K are one signed permutation, each with its own small noise. The bias of
     class k puts the margin at the centre at slack times its proven drift over the box. In the twin the
     bias of one hinge is higher. The `edge` setting is slack = 1.000001.
@@ -85,7 +85,7 @@ def _tokens(knobs: Knobs, rng: np.random.Generator) -> Matrix:
             f"{SoftmaxAttention.family}: there are too few tokens of width {knobs.width} that attend to "
             f"themselves for tokens = {knobs.tokens}; raise width or lower tokens."
         )
-    sizes = np.array([0.5] * half + [1.0] * (knobs.width - half))
+    sizes = np.array([0.25] * half + [0.5] * (knobs.width - half))
     chosen: list[np.ndarray] = []
     for _ in range(knobs.tokens):
         candidates = [
