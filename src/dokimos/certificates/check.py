@@ -19,7 +19,9 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
     "certificate kind",
     {
         "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
+        "convex-tangent": "dokimos.certificates.convex_tangent:ConvexTangent",
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
+        "pinning": "dokimos.certificates.pinning:Pinning",
         "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
         "witness": "dokimos.certificates.witness:Witness",
     },

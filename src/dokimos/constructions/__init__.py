@@ -10,7 +10,9 @@ CONSTRUCTIONS: Registry[Construction[Any]] = Registry(
     {
         "convex-corners": "dokimos.constructions.convex_corners:ConvexCorners",
         "exclusive-pairs": "dokimos.constructions.exclusive_pairs:ExclusivePairs",
+        "exact-radius": "dokimos.constructions.exact_radius:ExactRadius",
         "paired-bias": "dokimos.constructions.paired_bias:PairedBias",
+        "polynomial": "dokimos.constructions.polynomial:Polynomial",
     },
 )
 
