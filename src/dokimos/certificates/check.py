@@ -18,6 +18,7 @@ from dokimos.registry import Registry
 CERTIFICATES: Registry[CertificateKind] = Registry(
     "certificate kind",
     {
+        "branch-and-bound": "dokimos.certificates.branch_and_bound:BranchAndBound",
         "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
         "convex-tangent": "dokimos.certificates.convex_tangent:ConvexTangent",
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",

@@ -141,7 +141,7 @@ def is_finite(x: Interval) -> bool:
     return bool(np.isfinite(x.lower).all() and np.isfinite(x.upper).all())
 
 
-def _outward(values: Sequence[Fraction]) -> Interval:
+def outward(values: Sequence[Fraction]) -> Interval:
     """These numbers, exactly where they are float64 numbers, between two neighbours where not."""
     if any(abs(v) >= 2**1000 for v in values):
         raise InvalidProof("a number is too large for float64 intervals")
@@ -152,7 +152,7 @@ def _outward(values: Sequence[Fraction]) -> Interval:
 
 def box_floats(box: Box) -> tuple[Floats, Floats]:
     """The ends of the box, each rounded outward to float64."""
-    return _outward(box.lower).lower, _outward(box.upper).upper
+    return outward(box.lower).lower, outward(box.upper).upper
 
 
 def enclosed(margin: PowerSum) -> PowerTerms:
@@ -160,8 +160,8 @@ def enclosed(margin: PowerSum) -> PowerTerms:
     return PowerTerms(
         weights=margin.weights,
         biases=margin.biases,
-        coefficients=_outward(margin.coefficients),
+        coefficients=outward(margin.coefficients),
         degree=margin.degree,
-        linear=_outward(margin.linear),
-        constant=_outward([margin.constant]).map(lambda ends: ends[0]),
+        linear=outward(margin.linear),
+        constant=outward([margin.constant]).map(lambda ends: ends[0]),
     )

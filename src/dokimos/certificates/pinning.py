@@ -178,7 +178,9 @@ def pin(terms: PowerTerms, lower: Floats, upper: Floats) -> tuple[Floats, Floats
 
 def halves(lower: Floats, upper: Floats, coordinate: int) -> list[tuple[Floats, Floats]]:
     """The two halves of a box; any point between the ends would do as the middle."""
-    middle = min(max(0.5 * lower[coordinate] + 0.5 * upper[coordinate], lower[coordinate]), upper[coordinate])
+    middle = min(
+        max(0.5 * lower[coordinate] + 0.5 * upper[coordinate], lower[coordinate]), upper[coordinate]
+    )
     first, second = upper.copy(), lower.copy()
     first[coordinate] = second[coordinate] = middle
     return [(lower, first), (second, upper)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.certificates.affine import affine_layer, in_a_row
 from dokimos.errors import InvalidProof
-from dokimos.networks.graph import Network, Node
+from dokimos.networks.graph import Network
 from dokimos.properties.model import Linear
 
 #: Exact powers of rationals grow with the degree; no honest network comes near this one.
@@ -40,11 +40,10 @@ def power_sum(network: Network, constraint: Linear) -> PowerSum:
     if [node.op for node in network.nodes] != ["Gemm", "Pow", "Gemm"]:
         raise InvalidProof("the network is not an affine layer, a power and an affine layer")
     first, power, last = network.nodes
-    chained = (network.input, first.output, power.output)
-    if tuple(node.inputs[0] for node in network.nodes) != chained or last.output != network.output:
+    if not in_a_row(network):
         raise InvalidProof("the three layers do not follow one another")
-    weights, biases = _affine(network, first)
-    head, offsets = _affine(network, last)
+    weights, biases = affine_layer(network, first)
+    head, offsets = affine_layer(network, last)
     exponent = power.real("exponent")
     if exponent != int(exponent) or not 1 <= exponent <= MOST_DEGREE:
         raise InvalidProof(f"the exponent {exponent:g} is not a whole number from 1 to {MOST_DEGREE}")
@@ -63,25 +62,3 @@ def power_sum(network: Network, constraint: Linear) -> PowerSum:
         linear=tuple(linear),
         constant=sum((d * Fraction(float(b)) for d, _, b in rows), -constraint.bound),
     )
-
-
-def _affine(network: Network, node: Node) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights [outputs, inputs] and biases of a Gemm whose first factor is one row."""
-    constants = [network.constants.get(name) for name in node.inputs[1:] if name]
-    if not constants or any(c is None for c in constants):
-        raise InvalidProof("the weights of an affine layer are not constant")
-    if node.real("alpha") != 1 or node.real("beta") != 1 or node.integer("transA"):
-        raise InvalidProof("an affine layer scales or transposes what it reads")
-    if len(network.shapes[node.inputs[0]]) != 2 or network.shapes[node.inputs[0]][0] != 1:
-        raise InvalidProof("an affine layer reads more than one row")
-    exact = [_finite(c) for c in constants]
-    weights = exact[0] if node.integer("transB") else exact[0].T
-    biases = np.zeros(len(weights)) if len(exact) < 2 else exact[1].reshape(-1)
-    return weights, np.broadcast_to(biases, (len(weights),))
-
-
-def _finite(array: Any) -> NDArray[np.float64]:
-    exact: NDArray[np.float64] = np.asarray(array, dtype=np.float64)
-    if not np.isfinite(exact).all():
-        raise InvalidProof("a weight is not a finite number")
-    return exact

@@ -96,7 +96,9 @@ class Units:
         """Unsafe: class 0 (class 1 for sign −1) does not lead."""
         return Property(
             networks=(Signature("f", "X", (len(self.centre),), "Y", (2,)),),
-            cases=(Case(self.box, ((Linear((), ((0, Fraction(sign)), (1, Fraction(-sign))), Fraction(0)),),)),),
+            cases=(
+                Case(self.box, ((Linear((), ((0, Fraction(sign)), (1, Fraction(-sign))), Fraction(0)),),)),
+            ),
         )
 
 
@@ -214,7 +216,11 @@ class Needle:
         slope = units.gradient(middle)
         weights = side * np.array(self.row, dtype=np.float64)
         signs = np.where(slope >= 0, -1.0, 1.0)
-        flips = [i for i in np.argsort(np.abs(slope) / np.maximum(np.abs(weights), 1e-12)) if weights[i] * signs[i] < 0]
+        flips = [
+            i
+            for i in np.argsort(np.abs(slope) / np.maximum(np.abs(weights), 1e-12))
+            if weights[i] * signs[i] < 0
+        ]
         rows = [signs.copy()]
         for i in flips:
             signs[i] = -signs[i]
