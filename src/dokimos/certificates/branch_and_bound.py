@@ -40,8 +40,8 @@ class BranchAndBound(CertificateKind):
     Theorem. For every input, the argument e of a ReLU is >= 0 or <= 0. So the leaves of a binary tree
     that asks this of one ReLU at each node cover all inputs, and the smallest of lower bounds that hold
     at the leaves is a lower bound everywhere. A leaf is bounded by weak duality, as
-    `BoundedLayers.lower_bounds` states: any slopes in [0, 1] and any multipliers >= 0 give a valid bound; those
-    of an optimal linear program give the best.
+    `BoundedLayers.lower_bounds` states: any slopes in [0, 1] and any multipliers >= 0 give a valid
+    bound; those of an optimal linear program give the best.
 
     The data has one tree for each constraint, in the order in which the property names them: the ReLUs
     asked, in preorder (e >= 0 first), -1 for a leaf; and for each leaf its slopes and multipliers by

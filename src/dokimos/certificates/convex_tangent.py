@@ -26,9 +26,9 @@ class ConvexTangent(CertificateKind):
 
     Theorem. Let μ(x) = a(x) + Σ c_j·z_j(x)^d with a, z_j affine. A term is convex on a box if c_j >= 0
     and d is even, if d = 1, or if d is odd and z_j >= 0 there with c_j >= 0 or z_j <= 0 there with
-    c_j <= 0: its second derivative d(d−1)·c_j·z_j^(d−2) is not negative. If all terms are convex, so is μ, and
-    μ(x) >= μ(p) + ∇μ(p)·(x − p) for every x of the box and every p in it. The right side is affine, and its
-    minimum over the box is exact.
+    c_j <= 0: its second derivative d(d−1)·c_j·z_j^(d−2) is not negative. If all terms are convex, so is
+    μ, and μ(x) >= μ(p) + ∇μ(p)·(x − p) for every x of the box and every p in it. The right side is
+    affine, and its minimum over the box is exact.
 
     The data is the point p, best chosen near the minimiser. All arithmetic is exact. In float32 the
     outputs are within the rounding bound of the reals; the margin is what that leaves.

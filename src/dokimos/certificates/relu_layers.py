@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ class BoundedLayers:
     def columns(self) -> list[slice]:
         """Where each layer's ReLUs stand among all."""
         ends = np.cumsum([0, *(len(each.lower) for each in self.arguments)])
-        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def unstable(self) -> NDArray[np.bool_]:
         """Which ReLUs may be on and off over the box."""
@@ -100,9 +101,9 @@ class BoundedLayers:
 
         Theorem. Let g = r + c·v with v = max(0, e), in a case. If the case says e >= 0, then v = e, and
         g >= r + (c − β)·e for every β >= 0; if it says e <= 0, then v = 0, and g >= r + β·e. If it says
-        nothing: c >= 0 gives g >= r + c·s·e for s in [0, 1]; c < 0 and e in [l, u] give g >= r + c·(k·e + h)
-        with k in [0, 1] and h = max(−k·l, (1 − k)·u), for k·e + h >= max(0, e) at l and at u, hence
-        between. Going from the last layer to the first leaves an affine function of the inputs (and
+        nothing: c >= 0 gives g >= r + c·s·e for s in [0, 1]; c < 0 and e in [l, u] give
+        g >= r + c·(k·e + h) with k in [0, 1] and h = max(−k·l, (1 − k)·u), for k·e + h >= max(0, e) at l
+        and at u, hence between. Going from the last layer to the first leaves an affine function of the inputs (and
         of the noise), whose minimum over the box is at a corner. Coefficients are float64 intervals.
         """
         constant = point(np.zeros(len(rows.lower)))

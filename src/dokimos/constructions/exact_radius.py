@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil, floor, log2
 from typing import Any, ClassVar
 
@@ -147,7 +148,7 @@ def _draw(knobs: Knobs, rng: np.random.Generator) -> tuple[Layer, ...]:
     steps = 2**WEIGHT_BITS
     sizes = [knobs.inputs, *[knobs.width] * knobs.depth, knobs.classes]
     layers = []
-    for before, after in zip(sizes[:-1], sizes[1:], strict=True):
+    for before, after in pairwise(sizes):
         weights = np.round(rng.standard_normal((after, before)) * np.sqrt(2 / before) * steps) / steps
         biases = np.round(rng.standard_normal(after) * 0.1 * steps) / steps
         layers.append(Layer(weights, biases, np.zeros(after)))

@@ -99,7 +99,8 @@ def _best_slope(
 
 def _halvings(terms: PowerTerms, lower: Floats, upper: Floats, target: float) -> list[int]:
     """A tree of halvings, in preorder, whose leaves are all bounded by `target` or more."""
-    boxes, tree = [(lower, upper)], []
+    boxes = [(lower, upper)]
+    tree: list[int] = []
     while boxes:
         if len(tree) >= MOST_BOXES:
             raise Unusable("the proof needs too many boxes")

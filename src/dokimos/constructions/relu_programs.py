@@ -31,7 +31,7 @@ def forward(layers: tuple[Layer, ...], x: Floats) -> tuple[Floats, list[Floats]]
 
 def quiet_solver() -> Any:
     """A HiGHS instance that is silent, deterministic and as precise as it can be."""
-    solver = highspy.Highs()
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in (
         ("output_flag", False),
         ("threads", 1),
@@ -63,9 +63,10 @@ class Relaxation:
 
     def __init__(self, layers: BoundedLayers, row: Matrix) -> None:
         self._layers, self._row = layers, row
-        self._inputs, self._relus = layers.layers[0].weights.shape[1], layers.relus
-        self._low = np.concatenate([a.lower for a in layers.arguments])
-        self._high = np.concatenate([a.upper for a in layers.arguments])
+        self._inputs: int = layers.layers[0].weights.shape[1]
+        self._relus = layers.relus
+        self._low: Floats = np.concatenate([a.lower for a in layers.arguments])
+        self._high: Floats = np.concatenate([a.upper for a in layers.arguments])
         self.unstable = [int(i) for i in np.flatnonzero(layers.unstable())]
         self._row_of = {relu: self._relus + 3 * k for k, relu in enumerate(self.unstable)}
         self._solver = quiet_solver()
@@ -105,8 +106,8 @@ class Relaxation:
             self._add(0.0, INFINITE, [self._v(relu), self._e(relu)], [1.0, -1.0])
             self._add(-INFINITE, -slope * self._low[relu], [self._v(relu), self._e(relu)], [1.0, -slope])
             self._add(-INFINITE, INFINITE, [self._e(relu), penalty, penalty + 1], [1.0, 1.0, -1.0])
-        for relu in np.flatnonzero(self._low >= 0):
-            self._add(0.0, 0.0, [self._v(int(relu)), self._e(int(relu))], [1.0, -1.0])
+        for on in np.flatnonzero(self._low >= 0).tolist():
+            self._add(0.0, 0.0, [self._v(on), self._e(on)], [1.0, -1.0])
 
     def _slope(self, relu: int) -> float:
         return float(self._high[relu] / (self._high[relu] - self._low[relu]))
@@ -216,9 +217,9 @@ def nearest_in_region(layers: tuple[Layer, ...], row: Matrix, x: Floats, level: 
             low, high = (-constant, INFINITE) if value > 0 else (-INFINITE, -constant)
             solver.addRow(low, high, size, columns, np.append(line, 0.0))
         matrix, offset = matrix * (e > 0)[:, None], offset * (e > 0)
-    line = row @ layers[-1].weights @ matrix
-    constant = float(row @ (layers[-1].weights @ offset + layers[-1].biases))
-    solver.addRow(-INFINITE, level - constant, size, columns, np.append(line, 0.0))
+    slope = row @ layers[-1].weights @ matrix
+    rest = level - float(row @ (layers[-1].weights @ offset + layers[-1].biases))
+    solver.addRow(-INFINITE, rest, size, columns, np.append(slope, 0.0))
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
