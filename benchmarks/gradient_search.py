@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("family")
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("knobs", nargs="*", help="name=value")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     knobs = dict(each.split("=") for each in arguments.knobs)
     hits = 0
     for seed in range(arguments.count):

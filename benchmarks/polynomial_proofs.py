@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5)
     parser.add_argument("knobs", nargs="*", help="name=value")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     given = dict(each.split("=") for each in arguments.knobs)
     family = Polynomial()
     for degree in DEGREES:
@@ -40,7 +40,7 @@ def main() -> None:
                     pass
             seconds = (time.perf_counter() - start) / arguments.count
             print(
-                f"degree {degree:2} buffer {buffer:g}: {proven} of {arguments.count}, {seconds:.2f} s a draw"
+                f"degree {degree:2} buffer {buffer:g}: {proven} of {arguments.count}, {seconds:.2f} s each"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -89,8 +89,7 @@ class SmallReluNetwork:
     @classmethod
     def draw(cls, rng: np.random.Generator, *, sizes: Sequence[int] = (2, 3, 3, 2)) -> SmallReluNetwork:
         layers = [
-            (dyadics(rng, after, before), dyadics(rng, after, most=4))
-            for before, after in zip(sizes[:-1], sizes[1:], strict=True)
+            (dyadics(rng, after, before), dyadics(rng, after, most=4)) for before, after in pairwise(sizes)
         ]
         return cls(layers, Fraction(int(rng.integers(1, 9)), 16))
 

@@ -103,8 +103,9 @@ class BoundedLayers:
         g >= r + (c − β)·e for every β >= 0; if it says e <= 0, then v = 0, and g >= r + β·e. If it says
         nothing: c >= 0 gives g >= r + c·s·e for s in [0, 1]; c < 0 and e in [l, u] give
         g >= r + c·(k·e + h) with k in [0, 1] and h = max(−k·l, (1 − k)·u), for k·e + h >= max(0, e) at l
-        and at u, hence between. Going from the last layer to the first leaves an affine function of the inputs (and
-        of the noise), whose minimum over the box is at a corner. Coefficients are float64 intervals.
+        and at u, hence between. Going from the last layer to the first leaves an affine function of the
+        inputs (and of the noise), whose minimum over the box is at a corner. Coefficients are float64
+        intervals; of what is added up as a constant only the lower end has a meaning.
         """
         constant = point(np.zeros(len(rows.lower)))
         for number in range(len(self.layers) - 1, -1, -1):

@@ -40,12 +40,12 @@ CACHED = 64
 class Knobs:
     """The knobs of exact radius."""
 
-    inputs: int = knob(20, "how many inputs", least=2, most=200)
-    width: int = knob(20, "how many ReLUs in each hidden layer", least=2, most=200)
+    inputs: int = knob(50, "how many inputs", least=2, most=200)
+    width: int = knob(8, "how many ReLUs in each hidden layer", least=2, most=200)
     depth: int = knob(2, "how many hidden layers", least=1, most=6)
     classes: int = knob(3, "how many classes", least=2, most=20)
     distance: float = knob(
-        0.1,
+        0.3,
         "how far the centre lies from a boundary point; the radius is at most this",
         least=1e-3,
         most=1.0,
@@ -56,7 +56,7 @@ class Knobs:
         least=0.5,
         most=0.9999999,
     )
-    budget: int = knob(4000, "how many linear programs one network may take", least=10, most=100_000)
+    budget: int = knob(1000, "how many linear programs one network may take", least=10, most=100_000)
 
 
 class ExactRadius(Construction[Knobs]):
@@ -69,7 +69,9 @@ class ExactRadius(Construction[Knobs]):
     every `slack`. The robust box has radius slack·proven; the twin has the same network and a box just
     large enough for a violation of 2e-3 of the largest output.
 
-    PGD with 100 restarts of 100 steps finds RATE_DEFAULT of 10 default twins.
+    PGD with 100 restarts of 100 steps, at each of three step sizes, finds 3 of 10 default twins. Nearer to
+    the boundary or with fewer inputs the network is almost linear over the box, and PGD finds 10 of 10 (20
+    inputs, `distance` = 0.1).
 
     The edge: with `slack` = 1 − 1e-7 the label is proven for the reals only.
     """

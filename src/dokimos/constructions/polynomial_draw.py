@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor, log2
 
 import numpy as np
@@ -44,6 +45,10 @@ class Units:
     base: Fraction
     margin: float
 
+    @cached_property
+    def _weights(self) -> Floats:
+        return np.array(self.rows, dtype=np.float64)
+
     @property
     def box(self) -> Box:
         """All points within the radius."""
@@ -52,7 +57,7 @@ class Units:
     def terms(self) -> PowerTerms:
         """μ in floats, for the search of a proof."""
         return PowerTerms(
-            weights=np.array(self.rows, dtype=np.float64),
+            weights=self._weights,
             biases=np.array(self.biases, dtype=np.float64),
             coefficients=point(np.array(self.coefficients, dtype=np.float64)),
             degree=self.degree,
@@ -71,8 +76,7 @@ class Units:
         return _gradient(self.terms(), at)
 
     def _powers(self, points: Floats) -> Floats:
-        rows = np.array(self.rows, dtype=np.float64)
-        powers: Floats = (points @ rows.T + np.array(self.biases, dtype=np.float64)) ** self.degree
+        powers: Floats = (points @ self._weights.T + np.array(self.biases, dtype=np.float64)) ** self.degree
         return powers
 
     def largest_output(self, rng: np.random.Generator) -> float:
