@@ -77,6 +77,10 @@ class ModelBuilder:
         """The rectifier, coordinate by coordinate."""
         return self._node("Relu")
 
+    def power(self, exponent: int) -> ModelBuilder:
+        """The same power of every coordinate."""
+        return self._node("Pow", self._weight(exponent, "exponent"))
+
     def flatten(self) -> ModelBuilder:
         """From [1, ...] to [1, n], row-major."""
         return self._node("Flatten", axis=1)
