@@ -93,7 +93,7 @@ class Units:
         rest = [a - c for a, c in zip(self.own, self.coefficients, strict=True)]
         head = [[sign * a for a in row] for row in (self.own, rest)]
         offsets = [sign * (self.base + self.offset), sign * self.base]
-        builder = ModelBuilder([len(self.centre)]).affine(self.rows, self.biases)
+        builder = ModelBuilder([len(self.centre)]).affine(self._weights, self.biases)
         return builder.power(self.degree).affine(head, offsets).build(2)
 
     def question(self, sign: int) -> Property:
@@ -124,10 +124,9 @@ def draw_units(
         for _ in range(width)
     ]
     levels = rng.uniform(*LEVELS, size=width) * rng.choice([-1, 1], size=width)
-    biases = [
-        dyadic(level - float(_dot(row, boundary)), BIAS_BITS)
-        for row, level in zip(rows, levels, strict=True)
-    ]
+    # Both factors have few bits, so these sums are exact in float64.
+    reached = np.array(rows, dtype=np.float64) @ np.array(boundary, dtype=np.float64)
+    biases = [dyadic(float(level), BIAS_BITS) for level in levels - reached]
     down = np.arange(width) < round(concave * width)
     bent = np.where(down, -1, 1) * (np.sign(levels) if degree % 2 else 1)
     bits = COEFFICIENT_BITS + ceil(log2(width))
@@ -135,7 +134,7 @@ def draw_units(
     sizes = [Fraction(int(k), 2**bits) for k in rng.integers(steps // 4, steps + 1, size=width)]
     coefficients = [int(s) * c for s, c in zip(bent, sizes, strict=True)]
     shares = [Fraction(int(k), 8) for k in rng.integers(2, 7, size=width)]
-    at = [_dot(row, boundary) + bias for row, bias in zip(rows, biases, strict=True)]
+    at = [Fraction(float(z)) + bias for z, bias in zip(reached, biases, strict=True)]
     offset = -sum((c * z**degree for c, z in zip(coefficients, at, strict=True)), Fraction(0))
     own = [c * s for c, s in zip(coefficients, shares, strict=True)]
     rest = sum(((c - a) * z**degree for c, a, z in zip(coefficients, own, at, strict=True)), Fraction(0))
