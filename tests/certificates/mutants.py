@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from dokimos.certificates import prove
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.base import Draft
+from dokimos.constructions.base import Draft, Unusable
 from dokimos.constructions.knobs import make_knobs
 from dokimos.instances.model import Certificate, Claim, Instance, Label, Semantics, Truth
 from dokimos.properties.decimals import exact_decimal
@@ -70,8 +70,26 @@ def statement_of(draft: Draft, *, margin: bool) -> Statement:
     return replace(made, truth=bound)
 
 
+CONVOLUTION = {"size": 3, "channels": 1, "depth": 1}
+
 #: The families and knobs that give tiny instances, by the kind of proof of their `unsat` half.
 TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "constant-on-box": [
+        (
+            "constant-on-box",
+            {"inputs": 2, "latent": 1, "depth": 1, "width": 2, "classes": 2, "epsilon": 0.25},
+        ),
+        ("constant-on-box", {"inputs": 3, "latent": 2, "depth": 2, "width": 3, "classes": 3, "slack": 0}),
+        (
+            "constant-on-box",
+            {"inputs": 2, "latent": 2, "depth": 1, "width": 2, "reach": 1, "margin": 0.001},
+        ),
+    ],
+    "contraction": [
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.01, "slack": 0.0001}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 3, "epsilon": 0.02, "slack": 0.001, "centred": 0}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.002, "cut": 0.5}),
+    ],
     "slopes-and-splits": [
         ("exclusive-pairs", {"inputs": 2, "pairs": 1, "classes": 2, "gamma": 0.01}),
         ("exclusive-pairs", {"inputs": 3, "pairs": 1, "classes": 3, "gamma": 0.0005}),
@@ -94,7 +112,12 @@ TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
 def drafts(family: str, seed: int, **knobs: Any) -> tuple[Draft, Draft]:
     construction = CONSTRUCTIONS[family]
     chosen = make_knobs(construction.knobs_class, knobs, family=family)
-    return construction.construct(chosen, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    while True:
+        try:
+            return construction.construct(chosen, rng)
+        except Unusable:
+            continue
 
 
 @cache

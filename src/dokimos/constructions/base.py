@@ -15,8 +15,9 @@ from dokimos.constructions.disguise import disguised
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.hiding import gives_itself_away
 from dokimos.constructions.knobs import make_knobs
-from dokimos.errors import ConstructionFailed, InvalidProof
+from dokimos.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.instances.model import Instance, LabelledInstance, Truth, sha256
+from dokimos.networks.builder import NotFloat32
 from dokimos.properties.writing import write_vnnlib1
 
 P = TypeVar("P")
@@ -62,6 +63,8 @@ class Construction(ABC, Generic[P]):
         Raises InputError for knobs that do not exist or are out of range, ConstructionFailed where no
         draw can be proven or hidden.
         """
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
         chosen = make_knobs(self.knobs_class, knobs, family=self.family)
         origin = asdict(cast(Any, chosen)) | ({"disguise": list(disguise)} if disguise else {})
         reason = ""
@@ -70,7 +73,7 @@ class Construction(ABC, Generic[P]):
             try:
                 drafts = disguised(self.construct(chosen, rng), disguise, rng)
                 made = [self._prove(draft, origin, seed, timeout_seconds) for draft in drafts]
-            except (Unusable, InvalidProof) as error:
+            except (Unusable, InvalidProof, NotFloat32) as error:
                 reason = str(error)
                 continue
             twin = drafts[1]

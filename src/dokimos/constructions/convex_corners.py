@@ -27,7 +27,10 @@ from dokimos.networks.builder import ModelBuilder
 WEIGHT_STEPS = 2**8
 MIX_STEPS = 2**4
 #: How far inside the box the twin's counterexample lies, as a share of the radius.
-INSET = Fraction(1, 16)
+INSET = Fraction(1, 64)
+#: A hinge's value at the centre, in sixteenths of its reach there: every hinge is off around the centre,
+#: and on near the corner that its weights point to, so that a gradient shows the nearest corner at best.
+LIFTS = range(-11, -3)
 Array = NDArray[np.float64]
 
 
@@ -49,10 +52,10 @@ class Knobs:
 class ConvexCorners(Construction[Knobs]):
     """Class 0 scores −Σ a_j·h_j, class k scores Σ c_kj·h_j − β_k, with hinges h_j and a_j, c_kj > 0.
 
-    Each hinge (v_j·x + b_j)⁺ reads the inputs of one block and changes sign near the centre. The margin
-    β_k − Σ (a_j + c_kj)·h_j is concave: its minimum is the sum of the blocks' minima over their corners,
-    and β_k is that plus the margin. In the twin β₁ is smaller, so that class 1 wins near its own
-    best corner, and only there.
+    Each hinge (v_j·x + b_j)⁺ reads the inputs of one block, is off around the centre and on near one
+    corner of the block. The margin β_k − Σ (a_j + c_kj)·h_j is concave: its minimum is the sum of the
+    blocks' minima over their corners, and β_k is that plus the margin. In the twin β₁ is smaller, so that
+    class 1 wins near its own best corner, and hardly elsewhere.
     """
 
     family: ClassVar[str] = "convex-corners"
@@ -124,7 +127,7 @@ class _Hinges:
                 ):
                     row[i] = scale * Fraction(k, WEIGHT_STEPS)
                 middle = sum((w * x for w, x in zip(row, centre, strict=True)), Fraction(0))
-                lift = scale * epsilon * Fraction(int(rng.integers(-5, 6)), 16)
+                lift = scale * epsilon * Fraction(int(rng.choice(LIFTS)), 16)
                 weights.append(row)
                 biases.append(lift - middle)
                 block_of.append(number)

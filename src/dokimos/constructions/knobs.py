@@ -58,7 +58,7 @@ def _value(knob: Knob, value: Any, family: str) -> float:
     kind = "a whole number" if knob.is_integer else "a number"
     try:
         number: float = int(value) if knob.is_integer else float(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise InputError(f"The knob {knob.name!r} of {family} takes {kind}, not {value!r}.") from None
     if number != (value if isinstance(value, int | float) else number) or isinstance(value, bool):
         raise InputError(f"The knob {knob.name!r} of {family} takes {kind}, not {value!r}.")

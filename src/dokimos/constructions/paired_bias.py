@@ -16,6 +16,7 @@ from dokimos.constructions.robustness import (
     ball,
     ceil_div,
     first_class_loses,
+    float32_above,
     inward,
     random_point,
 )
@@ -27,7 +28,7 @@ FILTER_STEPS = 2**6
 BIAS_BITS = 12
 HEAD_BITS = 16
 #: How far inside the box the twin's counterexample lies, as a share of the radius.
-INSET = Fraction(1, 16)
+INSET = Fraction(1, 64)
 ASCENT_STEPS = 30
 Array = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class Knobs:
     channels: int = knob(2, "channels of those convolutions", least=1, most=32)
     pairs: int = knob(4, "how many pairs of channels", least=2, most=64)
     gap: float = knob(0.03125, "how far the two biases of a pair are apart", least=0.001, most=10.0)
-    margin: float = knob(0.01, "how far class 0 stays above the others", least=1e-5, most=10.0)
+    margin: float = knob(0.01, "how far class 0 stays above the others", least=1e-7, most=10.0)
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
 
@@ -52,7 +53,8 @@ class PairedBias(Construction[Knobs]):
     p and q are the two channels of a pair at one place: the same response s, rectified with biases b > c,
     so p >= q whatever the backbone does, and class 0 wins by at least Γ. The biases of most pairs lie
     around the response at the centre, which makes their ReLUs unstable; those of the first pair lie at a
-    level that its response reaches only where the image fits its filter. In the twin the first pair's
+    level that its response reaches at one place only, where the image fits its filter there: elsewhere
+    p − q is 0 or constant, and has no gradient. In the twin the first pair's
     two biases are exchanged, so that it lowers class 0 there.
     """
 
@@ -70,7 +72,7 @@ class PairedBias(Construction[Knobs]):
         witness = responses.climb(centre, epsilon)
         at_centre, at_witness = responses(centre), responses(witness)
         levels = [dyadic(float(row.mean()), BIAS_BITS) for row in at_centre]
-        levels[0] = dyadic(float(np.median(at_witness[0])), BIAS_BITS) - gap / 2
+        levels[0] = dyadic(float(at_witness[0].max()), BIAS_BITS) - gap / 2
         weights = _head_weights(knobs, levels, gap, at_witness)
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
 
@@ -82,7 +84,7 @@ class PairedBias(Construction[Knobs]):
                 biases[0], biases[1] = biases[1], biases[0]
             paired = np.repeat(filters, 2, axis=0)
             head = [_spread(row, at_witness.shape[1]) for row in weights]
-            offsets = [ceil_div(Fraction(knobs.margin), Fraction(1, 2**HEAD_BITS))]
+            offsets = [float32_above(Fraction(knobs.margin))]
             offsets += [Fraction(0)] * (knobs.classes - 1)
             builder.conv(paired, biases).relu().flatten().affine(head, offsets)
             return builder.build(knobs.classes)
@@ -126,10 +128,10 @@ def _head_weights(
     needed = 2 * knobs.margin + float(even) * 1.5 * sum(ramps[1:])
     first = ceil_div(Fraction(needed / ramps[0]), unit)
     own = [first * 2 / 3, *[even] * (pairs - 1)]
-    own[0] = ceil_div(own[0], unit)
+    own[0] = float32_above(ceil_div(own[0], unit))
     rows = [own]
     for _ in range(knobs.classes - 1):
-        rows.append([-ceil_div(w / 2, unit) for w in own])
+        rows.append([-float32_above(ceil_div(w / 2, unit)) for w in own])
     return rows
 
 
@@ -195,27 +197,31 @@ class _Responses:
         responses: Array = (self._last @ value).reshape(self._pairs, -1)
         return responses
 
-    def _gradient(self, image: Array) -> Array:
-        """Of the first pair's summed response."""
+    def _gradient(self, image: Array, place: int) -> Array:
+        """Of the first pair's response at one place."""
         value, active = image, []
         for weight, bias in self._layers:
             value = np.maximum(weight @ value + bias, 0.0)
             active.append(value > 0)
-        places = len(self._last) // self._pairs
-        slope: Array = self._last[:places].sum(axis=0)
+        slope: Array = self._last[place]
         for (weight, _), on in zip(reversed(self._layers), reversed(active), strict=True):
             slope = (slope * on) @ weight
         return slope
 
     def climb(self, centre: list[Fraction], epsilon: Fraction) -> tuple[Fraction, ...]:
-        """A point well inside the box where the first pair's summed response is large."""
+        """A point inside the box where the first pair's response is large at one place.
+
+        The place is one whose response promises to be the largest, judged by its slope at the centre.
+        """
         radius = epsilon * (1 - INSET)
         middle = np.array([float(x) for x in centre])
+        slopes = np.array([self._gradient(middle, p) for p in range(len(self._last) // self._pairs)])
+        place = int(np.argmax(self(centre)[0] + float(radius) * abs(slopes).sum(axis=1)))
         best, best_value = np.zeros(len(centre)), -np.inf
-        signs = np.zeros(len(centre))
+        signs = np.sign(slopes[place])
         for _ in range(ASCENT_STEPS):
-            signs = np.sign(self._gradient(middle + signs * float(radius)))
-            value = self([x + int(s) * radius for x, s in zip(centre, signs, strict=True)])[0].sum()
+            value = self([x + int(s) * radius for x, s in zip(centre, signs, strict=True)])[0, place]
             if value > best_value:
                 best, best_value = signs, value
+            signs = np.sign(self._gradient(middle + signs * float(radius), place))
         return tuple(x + int(s) * radius for x, s in zip(centre, best, strict=True))

@@ -1,0 +1,57 @@
+"""How well the twins' counterexamples are hidden from gradients, and how tight the proven margins are.
+
+    python benchmarks/hiding.py [--draws 10] [family [knob=value ...]]
+
+For each family, PGD with 100 restarts of 100 steps searches the violated twins of a few seeds, and the
+robust siblings. Printed: how many twins it breaks, the share of restarts that do, and for the siblings
+the mean of the smallest margin that it reaches and of the one that is proven.
+"""
+
+from __future__ import annotations
+
+import argparse
+from statistics import mean
+
+import torch
+
+from dokimos.attacks.pgd import Attacked, pgd
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.instances.model import LabelledInstance, Semantics
+from dokimos.networks.read import read_onnx
+from dokimos.properties.reading import read_vnnlib
+
+
+def attacked(labelled: LabelledInstance, seed: int) -> Attacked:
+    instance = labelled.instance
+    question = read_vnnlib(instance.property_file, file=instance.name)
+    return pgd(read_onnx(instance.network_file), question, seed=seed)
+
+
+def measure(family: str, knobs: dict[str, str], draws: int) -> None:
+    pairs = [CONSTRUCTIONS[family](seed=seed, **knobs) for seed in range(draws)]
+    twins = [attacked(twin, seed) for seed, (_, twin) in enumerate(pairs)]
+    robust = [attacked(sibling, seed) for seed, (sibling, _) in enumerate(pairs)]
+    proven = [s.truth.claims[Semantics.REAL].margin for s, _ in pairs if s.truth is not None]
+    print(
+        f"{family:18} PGD breaks {sum(t.broken > 0 for t in twins)} of {draws} twins"
+        f" ({mean(t.broken for t in twins):.2%} of restarts);"
+        f" siblings: margin {mean(float(m or 0) for m in proven):.3g} proven,"
+        f" {mean(r.least_margin for r in robust):.3g} attacked",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("family", nargs="?")
+    parser.add_argument("knobs", nargs="*", help="knob=value")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    knobs = dict(text.split("=", 1) for text in options.knobs)
+    for family in [options.family] if options.family else list(CONSTRUCTIONS):
+        measure(family, knobs, options.draws)
+
+
+if __name__ == "__main__":
+    main()

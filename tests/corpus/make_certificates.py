@@ -1,0 +1,182 @@
+"""Writes the corpus of proofs: `python -m tests.corpus.make_certificates` (the same bytes every time).
+
+Each folder of certificates/accept, /reject and /malformed holds a network, a property and a truth. The
+first must be accepted, the second refused as invalid, the third refused as unreadable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dokimos.instances.model import Instance, Label, Truth
+from dokimos.instances.truth_file import dump_truth
+from tests.certificates.files import instance_of, model, question, repaired, stated
+from tests.certificates.mutants import TINY, base_statements
+from tests.certificates.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
+
+CORPUS = Path(__file__).parent / "certificates"
+
+
+class Entry(NamedTuple):
+    """One folder of the corpus."""
+
+    verdict: str
+    name: str
+    instance: Instance
+    truth: str
+
+
+def written(truth: Truth) -> str:
+    return dump_truth(truth, origin={})
+
+
+def edited(text: str, **changes: Any) -> str:
+    """The JSON of a truth with top-level keys changed, or left out where None."""
+    document = {**json.loads(text), **changes}
+    return json.dumps({k: v for k, v in document.items() if v is not None}, indent=1) + "\n"
+
+
+def accepted() -> Iterator[Entry]:
+    for kind in (*TINY, "witness"):
+        base = base_statements(kind)[0]
+        yield Entry("accept", kind, base.instance, written(base.truth))
+    half_ulp, ulp = Fraction(1, 2**24), Fraction(1, 2**23)
+    for kind, data, instance, margin in (
+        ("slopes-and-splits", SLOPES, exclusive(np.float32(1 - 2.0**-24)), half_ulp),
+        ("convex-corners", {}, corners(np.float32(1 + 2.0**-23)), ulp),
+        ("ordered-pairs", PAIRS, pairs(np.float32(1 + 2.0**-23)), ulp),
+    ):
+        yield Entry(
+            "accept", f"{kind}-by-one-ulp", instance, written(stated(instance, kind, data, real=margin))
+        )
+    tie, corner = corners(1), (Fraction(1, 2), Fraction(-1, 2))
+    truth = stated(tie, "witness", label=Label.SAT, witness=corner)
+    yield Entry("accept", "witness-of-a-tie", tie, written(truth))
+    network = model([("Relu", ["X"], "r"), ("Add", ["r", "one"], "Y")], {"one": [1.0]}, [1, 1], [1, 1])
+    union = (
+        b"(declare-const X_0 Real)\n(declare-const Y_0 Real)\n"
+        b"(assert (or (and (>= X_0 -2) (<= X_0 -1) (<= Y_0 0.5)) (and (>= X_0 1) (<= X_0 2) (< Y_0 1))))\n"
+    )
+    both = instance_of(network, union)
+    # At slope 0 the second box gives no margin, at slope 1 the first gives none.
+    said = stated(both, "slopes-and-splits", {"slopes": ["0.125"]}, float32=Fraction(0))
+    yield Entry("accept", "two-boxes", both, written(said))
+    batch = model([("Gemm", ["X", "w", "b"], "Y")], {"w": np.eye(2), "b": [[1.0, 2.0]]}, [1, 2], [1, 2])
+    shaped = instance_of(batch, question([(0, 1)] * 2, 2, "(<= Y_1 1)"))
+    plain = stated(shaped, "convex-corners", real=Fraction(1))
+    yield Entry("accept", "a-bias-with-a-row", shaped, written(plain))
+
+
+def rejected() -> Iterator[Entry]:
+    for kind, data, instance in (
+        ("slopes-and-splits", SLOPES, exclusive(1)),
+        ("convex-corners", {}, corners(1)),
+        ("ordered-pairs", PAIRS, pairs(1)),
+    ):
+        yield Entry("reject", f"{kind}-by-one-ulp", instance, written(stated(instance, kind, data)))
+    for kind in (*TINY, "witness"):
+        base = base_statements(kind)[0]
+        hashed = replace(base.truth, network_sha256="0" * 64)
+        yield Entry("reject", f"{kind}-of-another-file", base.instance, written(hashed))
+        claims = {s: replace(c, margin=Fraction(9)) for s, c in base.truth.claims.items()}
+        greedy = replace(base.truth, claims=claims)
+        yield Entry("reject", f"{kind}-with-too-large-a-margin", base.instance, written(greedy))
+    twin, robust = base_statements("witness")[0], base_statements("slopes-and-splits")[0]
+    swapped = replace(robust.instance, network_file=twin.network)
+    yield Entry("reject", "the-twin-said-to-hold", swapped, written(repaired(robust.truth, swapped)))
+    swapped = replace(twin.instance, network_file=robust.network)
+    yield Entry("reject", "the-original-said-to-fail", swapped, written(repaired(twin.truth, swapped)))
+    assert twin.truth.witness is not None
+    for name, point in (
+        ("in-the-centre", tuple((a + b) / 2 for a, b in twin.bounds)),
+        ("out-of-the-box", tuple(b + Fraction(1, 2**20) for _, b in twin.bounds)),
+        ("too-short", twin.truth.witness[:-1]),
+    ):
+        truth = replace(twin.truth, witness=point)
+        yield Entry("reject", f"a-witness-{name}", twin.instance, written(truth))
+    batch = model(
+        [("Conv", ["X", "w"], "c"), ("Add", ["c", "zero"], "Y")],
+        {"w": np.ones((1, 1, 1, 1)), "zero": np.zeros((2, 1, 1, 1))},
+        [2, 1, 1, 1],
+        [2, 1, 1, 1],
+    )
+    second = instance_of(batch, question([(1, 2), (0, 2)], 2, "(<= Y_1 0.5)"))
+    yield Entry("reject", "the-second-image", second, written(stated(second, "convex-corners")))
+    rows = model(
+        [("Reshape", ["X", "i_in"], "a"), ("Gemm", ["a", "w", "b"], "g"), ("Reshape", ["g", "i_out"], "Y")],
+        {"w": np.zeros((2, 2)), "b": [[-1.0], [1.0]], "i_in": np.array([2, 2]), "i_out": np.array([1, 4])},
+        [1, 4],
+        [1, 4],
+    )
+    lower = instance_of(rows, question([(0, 1)] * 4, 4, "(<= Y_1 0)"))
+    yield Entry("reject", "a-bias-for-each-row", lower, written(stated(lower, "convex-corners")))
+
+
+def malformed() -> Iterator[Entry]:
+    base = base_statements("slopes-and-splits")[0]
+    good, instance = written(base.truth), base.instance
+    document = json.loads(good)
+    texts = {
+        "empty": "",
+        "truncated": good[: len(good) // 2],
+        "nested-too-deeply": "[" * 20_000,
+        "label-twice": good.replace('"label"', '"label": "sat",\n "label"', 1),
+        "unknown-key": edited(good, extra=1),
+        "another-schema": edited(good, schema=2),
+        "schema-true": edited(good, schema=True),
+        "no-label": edited(good, label=None),
+        "label-in-capitals": edited(good, label="UNSAT"),
+        "no-hash": edited(good, sha256={"network": document["sha256"]["network"]}),
+        "margin-as-a-number": edited(good, semantics={"real": {"proven": True, "margin": 0.1}}),
+        "margin-1-over-0": edited(good, semantics={"real": {"proven": True, "margin": "1/0"}}),
+        "margin-too-small": edited(good, semantics={"real": {"proven": True, "margin": "1e-401"}}),
+        "margin-negative": edited(good, semantics={"real": {"proven": True, "margin": "-1"}}),
+        "proven-1": edited(good, semantics={"real": {"proven": 1, "margin": "0"}}),
+        "unknown-kind": edited(good, certificate={"kind": "trust-me", "data": {}}),
+        "no-slopes": edited(good, certificate={"kind": "slopes-and-splits", "data": {}}),
+        "slopes-as-numbers": edited(
+            good, certificate={"kind": "slopes-and-splits", "data": {"slopes": [0.5] * 4}}
+        ),
+        "slope-bomb": edited(
+            good, certificate={"kind": "slopes-and-splits", "data": {"slopes": ["1e999999999"] * 4}}
+        ),
+        "pair-of-booleans": edited(
+            good,
+            certificate={"kind": "ordered-pairs", "data": {"convolution": "c", "pairs": [[True, False]]}},
+        ),
+    }
+    for name, text in texts.items():
+        yield Entry("malformed", name, instance, text)
+    for name, damaged in (
+        ("network-truncated", replace(instance, network_file=instance.network_file[:-100])),
+        ("network-empty", replace(instance, network_file=b"")),
+        ("property-truncated", replace(instance, property_file=instance.property_file[:-20])),
+        ("property-empty", replace(instance, property_file=b"")),
+        ("property-not-text", replace(instance, property_file=b"\xff\xfe\x00")),
+        ("property-nested-too-deeply", replace(instance, property_file=b"(assert " + b"(and " * 5000)),
+    ):
+        yield Entry("malformed", name, damaged, written(repaired(base.truth, damaged)))
+
+
+def entries() -> list[Entry]:
+    return [*accepted(), *rejected(), *malformed()]
+
+
+def main() -> None:
+    for entry in entries():
+        folder = CORPUS / entry.verdict / entry.name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "network.onnx").write_bytes(entry.instance.network_file)
+        (folder / "property.vnnlib").write_bytes(entry.instance.property_file)
+        (folder / "truth.json").write_text(entry.truth, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
