@@ -112,6 +112,23 @@ def test_two_suites_run_as_one_campaign_with_their_own_timeouts(
     assert moved.code == 0, moved.err
 
 
+def test_probes_catch_who_says_unsat_to_everything(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "says", "answer": "unsat"})
+    options = ("--verifier", "scripted", "--probe", "--out", tmp_path / "run")
+    only = min(name for name, label in labels(suite).items() if label == "unsat")
+    for _ in range(2):
+        ran = dokimos("run", suite, "--only", only, *options)
+        assert "2 runs recorded" in ran.out, ran.err
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 1
+    assert judged.out.count("wrong-unsat  scripted answers unsat on suite-probe/probe-") == 1
+    script(monkeypatch, tmp_path, default={"behaviour": "right"})
+    dokimos("run", suite, "--verifier", "scripted", "--probe", "--out", tmp_path / "other")
+    assert dokimos("judge", tmp_path / "other").code == 0
+
+
 def test_verifiers_are_listed_with_how_to_get_them(dokimos: Dokimos) -> None:
     ran = dokimos("verifiers")
     assert ran.code == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dokimos.campaigns.plan import CampaignSuite
     from dokimos.instances.bundle import Suite, SuiteEntry
 
@@ -33,6 +35,9 @@ def run(
         typer.Option(help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of here."),
     ] = None,
     repeat: Annotated[int, typer.Option(help="How often each is run.", min=1)] = 1,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Also run each query without its output constraint: it is sat.")
+    ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
 ) -> None:
     """Run verifiers on suites. Interrupted, the same command goes on where it stopped."""
@@ -50,6 +55,8 @@ def run(
         if (wanted := _wanted(found, only or []))
     ]
     _require_found(suites, only or [])
+    if probe:
+        suites += _probes(suites, out, say)
     entries = [entry for each in suites for entry in each.instances]
     limits = Limits(
         wall_seconds=max(e.timeout_seconds for e in entries) if timeout is None else timeout,
@@ -81,6 +88,23 @@ def run(
             progress=show,
         )
     typer.echo(f"{out}: {len(campaign.records)} runs recorded; now: dokimos judge {out}")
+
+
+def _probes(suites: list[CampaignSuite], out: Path, say: Callable[[str], None]) -> list[CampaignSuite]:
+    """A suite of probes beside each suite, kept in the folder of the campaign."""
+    from dokimos.campaigns.plan import CampaignSuite
+    from dokimos.constructions.probes import write_probes
+
+    found = []
+    for suite in suites:
+        probes = write_probes(
+            cast("tuple[SuiteEntry, ...]", suite.instances), out / "probes" / f"{suite.name}-probe"
+        )
+        for name, reason in probes.left_out:
+            say(f"{name} has no probe: {reason}")
+        if probes.suite is not None:
+            found.append(CampaignSuite(probes.suite.folder, probes.suite.entries))
+    return found
 
 
 def _wanted(suite: Suite, only: list[str]) -> tuple[SuiteEntry, ...]:
