@@ -23,7 +23,9 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the family's draws; a suite has its own.", min=0)] = 0,
     count: Annotated[int, typer.Option(help="How many instances, each with its twin.", min=1)] = 1,
-    timeout: Annotated[float, typer.Option(help="Seconds an instance.", min=0.001)] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds an instance.", min=0.001)
+    ] = 60.0,
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     from dokimos.cli.output import progress_bar

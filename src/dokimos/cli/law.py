@@ -102,3 +102,127 @@ def _domain(
             raise
         say(f"{path}: {problem} Functions and features are not checked.")
         return None
+
+
+@app.command()
+def test(
+    laws: Laws,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model: NAME.onnx, NAME.pkl, FILE.py:NAME; the domain's own unless given."),
+    ] = None,
+    domain: DomainOption = None,
+    budget: Annotated[int, typer.Option(help="How many tests of each law.", min=1)] = 5000,
+    seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
+    source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
+    exhaustive: Annotated[
+        bool | None,
+        typer.Option(help="Go through all draws, or never do; unless given, where the budget allows it."),
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="A feature to tell rates by.")] = None,
+    keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
+    shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
+    shrink: Annotated[bool, typer.Option(help="Look for the smallest change that still violates.")] = True,
+    out: Annotated[Path | None, typer.Option(help="A folder for results, one JSON file a law.")] = None,
+    no_code: NoCode = False,
+) -> None:
+    """Test laws against a model. Exit code 1 where one is violated or its code fails."""
+    from dokimos.laws.models import load_model
+    from dokimos.laws.parser import read_law
+    from dokimos.laws.summaries import summary
+    from dokimos.laws.testing import Settings, test_law
+    from dokimos.laws.violations import save_result
+
+    settings = Settings(
+        budget=budget,
+        seed=seed,
+        source=source,
+        exhaustive=exhaustive,
+        keep=keep,
+        by=by,
+        shrink=shrink,
+        allow_code=not no_code,
+    )
+    bad = violated = 0
+    files = law_files(laws)
+    for path in files:
+        law = read_law(path)
+        found = _domain(law, path, domain, no_code=no_code)
+        loaded = None if model is None else load_model(model, found, allow_code=not no_code)
+        result = test_law(law, model=loaded, domain=found, settings=settings)
+        typer.echo(summary(result, shown=shown))
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            save_result(result, out / f"{path.stem}.json")
+            typer.echo(
+                f"  saved in {out / path.stem}.json; replay with: dokimos law replay {out / path.stem}.json"
+            )
+        violated += result.is_violated
+        bad += result.is_violated or result.failed > 0
+        if result.is_interrupted:
+            break
+    if len(files) > 1:
+        typer.echo(f"{violated} of {len(files)} laws violated")
+    if bad:
+        raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    files: Annotated[list[Path], typer.Argument(help="Files that `dokimos law test --out` wrote.")],
+    model: Annotated[str | None, typer.Option(help="Another model than the recorded one.")] = None,
+    domain: DomainOption = None,
+) -> None:
+    """Run saved violations again. Exit code 1 where one still violates its law."""
+    from dokimos.cli.output import say
+    from dokimos.laws.domain import load_domain
+    from dokimos.laws.models import as_model, load_model
+    from dokimos.laws.violations import read_violations, replay_violations
+
+    still = 0
+    for path in files:
+        saved = read_violations(path)
+        place = domain if domain is not None else saved.domain
+        found = None if place is None else load_domain(place)
+        own = found.model if found is not None and model is None and not _is_file(saved.model) else None
+        if own is not None:
+            loaded = as_model(own(), found, name=saved.model)
+        else:
+            loaded = load_model(model if model is not None else saved.model, found)
+        if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
+            say(f"{path}: the model is another than when the violations were found.")
+        for each in replay_violations(saved, loaded, found):
+            still += each.now is not None
+            typer.echo(f"{path}: {'no longer: ' + each.before if each.now is None else each.now}")
+    if still:
+        raise typer.Exit(1)
+
+
+def _is_file(model: str) -> bool:
+    """Whether a model is named by a file, or by an object in one."""
+    return Path(model).is_file() or Path(model.rpartition(":")[0]).is_file()
+
+
+@app.command()
+def new(
+    template: Annotated[str, typer.Argument(help="monotone, invariant, robust or fair.")],
+    feature: Annotated[str, typer.Option(help="The feature that the law is about.")],
+    amount: Annotated[int, typer.Option(help="The largest change.", min=1)] = 10,
+    domain: Annotated[str | None, typer.Option(help="The domain that the law imports.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; standard output unless given.")
+    ] = None,
+) -> None:
+    """Start a law from a template."""
+    from dokimos.errors import InputError
+    from dokimos.laws.templates import new_law
+
+    text = new_law(template, feature=feature, amount=amount, domain=domain)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    if out.exists():
+        raise InputError(f"{out}: is there already; choose another file.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    typer.echo(f"{out}: written; check it with: dokimos law check {out}")

@@ -77,6 +77,8 @@ class Domain:
     classes: tuple[str, ...] = ()
     decision: str = "decision"
     is_shipped: bool = False
+    #: What names the domain in a later run: a shipped one's name, or the path of its file.
+    place: str | None = None
 
     def with_functions_of(self, other: Domain) -> Domain:
         """This domain with what another adds: functions, and whatever this one lacks."""
@@ -91,6 +93,7 @@ class Domain:
             classes=self.classes or other.classes,
             decision=self.decision if self.decision != "decision" else other.decision,
             is_shipped=self.is_shipped and other.is_shipped,
+            place=self.place,
         )
 
 
@@ -124,10 +127,11 @@ def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = Tru
     if path is not None:
         if not allow_code:
             raise InputError(f"{path}: is Python code, which --no-code refuses to run.")
-        return read_domain(_run(path), name=path.stem if name.endswith(".py") else name)
+        stem = path.stem if name.endswith(".py") else name
+        return read_domain(load_module(path), name=stem, place=str(path))
     if name in shipped_domains():
         module = importlib.import_module(f"dokimos.laws.domains.{name}")
-        return read_domain(module, name=name, is_shipped=True)
+        return read_domain(module, name=name, place=name, is_shipped=True)
     hint = did_you_mean(name, shipped_domains())
     where = f"{folder or Path()}/{name.replace('.', '/')}.py"
     raise DomainNotFound(f"There is no domain {name}{hint}: neither {where} nor a shipped one.")
@@ -141,7 +145,7 @@ def _file_beside(name: str, folder: Path | None) -> Path | None:
     return None
 
 
-def _run(path: Path) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
     """Run a domain's file as a module of its own name. Raises InputError where that fails."""
     if not path.is_file():
         raise UnreadableFile(path, "there is no such file.")
@@ -168,7 +172,9 @@ def failure(problem: BaseException, file: str) -> str:
     return f"{where}{type(problem).__name__}: {problem}"
 
 
-def read_domain(module: ModuleType | Any, *, name: str, is_shipped: bool = False) -> Domain:
+def read_domain(
+    module: ModuleType | Any, *, name: str, place: str | None = None, is_shipped: bool = False
+) -> Domain:
     """The domain that a module (or any object with such attributes) defines. Raises InputError."""
     features = getattr(module, "FEATURES", None)
     layout = (
@@ -187,6 +193,7 @@ def read_domain(module: ModuleType | Any, *, name: str, is_shipped: bool = False
         classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
         decision=str(getattr(module, "DECISION", "decision")),
         is_shipped=is_shipped,
+        place=place,
     )
 
 
