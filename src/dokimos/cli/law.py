@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
 
-Laws = Annotated[list[Path], typer.Argument(help="Files of laws (.law, .nom), or folders of them.")]
+Laws = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Files of laws (.law, .nom), folders of them, or a shipped domain: compas, german_credit."
+    ),
+]
 DomainOption = Annotated[
     str | None, typer.Option("--domain", help="The domain: a Python file, or a shipped one's name.")
 ]
@@ -73,8 +78,12 @@ def fmt(
 
 
 def law_files(paths: list[Path]) -> list[Path]:
-    """The files of laws named, and those in folders named, in order. Raises InputError where none is."""
+    """The files of laws named, and those in folders or of shipped domains named, in order.
+
+    Raises InputError where a folder holds none.
+    """
     from dokimos.errors import InputError
+    from dokimos.laws.library import shipped_laws
     from dokimos.laws.parser import SUFFIXES
 
     files: list[Path] = []
@@ -84,6 +93,8 @@ def law_files(paths: list[Path]) -> list[Path]:
             if not inside:
                 raise InputError(f"{path}: there is no law in this folder (a file ending in .law or .nom).")
             files += inside
+        elif not path.exists() and (shipped := shipped_laws(str(path))):
+            files += shipped
         else:
             files.append(path)
     return files
@@ -226,3 +237,23 @@ def new(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     typer.echo(f"{out}: written; check it with: dokimos law check {out}")
+
+
+@app.command()
+def train(
+    study: Annotated[str, typer.Argument(help="The case study: compas or german_credit.")],
+    out: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
+) -> None:
+    """Train the network of a case study, on data that the Python registry has."""
+    from dokimos.laws.data import write_whole
+    from dokimos.laws.domain import load_domain
+    from dokimos.laws.library import find_study
+    from dokimos.laws.models import onnx_model
+
+    found = find_study(study)
+    content = found.train(seed)
+    model = onnx_model(content, load_domain(study), name=str(out))
+    share = float((model.predict(found.split.test) == found.split.test_labels).mean())
+    write_whole(out, content)
+    typer.echo(f"{out}: trained; right on {100 * share:.1f} % of {len(found.split.test):,} test records")

@@ -6,6 +6,7 @@ A domain is a plain Python file (or package). What it may define, all of it opti
     INDICES    {-1: "job"}: further indices that laws may use for features
     CLASSES    names of the decisions 0, 1, …, from the least to the greatest
     DECISION   what is decided, for sentences: "risk"
+    ORDERED    False where a greater decision is not more of it: sentences then say "changes", not "rises"
     inputs()   the test set: an array with one record a row, or a list of records
     labels()   the right decision of each input
     model()    the model to test where none is given: anything that `models.py` takes
@@ -76,6 +77,7 @@ class Domain:
     decide: Callable[[Any], Any] | None = None
     classes: tuple[str, ...] = ()
     decision: str = "decision"
+    is_ordered: bool = True
     is_shipped: bool = False
     #: What names the domain in a later run: a shipped one's name, or the path of its file.
     place: str | None = None
@@ -92,6 +94,7 @@ class Domain:
             decide=self.decide or other.decide,
             classes=self.classes or other.classes,
             decision=self.decision if self.decision != "decision" else other.decision,
+            is_ordered=self.is_ordered and other.is_ordered,
             is_shipped=self.is_shipped and other.is_shipped,
             place=self.place,
         )
@@ -192,6 +195,7 @@ def read_domain(
         decide=getattr(module, "decide", None),
         classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
         decision=str(getattr(module, "DECISION", "decision")),
+        is_ordered=bool(getattr(module, "ORDERED", True)),
         is_shipped=is_shipped,
         place=place,
     )

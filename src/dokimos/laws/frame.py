@@ -53,6 +53,10 @@ class Frame:
         values = {name: taken(value, rows) for name, value in self.values.items()}
         return Frame(self.ids[rows], self.seeds[rows], values, tuple(draw[rows] for draw in self.draws))
 
+    def first(self, count: int) -> Frame:
+        """At most `count` of the cases, the first ones."""
+        return self if self.size <= count else self.take(np.arange(count))
+
     def where(self, kept: NDArray[np.bool_]) -> Frame:
         """The cases where `kept` is true."""
         return self if kept.all() else self.take(np.flatnonzero(kept))

@@ -19,8 +19,8 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     if result.unconfirmed:
         lines.append(f"  {result.unconfirmed} of the kept violate in batches only: rounding, not counted")
     if result.is_violated:
-        lines += _table("when the first decision is", result.classes)
-        lines += _table(f"when {result.settings.by} is", result.groups)
+        lines += _table("when the first decision is", result.classes, result.is_exhaustive)
+        lines += _table(f"when {result.settings.by} is", result.groups, result.is_exhaustive)
     for each in result.violations[:shown]:
         lines.append(f"  - {each.words}")
     if len(result.violations) > shown > 0:
@@ -58,5 +58,7 @@ def _counts(result: LawResult) -> str:
     return ", ".join(parts)
 
 
-def _table(title: str, rates: tuple[tuple[str, Rate], ...]) -> list[str]:
-    return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {rate}" for name, rate in rates]
+def _table(title: str, rates: tuple[tuple[str, Rate], ...], exact: bool) -> list[str]:
+    """A line for each group; what was gone through whole needs no interval."""
+    told = [(name, rate, f"{100 * rate.value:.2f} %" if exact else str(rate)) for name, rate in rates]
+    return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in told]

@@ -14,6 +14,8 @@ from dokimos.laws.statistics import Rate
 
 #: More groups than this make no table.
 _MOST_GROUPS = 50
+#: Bytes of a record beyond which its hash is kept instead.
+_LONG = 512
 
 
 class Tally:
@@ -27,7 +29,7 @@ class Tally:
         self._keep = keep
         self._draws: set[bytes] = set()
         self._inputs: set[bytes] = set()
-        self._known_rows: dict[bytes, bytes] = {}
+        self._rows: set[bytes] = set()
 
     @property
     def unique(self) -> int:
@@ -58,24 +60,26 @@ class Tally:
         self.violated += found.size
         sources = _input_keys(found, inputs)
         columns = [*sources, *(_bits(draw) for draw in found.draws), *([found.seeds] if uses_seeds else [])]
-        for row, key in enumerate(_rows_as_bytes(columns)):
-            if key in self._draws:
+        self._draws.update(_rows_as_bytes(columns))
+        firsts = _first_of_each(sources)
+        for row, key in zip(firsts, _rows_as_bytes([each[firsts] for each in sources]), strict=True):
+            if key in self._rows:
                 continue
-            self._draws.add(key)
-            content = self._content(found, row, inputs, sources)
+            self._rows.add(key)
+            content = b"".join(_content(_data(found, name)[row]) for name in inputs)
             if content not in self._inputs:
                 self._inputs.add(content)
                 if len(self.kept) < self._keep:
                     self.kept.append(found.take(np.array([row])))
 
-    def _content(
-        self, frame: Frame, row: int, inputs: list[str], sources: list[NDArray[np.int64]]
-    ) -> bytes:
-        """What the inputs of a case are, whatever rows they come from."""
-        short = b"".join(source[row].tobytes() for source in sources)
-        if short not in self._known_rows:
-            self._known_rows[short] = b"".join(_digest(_data(frame, name)[row]) for name in inputs)
-        return self._known_rows[short]
+
+def _first_of_each(columns: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Where each combination of values stands first, in order."""
+    if len(columns) == 1:
+        firsts = np.unique(columns[0], return_index=True)[1]
+    else:
+        firsts = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)[1]
+    return np.sort(firsts)
 
 
 def _data(frame: Frame, name: str) -> NDArray[Any]:
@@ -93,15 +97,21 @@ def _input_keys(frame: Frame, inputs: list[str]) -> list[NDArray[np.int64]]:
         if value.origin is not None:
             keys.append(value.origin)
         else:
-            hashes = [int.from_bytes(_digest(record)[:8], "big", signed=True) for record in value.data]
+            hashes = [_hash(record) for record in value.data]
             keys.append(np.array(hashes, dtype=np.int64))
     return keys
 
 
-def _digest(record: Any) -> bytes:
+def _content(record: Any) -> bytes:
+    """What a record is; the hash of it where that is shorter."""
     plain = isinstance(record, np.ndarray) and record.dtype != object
     content = record.tobytes() if plain else repr(record).encode()
-    return hashlib.blake2b(content, digest_size=16).digest()
+    return content if len(content) <= _LONG else hashlib.blake2b(content, digest_size=32).digest()
+
+
+def _hash(record: Any) -> int:
+    digest = hashlib.blake2b(_content(record), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
 def _bits(values: Column) -> NDArray[np.int64]:

@@ -32,7 +32,7 @@ EXHAUSTIVE_LIMIT = 20_000_000
 #: A precondition that fails more often than this many times a test is given up on.
 _DRAWS_PER_TEST = 100
 _LEAST_DRAWS = 20_000
-_LARGEST_BATCH = 65_536
+_LARGEST_BATCH = 16_384
 _NUMBERS_PER_BATCH = 2**23
 #: Blocks of code run case by case; small batches, so that an interruption loses little.
 _CODE_BATCH = 64
@@ -252,7 +252,7 @@ class _Session:
             frame = self._drawn(rng, int(min(self._batch, np.ceil(missing / rate * 1.02), most)))
             sampler = Sampler(rng)
             prepared = self._runner.prepare(frame, sampler)
-            judged = self._runner.judge(prepared.take(np.arange(min(prepared.size, missing))), sampler)
+            judged = self._runner.judge(prepared.first(missing), sampler)
             self._draws += frame.size
             self._held += prepared.size
             self._record(judged)

@@ -51,7 +51,7 @@ def _outcome(case: Case, outputs: list[str], predicted: dict[str, str], base: st
         told = f"{decision_name(old, domain)} to {decision_name(new, domain)}"
         if old == new:
             return f"the {domain.decision} stays {decision_name(old, domain)}"
-        return f"the {domain.decision} {_verb(old, new)} from {told}"
+        return f"the {domain.decision} {_verb(old, new) if domain.is_ordered else 'changes'} from {told}"
     return " and ".join(f"{name} is {decision_name(case.values[name], domain)}" for name in outputs)
 
 
