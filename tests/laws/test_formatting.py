@@ -16,13 +16,13 @@ from tests.laws.test_parser import ACCEPTED, condition
 
 
 @given(expression=EXPRESSIONS)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_expressions_are_read_back_as_they_were(expression: laws.Expression) -> None:
     assert condition(format_expression(expression)) == expression
 
 
 @given(data=st.data(), expression=EXPRESSIONS, block=BLOCKS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 def test_formatting_keeps_the_meaning_and_is_stable(
     data: st.DataObject, expression: laws.Expression, block: str
 ) -> None:
