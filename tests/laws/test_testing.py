@@ -159,7 +159,7 @@ def test_an_empty_range_rules_a_case_out() -> None:
 
 
 def test_what_cannot_be_gone_through() -> None:
-    with pytest.raises(InputError, match="draws more than integers"):
+    with pytest.raises(InputError, match="more than integers is drawn"):
         run("input x1; var x2 := x1[income := randReal(0, 1)];", exhaustive=True)
     with pytest.raises(InputError, match="have no end"):
         run(MORE_FELONIES, exhaustive=True, source="range")
@@ -197,7 +197,7 @@ def test_code_runs_case_by_case() -> None:
     assert again.violated == found.violated
     with pytest.raises(InputError, match="--no-code"):
         run(text, allow_code=False)
-    with pytest.raises(InputError, match="draws more than integers"):
+    with pytest.raises(InputError, match="more than integers is drawn"):
         run(text, of=labelled, exhaustive=True)
 
 
@@ -208,6 +208,7 @@ def test_code_runs_case_by_case() -> None:
         ("d1 = d2 = {}[x1[0] > 50]", "the block raised KeyError: "),
         ("d1 = d2 = x1[0] and 1 / 0", "the block raised ZeroDivisionError: division by zero at law:2"),
         ("d1 = d2 = nearly(x1)", "the block raised ValueError: no"),
+        ("d1 = d2 = setFeat(x1, 'sex', 7)", "the block raised ValueError: sex has no such value"),
     ],
 )
 def test_exceptions_in_the_block_are_shown_with_the_case(block: str, reason: str) -> None:
@@ -222,6 +223,23 @@ def test_exceptions_in_the_block_are_shown_with_the_case(block: str, reason: str
     assert (found.tested, found.failed) == (0, 50)
     assert reason in found.errors[0][0]
     assert "row" in summary(found) and "its code failed" in summary(found)
+
+
+def test_functions_in_the_block() -> None:
+    def doubled_batch(xs: Any) -> Any:
+        return xs * 2
+
+    def noise(rng: np.random.Generator) -> Any:
+        return int(rng.integers(0, 2**40))
+
+    text = """input x1; output d; output e; {
+        d = doubled(3) + (doubled(x1) == 2 * x1).all()
+        e = noise() == noise()
+    } ensures d == 7 && !e;"""
+    found = run(text, of=domain(doubled_batch=doubled_batch, noise=noise), budget=50)
+    assert (found.tested, found.violated, found.failed) == (50, 0, 0)
+    with pytest.raises(InputError, match=r"law:1:31: there is no feature sexx"):
+        run("input x1; output d; output e; { d = e = getFeat(x1, 'sexx') } ensures d == e;")
 
 
 def test_exceptions_in_functions_and_models_are_shown_with_the_case() -> None:
@@ -269,11 +287,40 @@ def test_single_cases_that_fail_are_left_out(text: str, reason: str) -> None:
         assert found.failed > 0 and reason in found.errors[0][0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "input x1; var x2 := x1; requires x1.felonies < 5 || f(x1) == 1; ENSURES d1 == d2",
+        "input x1; var x2 := x1; ENSURES d1 == d2 && (x1.felonies < 5 || f(x1) == 1)",
+        "input x1; var x2 := x1; var b := x1.felonies < 5 || f(x1) == 1; ENSURES d1 == d2 && b",
+        "input x1; var x2 := x1; ENSURES d1 == d2 && (forall i in 0..2: x1.felonies < 5 || f(x1) == i)",
+    ],
+)
+def test_cases_that_do_not_reach_what_fails_are_judged(text: str) -> None:
+    def f(x: Any) -> Any:
+        raise RuntimeError("f")
+
+    found = run(text, of=domain(f=f))
+    few = int((inputs()[:, 1] < 5).sum())
+    assert (found.tested, found.failed, found.violated) == (few, 40 - few, 0)
+
+
 def test_outputs_in_the_bounds_of_a_draw() -> None:
     text = "input x1; var x2 := x1; ENSURES randInt(0, d1) <= d2"
-    assert not run(text, exhaustive=True).is_violated
-    found = run("input x1; var x2 := x1; ENSURES randInt(0, d1 + 1) <= d2", exhaustive=True)
-    assert found.violated == 40
+    assert not run(text).is_violated
+    found = run("input x1; var x2 := x1; ENSURES randInt(d2 + 1, d1 + 2) <= d2", budget=100)
+    assert found.violated == 100
+    with pytest.raises(InputError, match="not all before the block"):
+        run(text, exhaustive=True)
+
+
+def test_many_draws_that_are_ruled_out_do_not_stop_a_test() -> None:
+    drawn = "input x1; input y; var v := randInt(1, 50); requires v == 50 && x1 == y;"
+    text = f"{drawn} var x2 := x1[income := v];"
+    found = run(text, budget=2000)
+    assert not found.is_exhaustive and found.is_starved
+    found = run(text, budget=100_000)
+    assert found.is_exhaustive and found.draws == 80_000 and found.tested >= 40
 
 
 def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:

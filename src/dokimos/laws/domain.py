@@ -54,10 +54,11 @@ class DomainFunction:
     @property
     def takes_rng(self) -> bool:
         """Whether it draws at random, from a generator that it is given."""
-        return any(_takes_rng(each) for each in (self.single, self.batch) if each is not None)
+        return any(takes_rng_argument(each) for each in (self.single, self.batch) if each is not None)
 
 
-def _takes_rng(function: Callable[..., Any]) -> bool:
+def takes_rng_argument(function: Callable[..., Any]) -> bool:
+    """Whether a function has a parameter `rng`."""
     try:
         return "rng" in inspect.signature(function).parameters
     except (TypeError, ValueError):

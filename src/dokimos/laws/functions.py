@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dokimos.errors import DokimosError
-from dokimos.laws.domain import DomainFunction
+from dokimos.laws.domain import DomainFunction, takes_rng_argument
 from dokimos.laws.frame import Frame, Records, Value, column, full, stack
 
 
@@ -42,13 +41,6 @@ def case_rng(seed: int, salt: int = 0) -> np.random.Generator:
     return np.random.default_rng([int(seed), salt])
 
 
-def _wants_rng(function: Callable[..., Any]) -> bool:
-    try:
-        return "rng" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
-
-
 def call_function(
     function: DomainFunction, arguments: Sequence[Value], frame: Frame, failures: Failures
 ) -> Value:
@@ -56,7 +48,7 @@ def call_function(
 
     Raises AllFailed where it does in every case.
     """
-    if function.batch is not None and not _wants_rng(function.batch):
+    if function.batch is not None and not takes_rng_argument(function.batch):
         try:
             return _as_value(
                 function.batch(*(_batch(each, frame.size) for each in arguments)), arguments, frame
@@ -77,9 +69,8 @@ def _case_by_case(
     good: int | None = None
     for row in range(frame.size):
         try:
-            results.append(
-                _one(function, [single_value(each, row) for each in arguments], int(frame.seeds[row]))
-            )
+            singles = [single_value(each, row) for each in arguments]
+            results.append(call_single(function, singles, case_rng(int(frame.seeds[row]))))
             good = row if good is None else good
         except DokimosError:
             raise
@@ -93,11 +84,11 @@ def _case_by_case(
     return _as_value(filled, arguments, frame)
 
 
-def _one(function: DomainFunction, arguments: list[Any], seed: int) -> Any:
+def call_single(function: DomainFunction, arguments: Sequence[Any], rng: np.random.Generator) -> Any:
     """The function in one case, by its version for single values where there is one."""
     chosen = function.single or function.batch
     assert chosen is not None  # a domain's function has one or the other
-    options = {"rng": case_rng(seed)} if _wants_rng(chosen) else {}
+    options = {"rng": rng} if takes_rng_argument(chosen) else {}
     if function.single is not None:
         return chosen(*arguments, **options)
     batches = [stack([each]) if isinstance(each, np.ndarray) else column([each]) for each in arguments]

@@ -46,10 +46,11 @@ class Plan:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the draws are inputs and integers only, so that all can be gone through."""
+        """Whether only inputs and integers are drawn, and before the block: all can be gone through."""
         functions = (self.domain.functions.get(each.function) for each in _calls(self.law))
         seeded = any(function is not None and function.takes_rng for function in functions)
-        return self.code is None and not seeded and all(call.function == "randInt" for call in self.random)
+        integers = all(call.function == "randInt" for call in self.random)
+        return self.code is None and not seeded and integers and not self.random_in_ensures
 
 
 def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 
 from dokimos.errors import DokimosError, InputError
 from dokimos.laws import ast as laws
+from dokimos.laws.domain import DomainFunction
 from dokimos.laws.drawing import Drawer
 from dokimos.laws.evaluation import Evaluator
 from dokimos.laws.frame import Column, Frame, Records, column, full
-from dokimos.laws.functions import AllFailed, Failures, case_rng, explain, single_value
+from dokimos.laws.functions import AllFailed, Failures, call_single, case_rng, explain, single_value
 from dokimos.laws.models import Model
 from dokimos.laws.plan import Plan
 
@@ -231,7 +233,7 @@ class Runner:
             "MAX_INT": MAX_INT,
         }
         for name, own in self.plan.domain.functions.items():
-            functions[name] = own.single or own.batch
+            functions[name] = partial(_called, own, rng)
         origin = next((value.origin for value in frame.values.values() if isinstance(value, Records)), None)
         if origin is not None:
             functions["label"] = lambda record: single_value(self.labels()[origin[row : row + 1]], 0)
@@ -240,16 +242,32 @@ class Runner:
         return {**functions, **spaces, **values}
 
     def _get_feature(self, record: Any, feature: str | int) -> Any:
-        frame = Frame(np.zeros(1, np.int64), np.zeros(1, np.int64), {})
-        evaluator = Evaluator(self.plan, frame, Failures(), self.labels)
-        found = evaluator.feature(Records(np.asarray(record)[None]), feature, laws.Literal(None))
-        return single_value(found, 0)
+        one = Records(np.asarray(record)[None])
+        return single_value(self._alone_in_block().feature(one, feature, self._in_block), 0)
 
     def _set_feature(self, record: Any, feature: str | int, value: Any) -> Any:
-        frame = Frame(np.zeros(1, np.int64), np.zeros(1, np.int64), {})
-        evaluator = Evaluator(self.plan, frame, Failures(), self.labels)
-        where = laws.Literal(None)
-        return evaluator.changed(Records(np.asarray(record)[None]), feature, column([value]), where).data[0]
+        one = Records(np.asarray(record)[None])
+        return self._alone_in_block().changed(one, feature, column([value]), self._in_block).data[0]
+
+    def _alone_in_block(self) -> Evaluator:
+        nothing = np.zeros(1, dtype=np.int64)
+        return Evaluator(self.plan, Frame(nothing, nothing, {}), _Raising(), self.labels)
+
+    @property
+    def _in_block(self) -> laws.Expression:
+        """Something that stands where the block does, for messages."""
+        return laws.Literal(None, at=self.plan.law.block.at)
+
+
+class _Raising(Failures):
+    """What fails in the block is an exception of the block."""
+
+    def add(self, case: int, reason: str) -> None:
+        raise ValueError(reason)
+
+
+def _called(function: DomainFunction, rng: np.random.Generator, *arguments: Any) -> Any:
+    return call_single(function, arguments, rng)
 
 
 def _integers(ends: Column, frame: Frame, failures: Failures) -> Column:

@@ -175,7 +175,11 @@ class _Session:
         size = self._source.size
         if size is None or not self._plan.is_finite:
             if wanted:
-                reason = "the inputs have no end" if size is None else "it draws more than integers"
+                reason = (
+                    "the inputs have no end"
+                    if size is None
+                    else "more than integers is drawn, or not all before the block"
+                )
                 raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
             return False
         inputs = size ** len(self._plan.law.inputs)
@@ -193,17 +197,19 @@ class _Session:
         )
 
     def _count(self, inputs: int, limit: int) -> int:
-        """How many cases there are to test, `limit` + 1 where there are more draws than that."""
+        """How many draws there are; more than `limit` where there are more than that."""
         if not self._plan.random:
             return inputs
-        total = 0
+        held = 0
         quiet = Runner(self._plan, self._runner.model, self._runner.labels)
         for frame in self._all_inputs(inputs):
             try:
-                total += quiet.prepare(frame, Enumerator(limit - total)).size
+                held += quiet.prepare(frame, Enumerator(limit - held)).size
             except TooMany:
                 return limit + 1
-        return total
+            if held + quiet.rejected > limit:
+                break
+        return held + quiet.rejected
 
     def _enumerate(self, inputs: int, limit: int) -> None:
         pending = list(self._all_inputs(inputs))[::-1]
@@ -225,7 +231,7 @@ class _Session:
                 self._record(self._runner.judge(part, enumerator))
             self._held += prepared.size
             self._draws = self._held + self._runner.rejected
-            if self._draws > limit:
+            if self._draws > EXHAUSTIVE_LIMIT:
                 raise self._too_many()
 
     def _all_inputs(self, count: int) -> Iterator[Frame]:

@@ -101,8 +101,8 @@ def _slot_change(slot: Slot, base: Any, other: Any) -> str:
     is_flag = (feature.low, feature.high) == (0, 1)
     if feature.kind is Kind.TEXT or is_flag:
         return f"{feature.spoken} {_from_to(old, new)}"
-    more = "more" if new > old else "less"
-    return f"{abs(new - old):g} {more} {feature.spoken}"
+    fewer = "fewer" if feature.kind is Kind.INTEGER else "less"
+    return f"{abs(new - old):g} {'more' if new > old else fewer} {feature.spoken}"
 
 
 def _chosen(slot: Slot, record: Any) -> str:
