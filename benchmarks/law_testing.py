@@ -23,7 +23,8 @@ from dokimos.laws.domain import load_domain
 from dokimos.laws.library import shipped_laws
 from dokimos.laws.models import load_model
 from dokimos.laws.parser import read_law
-from dokimos.laws.testing import Settings, test_law
+from dokimos.laws.results import Settings
+from dokimos.laws.testing import test_law
 
 _REPEATS = 20
 _FEW, _MANY = 5_000, 100_000

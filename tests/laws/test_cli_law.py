@@ -83,6 +83,7 @@ def test_test_and_replay(folder: Path) -> None:
     changed = run("replay", out / "income.json", "--model", folder / "fine.onnx")
     assert changed.exit_code == 0 and "no longer" in changed.stdout
     assert "the model is another" in changed.stderr
+    assert isinstance(run("replay", out / "income.json", "--no-code").exception, InputError)
 
 
 def test_the_domains_own_model(folder: Path) -> None:

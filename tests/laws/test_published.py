@@ -10,7 +10,7 @@ import numpy as np
 from dokimos.laws import text
 from dokimos.laws.domain import Domain, DomainFunction, read_domain
 from dokimos.laws.parser import read_law
-from dokimos.laws.testing import Settings
+from dokimos.laws.results import Settings
 from dokimos.laws.testing import test_law as run_law
 from tests.laws.test_parser import CORPUS
 from tests.laws.toy import domain, risk

@@ -21,7 +21,7 @@ from dokimos.laws.formatting import format_law
 from dokimos.laws.library import find_study, shipped_laws
 from dokimos.laws.models import load_model, onnx_model
 from dokimos.laws.parser import parse_law, read_law
-from dokimos.laws.testing import Settings
+from dokimos.laws.results import Settings
 from dokimos.laws.testing import test_law as run_law
 from dokimos.laws.training import Study, train_network
 from tests.laws.test_cli_law import run as cli

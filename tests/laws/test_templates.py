@@ -8,8 +8,8 @@ from dokimos.errors import InputError
 from dokimos.laws.checker import check_law
 from dokimos.laws.formatting import format_law
 from dokimos.laws.parser import parse_law
+from dokimos.laws.results import Settings
 from dokimos.laws.templates import TEMPLATES, new_law
-from dokimos.laws.testing import Settings
 from dokimos.laws.testing import test_law as run_law
 from tests.laws.toy import domain, risk
 

@@ -11,11 +11,11 @@ from dokimos.errors import InputError
 from dokimos.laws.cases import case_of
 from dokimos.laws.parser import parse_law
 from dokimos.laws.plan import make_plan
+from dokimos.laws.results import LawResult, Settings
 from dokimos.laws.running import Runner
 from dokimos.laws.shrinking import run_cases
 from dokimos.laws.statistics import Rate
 from dokimos.laws.summaries import summary
-from dokimos.laws.testing import LawResult, Settings
 from dokimos.laws.testing import test_law as run_law
 from dokimos.laws.violations import _no_labels
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
@@ -452,6 +452,20 @@ def test_texts() -> None:
     )
     assert found.is_exhaustive and found.tested == 9 and found.is_violated
     assert "pos 'nicegood room' instead of 'nice'" in "".join(each.words for each in found.violations)
+
+
+def test_texts_beside_numbers(tmp_path: Any) -> None:
+    from dokimos.laws import integer, text
+
+    (tmp_path / "a.csv").write_text("note,age\nshort,30\nlonger note,40\n")
+    of = domain(FEATURES=[text("note"), integer("age")])
+    found = run(
+        "input x1; var x2 := x1[age := x1.age + 10]; ENSURES d2 == d1 + 10 && x1.note == x2.note",
+        model=lambda record: record[1],
+        of=of,
+        source=f"pool:{tmp_path / 'a.csv'}",
+    )
+    assert (found.tested, found.violated) == (2, 0)
 
 
 def test_objects_as_records() -> None:

@@ -12,8 +12,8 @@ import pytest
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.laws.cases import Case, as_record, from_json, to_json
 from dokimos.laws.models import as_model
+from dokimos.laws.results import Settings
 from dokimos.laws.shrinking import _amount
-from dokimos.laws.testing import Settings
 from dokimos.laws.testing import test_law as run_law
 from dokimos.laws.violations import read_violations, replay_violations, save_result
 from dokimos.laws.words import describe

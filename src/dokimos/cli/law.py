@@ -60,6 +60,7 @@ def fmt(
     ] = False,
 ) -> None:
     """Lay laws out in the one way. Meaning and comments are kept."""
+    from dokimos.laws.data import write_whole
     from dokimos.laws.formatting import format_law
     from dokimos.laws.parser import read_law
 
@@ -72,7 +73,7 @@ def fmt(
         changed += 1
         typer.echo(f"{path}: {'would be laid out anew' if check_only else 'laid out anew'}")
         if not check_only:
-            path.write_bytes(laid_out.encode())
+            write_whole(path, laid_out.encode())
     if changed and check_only:
         raise typer.Exit(1)
 
@@ -140,8 +141,9 @@ def test(
     """Test laws against a model. Exit code 1 where one is violated or its code fails."""
     from dokimos.laws.models import load_model
     from dokimos.laws.parser import read_law
+    from dokimos.laws.results import Settings
     from dokimos.laws.summaries import summary
-    from dokimos.laws.testing import Settings, test_law
+    from dokimos.laws.testing import test_law
     from dokimos.laws.violations import save_result
 
     settings = Settings(
@@ -183,6 +185,7 @@ def replay(
     files: Annotated[list[Path], typer.Argument(help="Files that `dokimos law test --out` wrote.")],
     model: Annotated[str | None, typer.Option(help="Another model than the recorded one.")] = None,
     domain: DomainOption = None,
+    no_code: NoCode = False,
 ) -> None:
     """Run saved violations again. Exit code 1 where one still violates its law."""
     from dokimos.cli.output import say
@@ -194,15 +197,16 @@ def replay(
     for path in files:
         saved = read_violations(path)
         place = domain if domain is not None else saved.domain
-        found = None if place is None else load_domain(place)
+        found = None if place is None else load_domain(place, allow_code=not no_code)
         own = found.model if found is not None and model is None and not _is_file(saved.model) else None
         if own is not None:
             loaded = as_model(own(), found, name=saved.model)
         else:
-            loaded = load_model(model if model is not None else saved.model, found)
+            chosen = model if model is not None else saved.model
+            loaded = load_model(chosen, found, allow_code=not no_code)
         if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
             say(f"{path}: the model is another than when the violations were found.")
-        for each in replay_violations(saved, loaded, found):
+        for each in replay_violations(saved, loaded, found, allow_code=not no_code):
             still += each.now is not None
             typer.echo(f"{path}: {'no longer: ' + each.before if each.now is None else each.now}")
     if still:

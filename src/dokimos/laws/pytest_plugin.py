@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dokimos.laws.testing import LawResult
+    from dokimos.laws.results import LawResult
 
 _SUFFIXES = (".law", ".nom")
 
@@ -34,8 +34,9 @@ def check_law_file(
     """Test the law in a file; `settings` are those of `Settings`. Raises LawViolated, or InputError."""
     from dokimos.laws.domain import domain_of
     from dokimos.laws.parser import read_law
+    from dokimos.laws.results import Settings
     from dokimos.laws.summaries import summary
-    from dokimos.laws.testing import Settings, test_law
+    from dokimos.laws.testing import test_law
 
     law = read_law(path)
     found = domain_of(law, folder=path.parent, given=domain)

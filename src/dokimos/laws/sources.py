@@ -149,10 +149,14 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
         raise InputError(
             f"{what}: records of shape {data.shape[1:]}, where FEATURES has {layout.width} columns."
         )
-    if any(feature.kind is Kind.TEXT for feature in layout.features):
-        return data.astype(object)
+    texts = [slot.start for slot in layout.slots if slot.feature.kind is Kind.TEXT]
+    numbers = np.setdiff1d(np.arange(layout.width), texts)
     try:
-        return data.astype(np.float64)
+        if not texts:
+            return data.astype(np.float64)
+        made = data.astype(object)
+        made[:, numbers] = made[:, numbers].astype(np.float64)
+        return made
     except (TypeError, ValueError):
         raise InputError(f"{what}: a record has something that is no number.") from None
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dokimos.laws.results import LawResult
 from dokimos.laws.statistics import Rate
-from dokimos.laws.testing import LawResult
 
 
 def summary(result: LawResult, *, shown: int = 3) -> str:

@@ -16,10 +16,10 @@ from dokimos.laws.domain import Domain
 from dokimos.laws.models import Model
 from dokimos.laws.parser import parse_law
 from dokimos.laws.plan import make_plan
+from dokimos.laws.results import LawResult
 from dokimos.laws.running import Runner
 from dokimos.laws.shrinking import run_cases
 from dokimos.laws.sources import find_source, labels_of
-from dokimos.laws.testing import LawResult
 from dokimos.laws.words import describe
 
 FORMAT = "dokimos-law-violations"
@@ -136,9 +136,11 @@ class Replayed:
     now: str | None
 
 
-def replay_violations(saved: Saved, model: Model, domain: Domain | None) -> tuple[Replayed, ...]:
+def replay_violations(
+    saved: Saved, model: Model, domain: Domain | None, *, allow_code: bool = True
+) -> tuple[Replayed, ...]:
     """Run every saved case again, record by record. Raises InputError where that is not possible."""
-    plan = make_plan(saved.law, domain)
+    plan = make_plan(saved.law, domain, allow_code=allow_code)
     wanted = len(plan.random)
     uses_labels = "label(" in saved.law.text and saved.source == "test" and plan.domain.inputs is not None
     labels = labels_of(plan.domain, find_source("test", plan.domain)) if uses_labels else _no_labels
