@@ -103,7 +103,7 @@ def test_objects_in_files(tmp_path: Path) -> None:
 def test_what_a_model_must_not_do() -> None:
     with pytest.raises(InputError, match="one decision for each of 3"):
         Model("m", lambda records: records, lambda scores: scores).predict(ROWS)
-    with pytest.raises(InputError, match="nan"):
+    with pytest.raises(ValueError, match="nan"):
         as_model(lambda record: [float("nan"), 1.0], None, name="m").predict(ROWS)
     with pytest.raises(InputError, match="takes numbers"):
         onnx_model(network(), None, name="net").predict(np.array([["a", "b"]], dtype=object))

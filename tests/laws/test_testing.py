@@ -287,6 +287,17 @@ def test_single_cases_that_fail_are_left_out(text: str, reason: str) -> None:
         assert found.failed > 0 and reason in found.errors[0][0]
 
 
+def test_a_model_that_gives_nan_fails_in_those_cases_only() -> None:
+    def model(records: Any) -> Any:
+        return np.where(records[:, :1] > 50, np.nan, records[:, :2])
+
+    model.batched = True  # type: ignore[attr-defined]
+    found = run("input x1; var x2 := x1; ENSURES d1 == d2", model=model)
+    old = int((inputs()[:, 0] > 50).sum())
+    assert (found.tested, found.failed, found.violated) == (40 - old, old, 0)
+    assert "nan, which is no decision" in found.errors[0][0]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -52,13 +52,13 @@ class Model:
 def largest(scores: NDArray[Any]) -> NDArray[Any]:
     """The index of the largest score in each row; scores that are one number a row are the decisions.
 
-    The first of equally large scores counts. A row with a nan has no largest: raises InputError.
+    The first of equally large scores counts. A row with a nan has no largest: raises ValueError.
     """
     flat = scores.reshape(len(scores), -1)
     if flat.shape[1] == 1:
         return np.asarray(flat[:, 0])
     if flat.dtype.kind == "f" and np.isnan(flat).any():
-        raise InputError("The model gives nan, which is no decision.")
+        raise ValueError("it gives nan, which is no decision")
     return np.asarray(np.argmax(flat, axis=1))
 
 
