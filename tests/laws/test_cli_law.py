@@ -86,6 +86,12 @@ def test_test_and_replay(folder: Path) -> None:
     assert isinstance(run("replay", out / "income.json", "--no-code").exception, InputError)
 
 
+def test_a_law_that_cannot_be_read_stops_all_before_any_is_tested(folder: Path) -> None:
+    (folder / "wrong.law").write_text("input")
+    done = run("test", folder, "--model", folder / "fine.onnx")
+    assert isinstance(done.exception, InputError) and done.stdout == ""
+
+
 def test_the_domains_own_model(folder: Path) -> None:
     law, out = folder / "income.law", folder / "out"
     done = run("test", law, law, "--out", out)

@@ -9,6 +9,7 @@ import pytest
 
 from dokimos.errors import InputError
 from dokimos.laws.cases import case_of
+from dokimos.laws.domain import Domain
 from dokimos.laws.parser import parse_law
 from dokimos.laws.plan import make_plan
 from dokimos.laws.results import LawResult, Settings
@@ -154,6 +155,7 @@ def test_an_empty_range_rules_a_case_out() -> None:
     found = run(text, exhaustive=True)
     data = inputs()[:, 1]
     assert found.held == data.sum() and found.draws == data.sum() + (data == 0).sum()
+    assert found.rejected == (data == 0).sum()
     sampled = run(text, exhaustive=False)
     assert sampled.tested == 5000 and all(each.case.draws[0] >= 0 for each in sampled.violations)
 
@@ -250,6 +252,7 @@ def test_exceptions_in_functions_and_models_are_shown_with_the_case() -> None:
 
     found = run("input x1; var x2 := picky(x1); ENSURES d1 == d2", of=domain(picky=picky))
     sevens = int((inputs()[:, 1] == 7).sum())
+    assert found.rejected == 0
     assert (found.failed, found.tested) == (sevens, 40 - sevens)
     assert found.errors[0][1].inputs["x1"][1] == 7
 
@@ -362,7 +365,8 @@ def test_violations_that_are_rounding_only_are_told_apart() -> None:
     found = run("input x1; var x2 := x1; ENSURES d1 == d2 && d1 == 0", model=wavering)
     assert found.violated > 0 and not found.is_violated
     assert found.unconfirmed == found.inputs
-    assert "rounding" in summary(found)
+    assert "rounding" in summary(found) and "holds" not in summary(found)
+    assert "no violation confirmed" in summary(found)
 
 
 def test_ranges_and_pools(tmp_path: Any) -> None:
@@ -408,8 +412,10 @@ def test_unusable_sources_and_models() -> None:
         run(MORE_FELONIES, source="nowhere")
     with pytest.raises(InputError, match="has none of its own"):
         run(MORE_FELONIES, model=None)
-    with pytest.raises(InputError, match="has no test set"):
+    with pytest.raises(InputError, match="imports no domain"):
         run_law(law("input x1; var x2 := x1;"), model=risk)
+    with pytest.raises(InputError, match="domain toy has no test set"):
+        run_law(law("input x1; var x2 := x1;"), model=risk, domain=Domain("toy", place="toy.py"))
     with pytest.raises(InputError, match="no ranges"):
         run_law(law("input x1; var x2 := x1;"), model=risk, settings=Settings(source="range"))
     for low, high, message in ((None, 1, "has no range"), (2, 1, "is empty")):

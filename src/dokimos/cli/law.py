@@ -158,8 +158,7 @@ def test(
     )
     bad = violated = 0
     files = law_files(laws)
-    for path in files:
-        law = read_law(path)
+    for path, law in [(path, read_law(path)) for path in files]:
         found = _domain(law, path, domain, no_code=no_code)
         loaded = None if model is None else load_model(model, found, allow_code=not no_code)
         result = test_law(law, model=loaded, domain=found, settings=settings)

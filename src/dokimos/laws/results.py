@@ -42,9 +42,10 @@ class Violation:
 class LawResult:
     """What became of the tests of one law.
 
-    `held` of `draws` cases satisfied the precondition; of the `tested`, `violated` violate the law,
-    `unique` with distinct draws and `inputs` with distinct inputs. `failed` cases ended in an exception,
-    the first of each kind are `errors`. `unconfirmed` of the kept violate in batches only: rounding.
+    `held` of `draws` cases satisfied the precondition, `rejected` did not; of the `tested`, `violated`
+    violate the law, `unique` with distinct draws and `inputs` with distinct inputs. `failed` cases ended in
+    an exception, the first of each kind are `errors`. `unconfirmed` of the kept violate in batches only:
+    rounding.
     """
 
     law: Law
@@ -53,6 +54,7 @@ class LawResult:
     settings: Settings
     source: str
     draws: int
+    rejected: int
     held: int
     tested: int
     violated: int

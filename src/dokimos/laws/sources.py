@@ -99,6 +99,9 @@ def find_source(given: str, domain: Domain) -> Source:
     if given == "test":
         if domain.inputs is None:
             ways = "give it a function inputs(), or use --source range or --source pool:FILE"
+            if domain.place is None and not domain.functions:
+                ways = "give --domain, or use --source pool:FILE"
+                raise InputError(f"The law imports no domain, so there is no test set: {ways}.")
             raise InputError(f"The domain {domain.name} has no test set: {ways}.")
         return Pool(
             "test", as_records(call_domain(domain.inputs, domain, "inputs"), domain.layout, "inputs()")

@@ -40,6 +40,8 @@ def _verdict(result: LawResult) -> str:
         return "its code failed"
     if result.tested == 0:
         return "not tested: the precondition never held" if result.draws else "not tested"
+    if result.violated:
+        return "no violation confirmed: those found do not show when records are predicted one by one"
     if result.is_exhaustive:
         return f"holds for every draw from the source {result.source}"
     return "no violation found"
@@ -49,8 +51,8 @@ def _counts(result: LawResult) -> str:
     kind = "all " if result.is_exhaustive else ""
     parts = [f"{kind}{result.tested:,} tests in {result.seconds:.2f} s"]
     parts.append(f"{result.passed:,} passed")
-    if result.draws > result.held:
-        parts.append(f"precondition failed in {result.draws - result.held:,} of {result.draws:,} draws")
+    if result.rejected:
+        parts.append(f"precondition failed in {result.rejected:,} of {result.draws:,} draws")
     if result.violated:
         parts.append(f"{result.violated:,} violated ({result.unique:,} unique, {result.inputs:,} inputs)")
     if result.failed:

@@ -226,7 +226,7 @@ class _Session:
     def _result(self, exhaustive: bool, seconds: float) -> LawResult:
         tally, law, domain = self._tally, self._plan.law, self._plan.domain
         errors = tuple((each.reason, _case(each, law)) for each in self._runner.errors.kept)
-        failed = self._runner.errors.count
+        failed, rejected = self._runner.errors.count, self._runner.rejected
         violations, unconfirmed = self._confirmed()
         return LawResult(
             law=law,
@@ -235,6 +235,7 @@ class _Session:
             settings=self._settings,
             source=self._source.name,
             draws=self._draws,
+            rejected=rejected,
             held=self._held,
             tested=self._tested,
             violated=tally.violated,

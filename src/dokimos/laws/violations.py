@@ -59,6 +59,7 @@ def save_result(result: LawResult, path: Path) -> None:
         "budget": result.settings.budget,
         "counts": {
             "draws": result.draws,
+            "precondition_failed": result.rejected,
             "precondition_held": result.held,
             "tested": result.tested,
             "passed": result.passed,
