@@ -69,7 +69,7 @@ _ARITHMETIC = st.recursive(
 _COMPARED = st.builds(
     laws.Binary, st.sampled_from(["<", "<=", ">", ">=", "==", "!="]), _ARITHMETIC, _ARITHMETIC
 )
-_CONDITIONS = st.recursive(
+CONDITIONS = st.recursive(
     _COMPARED,
     lambda inner: st.one_of(
         st.builds(laws.Binary, st.sampled_from(["&&", "||", "==>"]), inner, inner),
@@ -106,7 +106,7 @@ def one(expression: laws.Expression, row: int) -> Any:
     raise AssertionError(expression)
 
 
-@given(expression=_CONDITIONS)
+@given(expression=CONDITIONS)
 @settings(deadline=None, max_examples=100)
 def test_batches_agree_with_python_case_by_case(expression: laws.Expression) -> None:
     """Also which cases fail: those in which Python divides by zero, and no others."""
