@@ -2,9 +2,9 @@
 
     python benchmarks/hiding.py [--draws 10] [family [knob=value ...]]
 
-For each family, PGD with 100 restarts of 100 steps searches the violated twins of a few seeds, and the
-robust siblings. Printed: how many twins it breaks, the share of restarts that do, and for the siblings
-the mean of the smallest margin that it reaches and of the one that is proven.
+For each family, PGD with 100 restarts of 100 steps, at each of three step sizes, searches the violated
+twins of a few seeds, and the robust siblings. Printed: how many twins it breaks, and for the siblings the
+mean of the smallest margin that it reaches and of the one that is proven.
 """
 
 from __future__ import annotations
@@ -14,17 +14,22 @@ from statistics import mean
 
 import torch
 
-from dokimos.attacks.pgd import Attacked, pgd
+from dokimos.attacks.pgd import Attacked, Budget, pgd
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.instances.model import LabelledInstance, Semantics
 from dokimos.networks.read import read_onnx
 from dokimos.properties.reading import read_vnnlib
 
+BUDGETS = (Budget(), Budget(first_step=0.1, last_step=0.1), Budget(first_step=0.5, last_step=0.5))
+
 
 def attacked(labelled: LabelledInstance, seed: int) -> Attacked:
+    """The best of all budgets."""
     instance = labelled.instance
     question = read_vnnlib(instance.property_file, file=instance.name)
-    return pgd(read_onnx(instance.network_file), question, seed=seed)
+    network = read_onnx(instance.network_file)
+    found = (pgd(network, question, seed=seed, budget=budget) for budget in BUDGETS)
+    return min(found, key=lambda one: one.least_margin)
 
 
 def measure(family: str, knobs: dict[str, str], draws: int) -> None:
@@ -34,7 +39,7 @@ def measure(family: str, knobs: dict[str, str], draws: int) -> None:
     proven = [s.truth.claims[Semantics.REAL].margin for s, _ in pairs if s.truth is not None]
     print(
         f"{family:18} PGD breaks {sum(t.broken > 0 for t in twins)} of {draws} twins"
-        f" ({mean(t.broken for t in twins):.2%} of restarts);"
+        f";"
         f" siblings: margin {mean(float(m or 0) for m in proven):.3g} proven,"
         f" {mean(r.least_margin for r in robust):.3g} attacked",
         flush=True,

@@ -104,11 +104,13 @@ def perform(
     the same (as root may), the record says so. The folder is removed afterwards.
     """
     started_at = now()
-    folder = Path(tempfile.mkdtemp(prefix=f"{task.job[:8]}-", dir=work))
+    base = Path(tempfile.mkdtemp(prefix=f"{task.job[:8]}-", dir=work))
     try:
+        folder = base / "run"
+        folder.mkdir()
         copies = (
-            _hand_out(folder / "onnx", task.network_name, network),
-            _hand_out(folder / "vnnlib", task.property_name, property_),
+            _hand_out(base / "onnx", task.network_name, network),
+            _hand_out(base / "vnnlib", task.property_name, property_),
         )
         limits = task.limits
         query = Query(
@@ -138,7 +140,7 @@ def perform(
             if not _is_unchanged(copy, content)
         ]
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(base, ignore_errors=True)
     detail = answer.detail
     if changed:
         detail = "; ".join(filter(None, [detail, f"it changed its copy of {' and '.join(changed)}"]))
