@@ -202,7 +202,8 @@ class _Watch:
         try:
             root = psutil.Process(shepherd)
             members = root.children(recursive=True)
-            cpu += root.cpu_times().children_user + root.cpu_times().children_system
+            ended = root.cpu_times()
+            cpu += ended.children_user + ended.children_system
         except psutil.Error:
             return 0
         for member in members:
