@@ -67,10 +67,13 @@ def float32_margin(problem: Problem, point: Point) -> Fraction:
         raise InvalidProof("the witness is not a float32 point")
     here = Box(point, point)
     error = output_errors(problem)
+    cases = [case for case in problem.property.cases if point in case.box]
+    if any(not conjunction for case in cases for conjunction in case.any_of):
+        return Fraction(0)  # nothing is asked of the outputs, so no rounding of theirs matters
     outputs = violation_at(problem.network, problem.property, point).outputs
     best: Fraction | None = None
-    for case in problem.property.cases:
-        for conjunction in case.any_of if point in case.box else ():
+    for case in cases:
+        for conjunction in case.any_of:
             slacks = []
             for c in conjunction:
                 worst = {j: outputs.upper[j] if d > 0 else outputs.lower[j] for j, d in c.outputs}
