@@ -12,6 +12,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
         "rewritten": "dokimos.certificates.rewritten:Rewritten",
         "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
+        "split-tree": "dokimos.certificates.split_tree:SplitTree",
         "witness": "dokimos.certificates.witness:Witness",
     },
 )
