@@ -16,7 +16,7 @@ from tests.certificates import oracle
 from tests.certificates.files import repaired
 from tests.certificates.mutants import MUTATORS, Statement, base_statements
 
-KINDS = ("convex-corners", "ordered-pairs", "slopes-and-splits", "witness")
+KINDS = ("convex-corners", "ordered-pairs", "slopes-and-splits", "witness", "split-tree")
 LEAST_FALSE = 100
 
 

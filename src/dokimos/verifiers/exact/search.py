@@ -208,9 +208,9 @@ def _first_candidates(box: Box) -> Iterator[Point]:
 
 
 def _near(values: NDArray[np.float64], box: Box) -> Iterator[Point]:
-    """The point clipped into the box, as it is and rounded to float32."""
+    """The point clipped into the box, rounded to float32 and as it is."""
     seen = set()
-    for rounded in (values, values.astype(np.float32).astype(np.float64)):
+    for rounded in (values.astype(np.float32).astype(np.float64), values):
         point = tuple(
             min(max(Fraction(float(x)), low), high)
             for x, low, high in zip(rounded, box.lower, box.upper, strict=True)
