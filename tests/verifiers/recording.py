@@ -1,4 +1,4 @@
-"""Runs installed verifiers on tiny queries and keeps what they write: python -m tests.verifiers.recording X Y
+"""Runs installed verifiers on tiny queries and keeps what they write: python -m tests.verifiers.recording X
 
 Each recording is a folder recorded/<verifier>/<kind>/ with the log, the result file where there is one, and
 outcome.json: how the process ended. Paths of the machine are replaced.
@@ -57,7 +57,7 @@ def dense(sizes: list[int], *, seed: int, scale: float = 1.0) -> bytes:
 
 def odd() -> bytes:
     """An operator that no verifier knows."""
-    return _model([helper.make_node("Acos", ["x"], ["y"])], [], 2, 2)
+    return _model([helper.make_node("Hardmax", ["x"], ["y"])], [], 30, 30)
 
 
 def _model(nodes: list, constants: list, inputs: int, outputs: int) -> bytes:
@@ -89,7 +89,7 @@ QUESTIONS: Mapping[str, Question] = {
     "stopped": Question(
         dense([12, 40, 40, 1], seed=1), at_least("75.0", inputs=12), wall_seconds=2, told_seconds=60
     ),
-    "unknown-operator": Question(odd(), at_least("4.0", inputs=2, outputs=2)),
+    "unknown-operator": Question(odd(), at_least("4.0", inputs=30, outputs=30)),
     "unreadable-property": Question(SMALL, b"unsat(\n"),
 }
 
@@ -156,6 +156,7 @@ def recorded_outcome(folder: Path) -> Outcome:
 
 
 if __name__ == "__main__":
-    for verifier_name in sys.argv[1:]:
-        for question_kind in QUESTIONS:
-            record(verifier_name, question_kind)
+    for spelling in sys.argv[1:]:
+        chosen, _, only = spelling.partition(":")
+        for question_kind in [only] if only else QUESTIONS:
+            record(chosen, question_kind)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib.metadata
 import runpy
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 
@@ -40,10 +39,13 @@ def main() -> None:
     sys.argv[0] = str(script)
     try:
         runpy.run_path(str(script), run_name="__main__")
-    except NotImplementedError as error:
-        op = op_being_converted(error.__traceback__)
-        traceback.print_exc()
-        said = " ".join(str(error).split()) or "no rule for it"
+    except SystemExit as end:
+        # Its reader prints whatever it met and leaves with exit code 0, without a result.
+        unknown = end.__context__
+        if not isinstance(unknown, NotImplementedError):
+            raise
+        op = op_being_converted(unknown.__traceback__)
+        said = " ".join(str(unknown).split()) or "no rule for it"
         result = Path(sys.argv[sys.argv.index("--result_file") + 1])
         result.write_text(f"unsupported\n{f'operator {op}: ' if op else ''}{said}\n")
 
