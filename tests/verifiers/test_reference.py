@@ -149,6 +149,17 @@ def test_it_agrees_with_the_oracle_and_its_proofs_hold(seed: int, skip: bool) ->
         assert draw.is_sat(margin=Fraction(1, 2**20))
 
 
+@pytest.mark.parametrize("power", [10, 40, 90])
+@pytest.mark.parametrize(("bound", "answer"), [("2.5", Answer.SAT), ("3.5", Answer.UNSAT)])
+def test_the_size_of_the_numbers_does_not_matter(power: int, bound: str, answer: Answer) -> None:
+    """x + 2 through a unit of size 2^−power, on [−1, 1]."""
+    small = 2.0**-power
+    weights = {"w": [[small]], "b": [2 * small], "v": [[1 / small]]}
+    nodes = [("Gemm", ["X", "w", "b"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "v"], "Y")]
+    network = read_onnx(model(nodes, weights, [1, 1], [1, 1]))
+    assert decide(network, read_vnnlib(at_least(bound, inputs=1), file="p"), seconds=10).answer is answer
+
+
 def test_all_inputs_empty_is_unsat() -> None:
     asked = read_vnnlib(question([(1, 0), (0, 1)], 1, "(>= Y_0 0.0)"), file="p")
     assert decide(read_onnx(SMALL), asked, seconds=10).answer is Answer.UNSAT

@@ -53,7 +53,7 @@ def region(form: PiecewiseLinear, box: Box, phases: Mapping[int, bool]) -> Regio
     lower, upper = ranges(form, box)
     arguments: list[tuple[Fraction, Fraction]] = []
     for k, (number, inside) in enumerate(form.relus.items()):
-        low, high = inside.minimum(lower, upper), -combine([(-ONE, inside)]).minimum(lower, upper)
+        low, high = _ends(inside, lower, upper)
         if k in phases:
             low, high = (max(low, ZERO), high) if phases[k] else (low, min(high, ZERO))
         arguments.append((low, high))
@@ -61,6 +61,20 @@ def region(form: PiecewiseLinear, box: Box, phases: Mapping[int, bool]) -> Regio
             return Region(phases, tuple(arguments), lower, upper, True)
         lower[number], upper[number] = max(low, ZERO), max(high, ZERO)
     return Region(phases, tuple(arguments), lower, upper, False)
+
+
+def _ends(
+    expression: Expression, lower: Mapping[int, Fraction], upper: Mapping[int, Fraction]
+) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest value over the box."""
+    low = high = expression.constant
+    for v, c in expression.terms.items():
+        at_lower, at_upper = c * lower[v], c * upper[v]
+        if c < 0:
+            at_lower, at_upper = at_upper, at_lower
+        low += at_lower
+        high += at_upper
+    return low, high
 
 
 def upper_slope(low: Fraction, high: Fraction) -> Fraction:

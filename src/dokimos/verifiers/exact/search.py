@@ -34,7 +34,8 @@ from dokimos.networks.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Conjunction, Point, Property
 from dokimos.properties.violation import violation_at
 from dokimos.verifiers.answers import Answer
-from dokimos.verifiers.exact.relaxation import Relaxed, SolverFailed, relax
+from dokimos.verifiers.exact.relaxation import Relaxation, Relaxed, SolverFailed
+from dokimos.verifiers.exact.substitution import substituted
 
 #: A point of the relaxation that misses a ReLU by less than this is taken for a point of the network.
 _CLOSE = 1e-7
@@ -132,6 +133,8 @@ class _Search:
             if self.is_witness(candidate):
                 return candidate
         objectives = [objective(self.form, constraint) for constraint in conjunction]
+        columns = self.form.inputs + len(self.form.relus)
+        relaxation = Relaxation(self.form, objectives, columns)
         tree = _Tree()
         ties = count()
         heap: list[tuple[float, int, tuple[tuple[int, bool], ...]]] = [(-np.inf, next(ties), ())]
@@ -145,18 +148,18 @@ class _Search:
                 tree.leaves[path] = Leaf((Fraction(0),) * len(objectives), {}, {})
                 continue
             try:
-                relaxed = relax(self.form, objectives, where, seconds=self.seconds_left())
+                relaxed = relaxation.solve(where, seconds=self.seconds_left())
             except SolverFailed:
                 self.seconds_left()
                 relaxed = None
-            if relaxed is not None and self.refutes(objectives, where, relaxed):
-                tree.leaves[path] = relaxed.leaf
+            if (leaf := self.refuting(objectives, where, relaxed)) is not None:
+                tree.leaves[path] = leaf
                 continue
             if relaxed is not None and relaxed.values is not None:
                 for candidate in _near(relaxed.values[: self.form.inputs], box):
                     if self.is_witness(candidate):
                         return candidate
-            split = self.next_split(where, relaxed)
+            split = self.next_split(where, relaxation, relaxed)
             if split is None:
                 tree.left_open += 1
                 continue
@@ -166,9 +169,25 @@ class _Search:
                 heapq.heappush(heap, (excess, next(ties), (*path, (split, phase))))
         return tree
 
-    def refutes(self, objectives: Sequence[Expression], where: Region, relaxed: Relaxed) -> bool:
+    def refuting(
+        self, objectives: Sequence[Expression], where: Region, relaxed: Relaxed | None
+    ) -> Leaf | None:
+        """A leaf that refutes the region: the solver's, or one by substitution where it may be right."""
+        if relaxed is not None and self.refutes(objectives, where, relaxed.leaf):
+            return relaxed.leaf
+        is_decided = not any(low < 0 < high for low, high in where.arguments)
+        if relaxed is None or relaxed.excess > 0 or is_decided:
+            for chosen in range(len(objectives)):
+                weights = [Fraction(int(i == chosen)) for i in range(len(objectives))]
+                leaf = substituted(self.form, objectives, where, weights)
+                if self.refutes(objectives, where, leaf):
+                    return leaf
+        return None
+
+    def refutes(self, objectives: Sequence[Expression], where: Region, leaf: Leaf) -> bool:
+        self.seconds_left()
         try:
-            refutation(self.form, objectives, where, relaxed.leaf)
+            refutation(self.form, objectives, where, leaf)
         except InvalidProof:
             return False
         return True
@@ -180,24 +199,18 @@ class _Search:
         except Undecided:
             return False
 
-    def next_split(self, where: Region, relaxed: Relaxed | None) -> int | None:
+    def next_split(self, where: Region, relaxation: Relaxation, relaxed: Relaxed | None) -> int | None:
         """The undecided ReLU whose value the relaxation misses most; the widest where it misses none."""
-        best: tuple[float, float, int] | None = None
-        for k, (number, inside) in enumerate(self.form.relus.items()):
-            low, high = where.arguments[k]
-            if not low < 0 < high:
-                continue
-            gap = 0.0
-            if relaxed is not None and relaxed.values is not None:
-                values = relaxed.values
-                argument = float(inside.constant) + sum(
-                    float(c) * values[v] for v, c in inside.terms.items()
-                )
-                gap = float(values[number]) - max(0.0, argument)
-            score = (gap if gap > _CLOSE else 0.0, float(min(-low, high)), -k)
-            if best is None or score > best:
-                best = score
-        return None if best is None else -best[2]
+        gaps = np.zeros(len(self.form.relus))
+        if relaxed is not None and relaxed.values is not None:
+            outputs = relaxed.values[list(self.form.relus)]
+            gaps = outputs - np.maximum(relaxation.arguments(relaxed.values), 0.0)
+        scores = [
+            (float(gap) if gap > _CLOSE else 0.0, float(min(-low, high)), -k)
+            for k, ((low, high), gap) in enumerate(zip(where.arguments, gaps, strict=True))
+            if low < 0 < high
+        ]
+        return -max(scores)[2] if scores else None
 
 
 def _first_candidates(box: Box) -> Iterator[Point]:
