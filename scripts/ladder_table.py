@@ -35,10 +35,10 @@ def main(folder: Path) -> None:
         for verifier in sorted({record.verifier for _, record in rows}):
             mine = [(p, r) for p, r in rows if r.verifier == verifier]
             mine.sort(key=lambda row: [float(str(row[0][k])) for k in knobs])
-            cells = [
-                f"{'/'.join(str(p[k]) for k in knobs)}: {r.answer.value} {r.wall_seconds:.1f}"
-                for p, r in mine
-            ]
+            cells = []
+            for parameters, record in mine:
+                value = "/".join(str(parameters[k]) for k in knobs)
+                cells.append(f"{value}: {record.answer.value} {record.wall_seconds:.1f}")
             print(f"| {family} | {', '.join(knobs)} | {verifier} | {'; '.join(cells)} |")
 
 

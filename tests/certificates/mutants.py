@@ -17,7 +17,10 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Draft, Unusable
 from dokimos.constructions.knobs import make_knobs
 from dokimos.instances.model import Certificate, Claim, Instance, Label, Semantics, Truth
+from dokimos.networks.read import read_onnx
 from dokimos.properties.decimals import exact_decimal
+from dokimos.properties.reading import read_vnnlib
+from dokimos.verifiers.exact.search import decide
 from tests.certificates.files import instance_of, question
 
 Rng = np.random.Generator
@@ -120,9 +123,23 @@ def drafts(family: str, seed: int, **knobs: Any) -> tuple[Draft, Draft]:
             continue
 
 
+def searched(base: Statement) -> Statement:
+    """The same statement, with a proof that the reference verifier finds for it."""
+    instance = base.instance
+    asked = read_vnnlib(instance.property_file, file="p")
+    found = decide(read_onnx(instance.network_file), asked, seconds=60)
+    assert found.certificate is not None, found
+    margin = prove(instance, found.certificate, Label.UNSAT, None).real
+    wanted = base.truth.claims[Semantics.REAL].margin
+    claims = {Semantics.REAL: Claim(proven=True, margin=margin if wanted else Fraction(0))}
+    return replace(base, truth=replace(base.truth, certificate=found.certificate, claims=claims))
+
+
 @cache
 def base_statements(kind: str) -> list[Statement]:
     """Proven statements of one kind, with and without a margin."""
+    if kind == "split-tree":
+        return [searched(base) for each in TINY for base in base_statements(each)]
     families = TINY.get(kind) or [entry for entries in TINY.values() for entry in entries]
     half = 1 if kind == "witness" else 0
     return [
@@ -279,12 +296,30 @@ def data(base: Statement, rng: Rng, all_: list[Statement]) -> Statement:
     changed = {name: list(v) if isinstance(v, list) else v for name, v in old.data.items()}
     if "slopes" in changed and rng.random() < 0.7:
         changed["slopes"] = [str(Fraction(int(rng.integers(-1, 10)), 8)) for _ in changed["slopes"]]
+    elif "trees" in changed and rng.random() < 0.7:
+        changed["trees"] = [_other_tree(tree, rng) for tree in changed["trees"]]
     elif "pairs" in changed and rng.random() < 0.7:
         changed["pairs"] = [pair[:: rng.choice([1, -1])] for pair in changed["pairs"]][: rng.integers(4)]
     else:
         claims = {Semantics.REAL: Claim(proven=True, margin=Fraction(int(rng.integers(1, 100)), 100))}
         return replace(base, truth=replace(base.truth, claims=claims))
     return replace(base, truth=replace(base.truth, certificate=Certificate(old.kind, changed)))
+
+
+def _other_tree(tree: dict[str, Any], rng: Rng) -> dict[str, Any]:
+    """A leaf's multipliers changed, or the first question turned into another."""
+    leaves = [dict(leaf) for leaf in tree["leaves"]]
+    at = int(rng.integers(len(leaves)))
+    part = str(rng.choice(["below", "above", "constraints"]))
+    by = Fraction(int(rng.integers(-1, 9)), 4)
+    if part == "constraints":
+        leaves[at][part] = [str(Fraction(m) * by) for m in leaves[at][part]]
+    else:
+        leaves[at][part] = {k: str(Fraction(m) * by) for k, m in leaves[at][part].items()}
+    splits = list(tree["splits"])
+    if rng.random() < 0.3:
+        splits[0] += int(rng.integers(0, 2))
+    return {"splits": splits, "leaves": leaves}
 
 
 def other_proof(base: Statement, rng: Rng, all_: list[Statement]) -> Statement:

@@ -23,6 +23,7 @@ KINDS = (
     "convex-corners",
     "ordered-pairs",
     "slopes-and-splits",
+    "split-tree",
     "witness",
 )
 LEAST_FALSE = 100

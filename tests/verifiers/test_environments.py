@@ -64,3 +64,69 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "file"))
     with pytest.raises(VerifierUnavailable, match="set DOKIMOS_HOME"):
         PinnedEnvironment("empty", "1.0", ()).build((), lambda _: None)
+
+
+def findings(environment: PinnedEnvironment, smoke: str = "pass") -> list[tuple[bool, str, str]]:
+    return [(f.is_well, f.what, f.remedy) for f in environment.diagnose(("-c", smoke))]
+
+
+def test_a_missing_environment_is_diagnosed(empty: PinnedEnvironment) -> None:
+    ((is_well, what, remedy),) = findings(empty)
+    assert not is_well
+    assert "there is no environment" in what
+    assert remedy == "dokimos verifiers install empty"
+
+
+def test_an_incomplete_environment_is_diagnosed(empty: PinnedEnvironment) -> None:
+    with pytest.raises(VerifierUnavailable):
+        empty.build(("-c", "raise SystemExit(3)"), lambda _: None)
+    first, (is_well, what, remedy) = findings(empty)
+    assert first[0]
+    assert not is_well
+    assert "interrupted" in what
+    assert "install empty" in remedy
+
+
+def test_a_lost_interpreter_is_diagnosed(empty: PinnedEnvironment) -> None:
+    empty.build(("-c", "pass"), lambda _: None)
+    empty.python.unlink()
+    *_, (is_well, what, remedy) = findings(empty)
+    assert not is_well
+    assert "interpreter is gone" in what
+    assert f"remove {empty.folder}" in remedy
+
+
+def test_a_missing_package_is_diagnosed(empty: PinnedEnvironment) -> None:
+    empty.build(("-c", "pass"), lambda _: None)
+    *_, (is_well, what, _) = findings(empty)
+    assert not is_well
+    assert what == "it lacks nothing==1.0"
+
+
+@pytest.fixture
+def with_pytest(empty: PinnedEnvironment) -> PinnedEnvironment:
+    """As `empty`, pinned to what our own interpreter has, spelt differently."""
+    full = PinnedEnvironment("empty", "1.0", (f"PyTest=={pytest.__version__}+cpu",))
+    full.build(("-c", "pass"), lambda _: None)
+    return full
+
+
+def test_a_smoke_test_that_fails_shows_its_tail(with_pytest: PinnedEnvironment) -> None:
+    *_, (is_well, what, _) = findings(with_pytest, "raise SystemExit('libfoo is missing')")
+    assert not is_well
+    assert what == "its smoke test failed with exit code 1: libfoo is missing"
+
+
+def test_a_smoke_test_that_does_not_end(
+    with_pytest: PinnedEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dokimos.verifiers.environments._SMOKE_SECONDS", 0.5)
+    *_, (is_well, what, _) = findings(with_pytest, "import time; time.sleep(60)")
+    assert not is_well
+    assert "did not end in time" in what
+
+
+def test_all_is_well(with_pytest: PinnedEnvironment) -> None:
+    found = findings(with_pytest)
+    assert [is_well for is_well, _, _ in found] == [True, True, True]
+    assert found[-1][1] == "its smoke test passes"

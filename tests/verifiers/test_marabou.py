@@ -13,13 +13,13 @@ from dokimos.execution.limits import Limits
 from dokimos.execution.process import run_limited
 from dokimos.verifiers.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Query, inherited_environment
-from dokimos.verifiers.marabou import ENVIRONMENT, Marabou
+from dokimos.verifiers.marabou import Marabou
 from tests.scripting import at_least, relu_network
 
 pytestmark = [
     pytest.mark.marabou,
     pytest.mark.skipif(
-        not ENVIRONMENT.is_complete,
+        not Marabou.environment.is_complete,
         reason="Marabou is not installed (dokimos verifiers install marabou)",
     ),
 ]

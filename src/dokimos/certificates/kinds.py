@@ -19,6 +19,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "rewritten": "dokimos.certificates.rewritten:Rewritten",
         "slopes-and-splits": "dokimos.certificates.slopes_and_splits:SlopesAndSplits",
         "softmax-attention": "dokimos.certificates.softmax_attention:FixedOrdering",
+        "split-tree": "dokimos.certificates.split_tree:SplitTree",
         "witness": "dokimos.certificates.witness:Witness",
     },
 )

@@ -85,7 +85,7 @@ class PowerTerms:
         f(z) − s·z is concave where f is, so its minimum is at an end; where its derivative has one sign,
         it is at the end that the sign names. Elsewhere f(z) − s·z lies within |f'(ξ) − s|·|z − m| of its
         value at m, for some ξ between; where f is convex ξ = m will do for a lower bound, since f lies
-        above its tangent at m.
+        above its tangent at m. None of this has a meaning where reach_j is not bounded.
         """
         below = [
             subtract(self._values(end), multiply(point(slopes), point(end))).lower
@@ -104,7 +104,8 @@ class PowerTerms:
         turn = subtract(self._slopes(reach), point(slopes))
         found = np.where(turn.lower >= 0, below[0], np.where(turn.upper <= 0, below[1], elsewhere))
         found = np.where(self._curved(reach, -1), np.minimum(*below), found)
-        return np.where(np.isfinite(found), found, -np.inf)
+        known = np.isfinite(reach.lower) & np.isfinite(reach.upper) & np.isfinite(found)
+        return np.where(known, found, -np.inf)
 
     def _curved(self, reach: Interval, sign: int) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Which terms are convex (sign 1) or concave (−1) on their intervals: the sign of c·z^(d−2)."""

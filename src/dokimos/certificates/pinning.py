@@ -126,12 +126,13 @@ def lower_bound(terms: PowerTerms, plan: Plan, box: Box) -> Fraction:
     if plan.unit is not None and plan.unit >= len(terms.biases):
         raise InvalidProof(f"there is no hidden unit {plan.unit}")
     smallest = np.inf
-    for part in plan.slices:
-        sliced: PowerTerms | None = terms
-        if plan.unit is not None:
-            sliced = slice_terms(terms, plan.unit, part, Interval(lower, upper))
-        if sliced is not None:
-            smallest = min(smallest, tree_minimum(sliced, lower, upper, part.halvings))
+    with np.errstate(all="ignore"):
+        for part in plan.slices:
+            sliced: PowerTerms | None = terms
+            if plan.unit is not None:
+                sliced = slice_terms(terms, plan.unit, part, Interval(lower, upper))
+            if sliced is not None:
+                smallest = min(smallest, tree_minimum(sliced, lower, upper, part.halvings))
     if not np.isfinite(smallest):
         raise InvalidProof("the polynomial is not bounded by finite numbers")
     return Fraction(smallest)

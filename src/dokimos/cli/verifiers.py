@@ -20,10 +20,11 @@ def verifiers(context: typer.Context) -> None:
     from dokimos.verifiers.catalogue import catalogue
 
     table = Table()
-    for column in ("verifier", "installed", "version", "how to get it"):
+    for column in ("verifier", "installed", "version", "cannot read", "how to get it"):
         table.add_column(column, overflow="fold")
     for row in catalogue():
-        table.add_row(row.name, "yes" if row.is_installed else "no", row.version or "-", row.how_to_get)
+        there = "yes" if row.is_installed else "no"
+        table.add_row(row.name, there, row.version or "-", row.limitations, row.how_to_get)
     console().print(table)
 
 
@@ -33,12 +34,30 @@ def install(
 ) -> None:
     """Install a verifier, pinned, into an environment of its own, and try it."""
     from dokimos.cli.output import say
-    from dokimos.verifiers.catalogue import VERIFIERS
+    from dokimos.verifiers.catalogue import find
 
-    verifier = VERIFIERS[name]
+    verifier = find(name)
     before = verifier.version()
     if before is None:
         verifier.install(say)
     typer.echo(
         f"{name} {verifier.version()} {'is installed' if before is None else 'was installed before'}"
     )
+
+
+@app.command()
+def doctor(
+    name: Annotated[str, typer.Argument(help="The verifier to look at, as --verifier takes it.")],
+) -> None:
+    """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
+    from dokimos.verifiers.catalogue import find
+
+    findings = find(name).diagnose()
+    for finding in findings:
+        typer.echo(f"{'well ' if finding.is_well else 'WRONG'}  {finding.what}")
+        if finding.remedy:
+            typer.echo(f"       what to do: {finding.remedy}")
+    if all(finding.is_well for finding in findings):
+        typer.echo(f"{name} can be run")
+    else:
+        raise typer.Exit(1)

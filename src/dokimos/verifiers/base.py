@@ -54,6 +54,15 @@ class Invocation:
         object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
 
 
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a diagnosis looked at; `remedy` says what to do where it is not well."""
+
+    what: str
+    is_well: bool
+    remedy: str = ""
+
+
 class Verifier(ABC):
     """One verifier: where it is, its version, its command, its answer. One small file each.
 
@@ -73,6 +82,10 @@ class Verifier(ABC):
     `install(say)`
         Puts the tool into an environment of its own, pinned, and tries it; does nothing where that has
         been done. Tools that cannot be installed by us leave this out.
+    `limitations`
+        What the tool cannot read, in a few words.
+    `diagnose()`
+        What may be wrong with the tool on this machine, thing by thing, each with its remedy.
     `command(query)`
         The process to run, as a list (no shell). It is started in `query.folder`; paths in `query` are
         absolute. It must make the tool write to `query.result` whatever the adapter reads.
@@ -88,7 +101,8 @@ class Verifier(ABC):
     be read. An `error` carries the tail of the log.
     """
 
-    name: ClassVar[str]
+    name: str
+    limitations: ClassVar[str] = ""
 
     @abstractmethod
     def version(self) -> str | None:
@@ -102,6 +116,13 @@ class Verifier(ABC):
         """Install it where it is not; `say` is told what happens, line by line."""
         if self.version() is None:
             raise InputError(f"The verifier {self.name} cannot be installed from here: {self.how_to_get()}")
+
+    def diagnose(self) -> tuple[Finding, ...]:
+        """What was looked at, in order; the first thing that is not well is the last."""
+        version = self.version()
+        if version is None:
+            return (Finding("it is not there", False, f"to get it: {self.how_to_get()}"),)
+        return (Finding(f"version {version} is there", True),)
 
     @abstractmethod
     def command(self, query: Query) -> Invocation:

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dokimos.errors import VerifierUnavailable
+from dokimos.errors import InputError, VerifierUnavailable
 from dokimos.registry import Registry
 from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.placed import PlacedVerifier
 
 VERIFIERS: Registry[Verifier] = Registry(
     "verifier",
     {
+        "alpha-beta-crown": "dokimos.verifiers.vnncomp_tool:alpha_beta_crown",
         "marabou": "dokimos.verifiers.marabou:Marabou",
+        "neuralsat": "dokimos.verifiers.neuralsat:NeuralSat",
+        "never2": "dokimos.verifiers.never2:Never2",
+        "nnenum": "dokimos.verifiers.vnncomp_tool:nnenum",
+        "pyrat": "dokimos.verifiers.vnncomp_tool:pyrat",
+        "reference": "dokimos.verifiers.reference:Reference",
         "scripted": "dokimos.verifiers.scripted:Scripted",
+        "vibecheck": "dokimos.verifiers.vibecheck:Vibecheck",
+        "vnncomp": "dokimos.verifiers.vnncomp_tool:VnncompTool",
+        "vnnlib2": "dokimos.verifiers.vnnlib2_solver:Vnnlib2Solver",
     },
 )
 
 
 @dataclass(frozen=True)
 class CatalogueRow:
-    """One known verifier: its version where it is installed (else None), and how to get it."""
+    """One known verifier: its version (None where it is not installed), its limits, how to get it."""
 
     name: str
     version: str | None
+    limitations: str
     how_to_get: str
 
     @property
@@ -34,15 +45,29 @@ class CatalogueRow:
 def catalogue() -> tuple[CatalogueRow, ...]:
     """All known verifiers, by name."""
     return tuple(
-        CatalogueRow(name, VERIFIERS[name].version(), VERIFIERS[name].how_to_get()) for name in VERIFIERS
+        CatalogueRow(name, verifier.version(), verifier.limitations, verifier.how_to_get())
+        for name, verifier in ((name, VERIFIERS[name]) for name in VERIFIERS)
     )
 
 
-def installed(name: str) -> Verifier:
-    """The verifier called `name`; VerifierUnavailable, with the remedy, where it is not installed."""
+def find(spelling: str) -> Verifier:
+    """The verifier that NAME, or NAME=PLACE, spells; InputError where there is none."""
+    name, has_place, place = spelling.partition("=")
     verifier = VERIFIERS[name]
+    if not has_place:
+        return verifier
+    if not isinstance(verifier, PlacedVerifier):
+        raise InputError(f"The verifier {name} is not told where it is; write --verifier {name}.")
+    return verifier.at(place)
+
+
+def installed(spelling: str) -> Verifier:
+    """The verifier so spelt; VerifierUnavailable, with the remedy, where it is not installed."""
+    verifier = find(spelling)
+    if isinstance(verifier, PlacedVerifier) and verifier.place is not None:
+        verifier.require()
     if verifier.version() is None:
         raise VerifierUnavailable(
-            f"The verifier {name} is not installed; to get it: {verifier.how_to_get()}."
+            f"The verifier {spelling} is not installed; to get it: {verifier.how_to_get()}."
         )
     return verifier

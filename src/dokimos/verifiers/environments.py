@@ -5,20 +5,23 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import json
+import re
 import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.errors import VerifierUnavailable
 from dokimos.home import home
-from dokimos.verifiers.base import inherited_environment
+from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, inherited_environment
 
 _INSTALL_SECONDS = 1800
-_SMOKE_SECONDS = 120
+_SMOKE_SECONDS = 300
+_LISTING_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,38 @@ class PinnedEnvironment:
                 "set DOKIMOS_HOME to a folder with space that you may write."
             ) from error
 
+    def diagnose(self, smoke_command: tuple[str, ...]) -> tuple[Finding, ...]:
+        """What is wrong with the environment, if anything: the first trouble is the last finding."""
+        again = f"dokimos verifiers install {self.verifier}"
+        anew = f"remove {self.folder}, then: {again}"
+        if not self.folder.is_dir():
+            return (Finding(f"there is no environment {self.folder}", False, again),)
+        found = [Finding(f"the environment {self.folder} is there", True)]
+        if not (self.folder / "complete").is_file():
+            trouble = "its installation was interrupted, or its smoke test failed"
+            return (*found, Finding(trouble, False, f"{again} (it begins anew)"))
+        if not self.python.exists():
+            trouble = "its interpreter is gone (was the Python that it was made with removed?)"
+            return (*found, Finding(trouble, False, anew))
+        script = "from importlib.metadata import distributions as d; import json; "
+        script += "print(json.dumps([f'{x.name}=={x.version}' for x in d()]))"
+        for arguments, what, seconds in (
+            (("-c", script), "the list of its packages", _LISTING_SECONDS),
+            (smoke_command, "its smoke test", _SMOKE_SECONDS),
+        ):
+            code, output = self._try(arguments, seconds=seconds)
+            if code != 0:
+                how = "did not end in time" if code is None else f"failed with exit code {code}"
+                tail = " ".join(output[-TAIL_CHARACTERS:].split())
+                return (*found, Finding(f"{what} {how}: {tail}", False, anew))
+            if what == "its smoke test":
+                found.append(Finding(f"{what} passes", True))
+            elif missing := sorted(_pins(self.requirements) - _pins(json.loads(output))):
+                return (*found, Finding(f"it lacks {', '.join(missing)}", False, anew))
+            else:
+                found.append(Finding(f"its {len(self.requirements)} packages are as pinned", True))
+        return tuple(found)
+
     def _build(self, smoke_command: tuple[str, ...], say: Callable[[str], None]) -> None:
         say(f"Installing {self.verifier} {self.version} into {self.folder}")
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -78,6 +113,20 @@ class PinnedEnvironment:
         (self.folder / "complete").write_text("\n".join(self.requirements) + "\n")
 
     def _run(self, arguments: tuple[str, ...], what: str, *, seconds: float) -> None:
+        code, output = self._try(arguments, seconds=seconds)
+        if code is None:
+            raise VerifierUnavailable(
+                f"The {what} of the verifier {self.verifier} did not end within {seconds:g} s; try again."
+            )
+        if code != 0:
+            tail = " ".join(output[-TAIL_CHARACTERS:].split())
+            raise VerifierUnavailable(
+                f"The {what} of the verifier {self.verifier} failed with exit code {code} "
+                f"(is PyPI within reach?): {tail}"
+            )
+
+    def _try(self, arguments: tuple[str, ...], *, seconds: float) -> tuple[int | None, str]:
+        """The exit code (None where it did not end in time) and all output of the interpreter."""
         try:
             done = subprocess.run(
                 [str(self.python), *arguments],
@@ -89,15 +138,8 @@ class PinnedEnvironment:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise VerifierUnavailable(
-                f"The {what} of the verifier {self.verifier} did not end within {seconds:g} s; try again."
-            ) from error
-        if done.returncode != 0:
-            tail = " ".join(done.stdout.decode("utf-8", errors="replace")[-400:].split())
-            raise VerifierUnavailable(
-                f"The {what} of the verifier {self.verifier} failed with exit code {done.returncode} "
-                f"(is PyPI within reach?): {tail}"
-            )
+            return None, (error.output or b"").decode("utf-8", errors="replace")
+        return done.returncode, done.stdout.decode("utf-8", errors="replace")
 
     @contextlib.contextmanager
     def _only_one_builder(self) -> Iterator[None]:
@@ -105,3 +147,13 @@ class PinnedEnvironment:
         with lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+def _pins(requirements: Iterable[str]) -> set[str]:
+    """Requirements in one spelling: names normalised, the build of a version left out."""
+    return {
+        re.sub(r"[-_.]+", "-", pin.lower().partition("+")[0].partition("==")[0])
+        + "=="
+        + pin.partition("==")[2].partition("+")[0]
+        for pin in requirements
+    }

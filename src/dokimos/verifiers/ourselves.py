@@ -1,0 +1,15 @@
+"""Runners that need Dokimos itself, in our own interpreter."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import dokimos
+from dokimos.verifiers.base import Invocation
+
+
+def our_module(module: str, *arguments: str) -> Invocation:
+    """`python -m module`, which finds the package that is running now, installed or not."""
+    packages = str(Path(dokimos.__file__).parent.parent)
+    return Invocation((sys.executable, "-m", module, *arguments), {"PYTHONPATH": packages})

@@ -1,0 +1,41 @@
+"""Verifiers that we install ourselves: one pinned environment each, tried before it counts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from dokimos.verifiers.base import Finding, Verifier
+from dokimos.verifiers.environments import PinnedEnvironment
+
+RUNNERS = Path(__file__).with_name("runners")
+
+
+class PinnedVerifier(Verifier):
+    """A verifier from PyPI. An adapter names its environment, its size and a command that tries it."""
+
+    environment: ClassVar[PinnedEnvironment]
+    #: What is installed, and how much of the disk it takes.
+    takes: ClassVar[str]
+
+    @abstractmethod
+    def smoke(self) -> tuple[str, ...]:
+        """What follows the interpreter to answer a tiny query; exit code 0 where that goes well."""
+
+    def version(self) -> str | None:
+        """The pinned version, once its environment is complete."""
+        return self.environment.version if self.environment.is_complete else None
+
+    def how_to_get(self) -> str:
+        """The command that installs it."""
+        return f"dokimos verifiers install {self.name} ({self.takes})"
+
+    def install(self, say: Callable[[str], None]) -> None:
+        """Install it into an environment of its own and answer tiny queries."""
+        self.environment.build(self.smoke(), say)
+
+    def diagnose(self) -> tuple[Finding, ...]:
+        """Whether the environment is there, whole and as pinned, and whether it answers."""
+        return self.environment.diagnose(self.smoke())

@@ -1,0 +1,35 @@
+"""Calls the scripts of a VNN-COMP tool, one after the other. Imports the standard library only.
+
+vnncomp_runner.py FOLDER CATEGORY NETWORK PROPERTY RESULT TIMEOUT
+
+It leaves with the exit code of run_instance.sh, or with 1 where prepare_instance.sh fails.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def call(script: Path, *arguments: str) -> int:
+    """The exit code of a script, as a shell would run it."""
+    return subprocess.run(
+        ["bash", str(script), "v1", *arguments], stdin=subprocess.DEVNULL, check=False
+    ).returncode
+
+
+def main() -> None:
+    """Prepare and run."""
+    folder, category, network, asked, result, timeout = sys.argv[1:]
+    begun = time.monotonic()
+    prepare = Path(folder) / "prepare_instance.sh"
+    if prepare.is_file() and (code := call(prepare, category, network, asked)) != 0:
+        sys.exit(f"prepare_instance.sh left with exit code {code}")
+    left = max(1, int(float(timeout) - (time.monotonic() - begun)))
+    sys.exit(call(Path(folder) / "run_instance.sh", category, network, asked, result, str(left)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Asks a solver of VNN-LIB 2.0: ``python -m dokimos.verifiers.runners.vnnlib2_runner``.
+
+… --timeout SECONDS NETWORK PROPERTY RESULT -- COMMAND…
+
+RESULT becomes the solver's standard output; its standard error goes where ours goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from dokimos.errors import DokimosError
+from dokimos.verifiers.vnnlib2_files import in_vnnlib2
+
+
+def main() -> None:
+    """Write the property in 2.0 and let the solver answer."""
+    at = sys.argv.index("--")
+    ours, command = sys.argv[1:at], sys.argv[at + 1 :]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--timeout", required=True)
+    parser.add_argument("files", nargs=3, type=Path)
+    options = parser.parse_args(ours)
+    network, asked, result = options.files
+    try:
+        query, name = in_vnnlib2(asked, network, folder=result.parent)
+    except DokimosError as error:
+        sys.exit(f"the property cannot be written in VNN-LIB 2.0: {error}")
+    # Our packages are not the solver's.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    words = [*command, "verify", str(query), "--network", f"{name}={network}", "--timeout", options.timeout]
+    with result.open("wb") as output:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=output, env=environment, check=False)
+    sys.stdout.write(result.read_text(errors="replace"))
+    sys.exit(done.returncode if done.returncode >= 0 else 1)
+
+
+if __name__ == "__main__":
+    main()

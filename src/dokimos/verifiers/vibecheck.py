@@ -1,0 +1,96 @@
+"""vibecheck, from PyPI's vibecheck-nn: the command line of the VNN-LIB standard."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dokimos.verifiers.answers import Answer, VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.environments import PinnedEnvironment
+from dokimos.verifiers.outcomes import Outcome
+from dokimos.verifiers.pinned import RUNNERS, PinnedVerifier
+from dokimos.verifiers.vnncomp_results import read_verdict
+from dokimos.verifiers.vnnlib2_files import declared_network
+
+_SMOKE = RUNNERS / "command_line_smoke.py"
+#: How its result file begins what it says of a network that it cannot read.
+_UNSUPPORTED = "NotImplementedError: "
+
+
+class Vibecheck(PinnedVerifier):
+    """Its verdict stands in the file that --results-file names; it leaves with 1 for `sat` and `unknown`.
+
+    After an error it leaves with 2, and the file names the exception: NotImplementedError is what it raises
+    where it has no rule for an operator or a form of the property.
+    """
+
+    name = "vibecheck"
+    takes = "vibecheck-nn 1.1.0 from PyPI with torch, about 1.4 GB"
+    limitations: ClassVar[str] = "takes `<` for `<=`"
+    environment = PinnedEnvironment(
+        verifier="vibecheck",
+        version="1.1.0",
+        requirements=(
+            "filelock==4.2.10",
+            "flatbuffers==25.12.19",
+            "fsspec==2026.9.0",
+            "gurobipy==13.0.3",
+            "Jinja2==3.1.6",
+            "MarkupSafe==3.0.4",
+            "ml_dtypes==0.6.0",
+            "mpmath==1.3.0",
+            "networkx==3.6.1",
+            "numpy==2.4.6",
+            "onnx==1.21.0",
+            "onnx2torch==1.5.15",
+            "onnxruntime==1.26.0",
+            "onnxsim==0.8.1",
+            "packaging==26.3",
+            "pillow==13.0.0",
+            "protobuf==7.36.2",
+            "scipy==1.17.1",
+            "setuptools==84.2.1",
+            "sympy==1.14.0",
+            "torch==2.13.0",
+            "torchvision==0.28.0",
+            "typing_extensions==4.16.0",
+            "vibecheck-nn==1.1.0",
+        ),
+    )
+
+    def smoke(self) -> tuple[str, ...]:
+        """Answer two tiny queries by the same command line."""
+        return (str(_SMOKE), "--", *_arguments("{property}", "N={network}", "{result}", "{timeout}"))
+
+    def command(self, query: Query) -> Invocation:
+        """The standard's command line, on the processor."""
+        network = f"{declared_network(query.property_file) or 'N'}={query.network_file}"
+        timeout = f"{query.wall_seconds:g}"
+        arguments = _arguments(str(query.property_file), network, str(query.result), timeout)
+        return Invocation(as_command((self.environment.python, *arguments)))
+
+    def accepts(self, exit_code: int) -> bool:
+        """0 for `unsat`, 1 for the other verdicts, 2 where the result file says what went wrong."""
+        return exit_code in (0, 1, 2)
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """The verdict in the result file."""
+        given = read_verdict(query.result)
+        if given.answer is Answer.ERROR and given.detail.startswith(_UNSUPPORTED):
+            return VerifierAnswer(Answer.UNSUPPORTED, detail=given.detail.removeprefix(_UNSUPPORTED))
+        return given
+
+
+def _arguments(property_file: str, network: str, result: str, timeout: str) -> tuple[str, ...]:
+    options = ("--timeout", timeout, "--device", "cpu", "--verdict-style", "vnncomp")
+    return (
+        "-m",
+        "vibecheck",
+        "verify",
+        property_file,
+        "--network",
+        network,
+        *options,
+        "--results-file",
+        result,
+    )

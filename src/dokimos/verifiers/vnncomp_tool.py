@@ -1,0 +1,82 @@
+"""Any tool of VNN-COMP: a folder with run_instance.sh, and prepare_instance.sh where it needs preparing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from dokimos.verifiers.answers import VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.outcomes import Outcome
+from dokimos.verifiers.pinned import RUNNERS
+from dokimos.verifiers.placed import PlacedVerifier
+from dokimos.verifiers.vnncomp_results import read_verdict
+
+_RUNNER = RUNNERS / "vnncomp_runner.py"
+_SCRIPTS = ("run_instance.sh", "prepare_instance.sh", "install_tool.sh")
+#: The benchmark that the tool is told it runs; many choose their settings by it.
+CATEGORY_VARIABLE = "DOKIMOS_VNNCOMP_CATEGORY"
+
+
+class VnncompTool(PlacedVerifier):
+    """Its scripts are called as in VNN-COMP, version v1; preparing counts towards the wall limit here.
+
+    The category is `test`, or what DOKIMOS_VNNCOMP_CATEGORY says. Its version is a hash of the scripts and
+    of the commit that is checked out there, if any.
+    """
+
+    limitations: ClassVar[str] = "what the tool at that place cannot read"
+
+    def __init__(self, name: str = "vnncomp", place: str | None = None) -> None:
+        super().__init__(name, place)
+
+    def how_to_get(self) -> str:
+        """Where to say where it is."""
+        return (
+            f"unpack and install it yourself, then --verifier {self.kind}=/path/to/the/folder/with/"
+            f"run_instance.sh (or set {self.variable})"
+        )
+
+    def trouble(self, place: str) -> str | None:
+        """A folder must hold run_instance.sh."""
+        script = Path(place).expanduser() / "run_instance.sh"
+        return None if script.is_file() else f"there is no file {script}"
+
+    def parts(self, place: str) -> Iterable[Path]:
+        """The scripts, and what git says is checked out."""
+        folder = Path(place).expanduser()
+        yield from (folder / script for script in _SCRIPTS)
+        head = folder / ".git" / "HEAD"
+        yield head
+        if head.is_file():
+            yield folder / ".git" / head.read_text(errors="replace").strip().removeprefix("ref: ")
+
+    def command(self, query: Query) -> Invocation:
+        """Prepare, then run, in one process tree."""
+        folder = Path(self.require()).expanduser().absolute()
+        category = os.environ.get(CATEGORY_VARIABLE, "test")
+        files = (query.network_file, query.property_file, query.result)
+        options = (folder, category, *files, f"{query.wall_seconds:g}")
+        return Invocation(as_command((sys.executable, "-I", "-S", _RUNNER, *options)))
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """The verdict in the result file of VNN-COMP."""
+        return read_verdict(query.result)
+
+
+def alpha_beta_crown() -> VnncompTool:
+    """α,β-CROWN: the folder vnncomp_scripts of its repository."""
+    return VnncompTool("alpha-beta-crown")
+
+
+def nnenum() -> VnncompTool:
+    """nnenum: its folder vnncomp_scripts."""
+    return VnncompTool("nnenum")
+
+
+def pyrat() -> VnncompTool:
+    """PyRAT, as packed for VNN-COMP."""
+    return VnncompTool("pyrat")

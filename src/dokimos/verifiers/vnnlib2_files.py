@@ -1,0 +1,51 @@
+"""VNN-LIB 2.0 files for verifiers that read nothing else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from dokimos.errors import UnreadableFile
+from dokimos.networks.read import read_onnx_file
+from dokimos.properties.model import Property
+from dokimos.properties.reading import read_vnnlib_file
+from dokimos.properties.writing import Version, write_vnnlib_file
+
+INPUT_NAME = "X"
+OUTPUT_NAME = "Y"
+NETWORK_NAME = "f"
+_HEAD_CHARACTERS = 1 << 16
+_FIRST_NETWORK = re.compile(r"^[^;\n]*\(\s*declare-network\s+([^\s()]+)", re.MULTILINE)
+
+
+def declared_network(property_file: Path) -> str | None:
+    """The name of the first network that the file declares; None for VNN-LIB 1.0, which names none."""
+    with property_file.open(encoding="utf-8", errors="replace") as file:
+        match = _FIRST_NETWORK.search(file.read(_HEAD_CHARACTERS))
+    return match[1] if match else None
+
+
+def in_vnnlib2(property_file: Path, network_file: Path, *, folder: Path) -> tuple[Path, str]:
+    """The property in VNN-LIB 2.0, and the name that it gives its network.
+
+    The file itself where it is that already; otherwise a new file in `folder`, whose tensors have the
+    network's shapes and whose numbers are the same decimals.
+    """
+    if (name := declared_network(property_file)) is not None:
+        return property_file, name
+    asked = read_vnnlib_file(property_file)
+    if len(asked.networks) != 1:
+        raise UnreadableFile(property_file, "it speaks of several networks, but there is one file")
+    network = read_onnx_file(network_file)
+    signature = replace(
+        asked.networks[0],
+        name=NETWORK_NAME,
+        input_name=INPUT_NAME,
+        input_shape=network.input_shape,
+        output_name=OUTPUT_NAME,
+        output_shape=network.output_shape,
+    )
+    path = folder / "query.vnnlib"
+    write_vnnlib_file(Property((signature,), asked.cases), path, version=Version.TWO)
+    return path, NETWORK_NAME

@@ -1,0 +1,55 @@
+"""`dokimos verifiers`, its `doctor` and its `install`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Dokimos
+
+
+def test_the_table_names_all(dokimos: Dokimos) -> None:
+    ran = dokimos("verifiers")
+    assert ran.code == 0
+    for word in ("alpha-beta-crown", "marabou", "never2", "reference", "vnnlib2", "cannot read"):
+        assert word in ran.out
+
+
+def test_the_doctor_says_what_to_do(dokimos: Dokimos) -> None:
+    ran = dokimos("verifiers", "doctor", "vibecheck")
+    assert ran.code == 1
+    assert "WRONG  there is no environment" in ran.out
+    assert "what to do: dokimos verifiers install vibecheck" in ran.out
+
+
+def test_the_doctor_of_a_place(dokimos: Dokimos, tmp_path: Path) -> None:
+    assert dokimos("verifiers", "doctor", f"vnncomp={tmp_path}").code == 1
+    (tmp_path / "run_instance.sh").write_text("true\n")
+    ran = dokimos("verifiers", "doctor", f"vnncomp={tmp_path}")
+    assert ran.code == 0
+    assert f"vnncomp={tmp_path} can be run" in ran.out
+
+
+def test_the_doctor_of_what_ships(dokimos: Dokimos) -> None:
+    assert dokimos("verifiers", "doctor", "reference").code == 0
+
+
+def test_the_doctor_of_nothing(dokimos: Dokimos) -> None:
+    ran = dokimos("verifiers", "doctor", "vibechek")
+    assert ran.code == 2
+    assert "did you mean 'vibecheck'?" in ran.err
+
+
+def test_what_cannot_be_installed(dokimos: Dokimos) -> None:
+    ran = dokimos("verifiers", "install", "pyrat")
+    assert ran.code == 2
+    assert "cannot be installed from here" in ran.err
+
+
+def test_the_reference_runs_from_the_command_line(
+    dokimos: Dokimos, tiny_recipe: Path, tmp_path: Path
+) -> None:
+    assert dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "suite").code == 0
+    run = ("run", tmp_path / "suite", "--verifier", "reference", "--timeout", 30, "--out", tmp_path / "run")
+    assert dokimos(*run).code == 0
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 0

@@ -1,0 +1,180 @@
+"""Verifiers at a place that the user gives: folders of VNN-COMP tools, and solvers of VNN-LIB 2.0."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dokimos.errors import InputError, VerifierUnavailable
+from dokimos.properties.reading import read_vnnlib_file
+from dokimos.verifiers.answers import Answer, VerifierAnswer
+from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.catalogue import VERIFIERS, catalogue, find, installed
+from dokimos.verifiers.vnnlib2_files import declared_network, in_vnnlib2
+from tests.verifiers.recording import SMALL, Question, ask, at_least
+
+QUESTION = Question(SMALL, at_least("8.0", inputs=2), wall_seconds=60, told_seconds=20)
+WITNESS = "((X_0 1.0)\n(X_1 -1.0)\n(Y_0 8.5703125))"
+
+
+def run(verifier: Verifier, folder: Path, question: Question = QUESTION) -> VerifierAnswer:
+    query, outcome, log = ask(verifier, question, folder)
+    return verifier.answer(outcome, query, log)
+
+
+def tool(folder: Path, run_script: str, prepare_script: str | None = None) -> str:
+    folder.mkdir()
+    (folder / "run_instance.sh").write_text(run_script)
+    if prepare_script is not None:
+        (folder / "prepare_instance.sh").write_text(prepare_script)
+    return f"vnncomp={folder}"
+
+
+def test_a_tool_is_prepared_and_run_as_in_the_competition(tmp_path: Path) -> None:
+    prepare = f'echo prepare "$@" > {tmp_path}/calls\n'
+    script = f'echo run "$@" >> {tmp_path}/calls\nprintf "sat\\n{WITNESS}" > "$5"\n'
+    given = run(installed(tool(tmp_path / "tool", script, prepare)), tmp_path)
+    assert given.answer is Answer.SAT
+    assert given.witness == (1, -1)
+    prepared, ran = (tmp_path / "calls").read_text().splitlines()
+    files = f"{tmp_path}/n.onnx {tmp_path}/p.vnnlib"
+    assert prepared == f"prepare v1 test {files}"
+    *words, seconds = ran.split()
+    assert " ".join(words) == f"run v1 test {files} {tmp_path}/work/result"
+    assert 1 <= int(seconds) <= 20
+
+
+def test_the_category_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOKIMOS_VNNCOMP_CATEGORY", "acasxu")
+    spelt = tool(tmp_path / "tool", '[ "$2" = acasxu ] && echo unsat > "$5"\n')
+    assert run(installed(spelt), tmp_path).answer is Answer.UNSAT
+
+
+@pytest.mark.parametrize(
+    ("script", "prepare", "detail"),
+    [
+        ("echo unsat\n", None, "no readable answer"),
+        ('echo "all is unsat" > "$5"\n', None, "which is no verdict"),
+        ('echo unsat > "$5"; exit 3\n', None, "exit code 3"),
+        ('echo unsat > "$5"\n', "echo no; exit 4\n", "prepare_instance.sh left with exit code 4"),
+    ],
+)
+def test_anything_else_is_an_error(tmp_path: Path, script: str, prepare: str | None, detail: str) -> None:
+    given = run(installed(tool(tmp_path / "tool", script, prepare)), tmp_path)
+    assert given.answer is Answer.ERROR
+    assert detail in given.detail
+
+
+def test_the_version_follows_the_scripts_and_the_commit(tmp_path: Path) -> None:
+    verifier = find(tool(tmp_path / "tool", "true\n"))
+    versions = [verifier.version()]
+    (tmp_path / "tool" / "prepare_instance.sh").write_text("true\n")
+    versions.append(verifier.version())
+    (tmp_path / "tool" / ".git" / "refs").mkdir(parents=True)
+    (tmp_path / "tool" / ".git" / "HEAD").write_text("ref: refs/main\n")
+    for commit in ("aaaa", "bbbb"):
+        (tmp_path / "tool" / ".git" / "refs" / "main").write_text(commit)
+        versions.append(verifier.version())
+    assert None not in versions
+    assert len(set(versions)) == 4
+
+
+def test_a_place_without_a_tool(tmp_path: Path) -> None:
+    with pytest.raises(VerifierUnavailable, match=r"there is no file .*run_instance\.sh"):
+        installed(f"pyrat={tmp_path}")
+    (finding,) = find(f"pyrat={tmp_path}").diagnose()
+    assert not finding.is_well
+    assert "--verifier pyrat=" in finding.remedy
+
+
+def test_no_place_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DOKIMOS_NNENUM", raising=False)
+    with pytest.raises(VerifierUnavailable, match="nnenum is not installed; to get it: "):
+        installed("nnenum")
+    with pytest.raises(InputError, match="needs a place"):
+        find("nnenum=")
+    with pytest.raises(InputError, match="write --verifier marabou"):
+        find("marabou=/opt")
+    (finding,) = find("nnenum").diagnose()
+    assert "nobody has said" in finding.what
+
+
+def test_a_place_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool(tmp_path / "tool", 'echo unknown > "$5"\n')
+    monkeypatch.setenv("DOKIMOS_ALPHA_BETA_CROWN", str(tmp_path / "tool"))
+    verifier = installed("alpha-beta-crown")
+    assert verifier.name == "alpha-beta-crown"
+    assert run(verifier, tmp_path).answer is Answer.UNKNOWN
+    assert [finding.is_well for finding in verifier.diagnose()] == [True]
+
+
+SOLVER = """
+import pathlib, sys
+assert sys.argv[1] == "verify" and sys.argv[3] == "--network" and sys.argv[5] == "--timeout", sys.argv
+name, _, network = sys.argv[4].partition("=")
+text = pathlib.Path(sys.argv[2]).read_text()
+assert pathlib.Path(network).is_file() and f"(declare-network {name}" in text, text
+print("unsat, says the log", file=sys.stderr)
+ANSWER
+"""
+
+
+def solver(folder: Path, answer: str) -> str:
+    (folder / "solver.py").write_text(SOLVER.replace("ANSWER", answer))
+    return f"vnnlib2={sys.executable} {folder / 'solver.py'}"
+
+
+def test_a_solver_of_vnnlib_2(tmp_path: Path) -> None:
+    answer = 'print("sat\\nX real [1,2]\\n1.0\\n-1.0\\nY real [1,1]\\n8.57"); sys.exit(1)'
+    given = run(installed(solver(tmp_path, answer)), tmp_path)
+    assert given.answer is Answer.SAT
+    assert given.witness == (1, -1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('print("unsat")', Answer.UNSAT),
+        ('print("timed-out")', Answer.TIMEOUT),
+        ('print("it is\\nunsat")', Answer.ERROR),
+        ("raise SystemExit(2)", Answer.ERROR),
+    ],
+)
+def test_the_first_line_of_standard_output_is_the_answer(
+    tmp_path: Path, answer: str, expected: Answer
+) -> None:
+    assert run(installed(solver(tmp_path, answer)), tmp_path).answer is expected
+
+
+def test_a_property_that_cannot_be_written_in_2_is_an_error(tmp_path: Path) -> None:
+    given = run(installed(solver(tmp_path, 'print("unsat")')), tmp_path, Question(SMALL, b"unsat("))
+    assert given.answer is Answer.ERROR
+    assert "cannot be written in VNN-LIB 2.0" in given.detail
+
+
+def test_the_property_keeps_its_meaning_in_2(tmp_path: Path) -> None:
+    (tmp_path / "n.onnx").write_bytes(SMALL)
+    (tmp_path / "p.vnnlib").write_bytes(at_least("8.0", inputs=2))
+    path, name = in_vnnlib2(tmp_path / "p.vnnlib", tmp_path / "n.onnx", folder=tmp_path)
+    assert name == declared_network(path) == "f"
+    before, after = read_vnnlib_file(tmp_path / "p.vnnlib"), read_vnnlib_file(path)
+    assert after.cases == before.cases
+    assert after.networks[0].input_shape == (1, 2)
+    assert in_vnnlib2(path, tmp_path / "n.onnx", folder=tmp_path) == (path, "f")
+
+
+def test_a_command_that_is_none() -> None:
+    for place, trouble in (("no-such-program-here", "no program"), ("'", "no command")):
+        with pytest.raises(VerifierUnavailable, match=trouble):
+            installed(f"vnnlib2={place}")
+
+
+def test_the_catalogue_says_what_each_cannot_read_and_how_to_get_it() -> None:
+    rows = {row.name: row for row in catalogue()}
+    assert set(rows) == set(VERIFIERS)
+    assert rows["reference"].is_installed
+    for row in rows.values():
+        assert row.how_to_get
+        assert row.limitations or row.name == "scripted"

@@ -1,0 +1,108 @@
+"""What real verifiers wrote, as recorded by recording.py, and what their adapters make of it."""
+
+from __future__ import annotations
+
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dokimos.networks.read import read_onnx
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.violation import violation_at
+from dokimos.verifiers.answers import Answer, VerifierAnswer
+from dokimos.verifiers.base import Query
+from dokimos.verifiers.catalogue import VERIFIERS
+from tests.verifiers.recording import QUESTIONS, RECORDED, recorded_outcome
+
+#: What was recorded, with its answer and the beginning of its detail.
+EXPECTED = {
+    ("marabou", "sat"): (Answer.SAT, "Marabou's exit code: sat"),
+    ("marabou", "unsat"): (Answer.UNSAT, "Marabou's exit code: unsat"),
+    ("marabou", "out-of-time"): (Answer.TIMEOUT, "Marabou's exit code: TIMEOUT"),
+    ("marabou", "stopped"): (Answer.TIMEOUT, "stopped after"),
+    ("marabou", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax: "),
+    ("marabou", "unreadable-property"): (Answer.ERROR, "exit code 1: "),
+    ("neuralsat", "sat"): (Answer.SAT, ""),
+    ("neuralsat", "unsat"): (Answer.UNSAT, ""),
+    # Told 8 seconds, it was ended after 150.
+    ("neuralsat", "out-of-time"): (Answer.TIMEOUT, "stopped after"),
+    ("neuralsat", "stopped"): (Answer.TIMEOUT, "stopped after"),
+    ("neuralsat", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax: "),
+    ("neuralsat", "unreadable-property"): (Answer.ERROR, "exit code 1: "),
+    ("never2", "sat"): (Answer.SAT, ""),
+    ("never2", "unsat"): (Answer.UNSAT, ""),
+    ("never2", "out-of-time"): (Answer.UNSAT, ""),
+    ("never2", "stopped"): (Answer.TIMEOUT, "stopped after"),
+    ("never2", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax"),
+    ("never2", "unreadable-property"): (Answer.UNSUPPORTED, "the property cannot be put into matrices: "),
+    ("reference", "sat"): (Answer.SAT, "1 cases were looked at"),
+    ("reference", "unsat"): (Answer.UNSAT, "1 cases were looked at"),
+    ("reference", "out-of-time"): (Answer.TIMEOUT, ""),
+    ("reference", "stopped"): (Answer.TIMEOUT, "stopped after"),
+    ("reference", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax: "),
+    ("reference", "unreadable-property"): (Answer.ERROR, ""),
+    ("vibecheck", "sat"): (Answer.SAT, ""),
+    ("vibecheck", "unsat"): (Answer.UNSAT, ""),
+    ("vibecheck", "out-of-time"): (Answer.UNKNOWN, ""),
+    ("vibecheck", "stopped"): (Answer.TIMEOUT, "stopped after"),
+    ("vibecheck", "unknown-operator"): (Answer.UNKNOWN, ""),
+    ("vibecheck", "unreadable-property"): (Answer.ERROR, "ValueError: No input bounds found"),
+}
+
+
+def answer_of(name: str, folder: Path, tmp_path: Path) -> VerifierAnswer:
+    """The adapter's answer to a recording, read as after a run."""
+    work = tmp_path / "work"
+    work.mkdir()
+    query = Query(
+        name="n",
+        network_file=tmp_path / "n.onnx",
+        property_file=tmp_path / "p.vnnlib",
+        folder=work,
+        wall_seconds=60,
+        memory_bytes=1 << 30,
+    )
+    if (folder / "result").is_file():
+        shutil.copy(folder / "result", query.result)
+    return VERIFIERS[name].answer(recorded_outcome(folder), query, folder / "log")
+
+
+@pytest.mark.parametrize(("name", "kind"), sorted(EXPECTED))
+def test_a_recording_is_understood(name: str, kind: str, tmp_path: Path) -> None:
+    given = answer_of(name, RECORDED / name / kind, tmp_path)
+    answer, detail = EXPECTED[name, kind]
+    assert given.answer is answer
+    assert given.detail.startswith(detail)
+    if answer is Answer.SAT:
+        assert given.witness is not None
+        asked = QUESTIONS[kind]
+        point = tuple(Fraction(x) for x in given.witness)
+        found = violation_at(read_onnx(asked.network), read_vnnlib(asked.asked, file="p"), point)
+        assert found.in_box
+        assert found.margin_lower is not None
+        # Marabou's witness lies on the border, where its own rounding decides.
+        assert found.margin_lower > -1e-9
+
+
+def test_every_recording_is_expected() -> None:
+    found = {(path.parent.name, path.name) for path in RECORDED.glob("*/*") if path.is_dir()}
+    assert found == set(EXPECTED)
+
+
+@pytest.mark.parametrize(("name", "kind"), sorted(EXPECTED))
+def test_a_log_alone_is_never_an_answer(name: str, kind: str, tmp_path: Path) -> None:
+    """Without its result file, whatever the verifier printed decides nothing."""
+    copy = tmp_path / "recording"
+    shutil.copytree(RECORDED / name / kind, copy)
+    (copy / "result").unlink(missing_ok=True)
+    assert not answer_of(name, copy, tmp_path).answer.decides
+
+
+@pytest.mark.parametrize("path", sorted(RECORDED.glob("*/*/*")), ids=str)
+def test_recordings_hold_nothing_of_the_machine(path: Path) -> None:
+    text = path.read_text()
+    assert len(text) < 10_000
+    assert "/root" not in text
+    assert "/tmp" not in text
