@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dokimos.certificates.check import prove
-from dokimos.errors import InvalidProof
+from dokimos.errors import InvalidProof, UnreadableFile
 from dokimos.instances.model import Certificate, Instance, Label
 from tests.certificates.files import instance_of, model, question
 
@@ -42,3 +42,41 @@ def test_a_unit_beyond_float64_proves_nothing(
     """The label is false: the output is negative at X = -1, which lies in every box."""
     with pytest.raises(InvalidProof):
         prove(odd_power(degree, *ends), Certificate("pinning", plan), Label.UNSAT, None)
+
+
+STUMP = {"splits": [-1], "leaves": [{"slopes": {}, "multipliers": {}}]}
+
+
+def relu_instance(exponents: tuple[int, int, int]) -> Instance:
+    """Y = 2^c·max(0, 2^b·max(0, 2^a·X) − max(0, −X)), which is 0, hence unsafe, wherever X <= 0."""
+    a, b, c = (2.0**e for e in exponents)
+    network = model(
+        [
+            ("Gemm", ["X", "W"], "h"),
+            ("Relu", ["h"], "r"),
+            ("Gemm", ["r", "V"], "g"),
+            ("Relu", ["g"], "s"),
+            ("Gemm", ["s", "U"], "Y"),
+        ],
+        {"W": [[a, -1.0]], "V": [[b], [-1.0]], "U": [[c]]},
+        [1, 1],
+        [1, 1],
+    )
+    return instance_of(network, question([(f"-{HUGE}", HUGE)], 1, "(<= Y_0 0.0)"))
+
+
+@pytest.mark.parametrize(
+    "exponents", [(0, 0, 0), (100, 0, 0), (10, 120, 0), (10, 10, 120), (120, 120, 120)]
+)
+def test_relus_beyond_float64_prove_nothing(exponents: tuple[int, int, int]) -> None:
+    certificate = Certificate("branch-and-bound", {"trees": [STUMP]})
+    with pytest.raises(InvalidProof):
+        prove(relu_instance(exponents), certificate, Label.UNSAT, None)
+
+
+def test_a_relu_with_an_endless_number_is_refused() -> None:
+    tree = {"splits": [-1], "leaves": [{"slopes": {"9" * 5000: "1"}, "multipliers": {}}]}
+    with pytest.raises(UnreadableFile):
+        prove(
+            relu_instance((0, 0, 0)), Certificate("branch-and-bound", {"trees": [tree]}), Label.UNSAT, None
+        )

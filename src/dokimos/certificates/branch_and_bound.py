@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,7 @@ MOST_LEAVES = 20_000
 #: Leaves bounded at once.
 BATCH = 1024
 LEAF = -1
+_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def _leaf(path: dict[int, int], data: Any) -> Leaf:
 
 def _choices(data: Any, key: str) -> dict[int, float]:
     """Numbers by ReLU; since any number will do, rounding to float64 changes no proof."""
-    if not isinstance(data, dict) or not all(str(i).isascii() and str(i).isdigit() for i in data):
+    if not isinstance(data, dict) or not all(_NUMBER.fullmatch(str(i)) for i in data):
         raise UnreadableFile(PLACE, f"{key!r} must be an object with a number for each ReLU named")
     try:
         return {int(i): float(rational(value, f"an entry of {key!r}")) for i, value in data.items()}
@@ -161,7 +163,8 @@ def lowest(layers: BoundedLayers, leaves: list[Leaf], constraint: Linear) -> Fra
         cases = cases_of(layers, leaves[start : start + BATCH])
         count = len(cases.phases)
         rows = Interval(*(np.broadcast_to(end, (count, len(row))) for end in (exact.lower, exact.upper)))
-        smallest = min(smallest, float(layers.lower_bounds(rows, cases).min()))
+        with np.errstate(all="ignore"):
+            smallest = min(smallest, float(layers.lower_bounds(rows, cases).min()))
     if not np.isfinite(smallest):
         raise InvalidProof("a leaf is not bounded by a finite number")
     return Fraction(smallest) - constraint.bound

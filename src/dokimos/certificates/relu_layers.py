@@ -169,7 +169,8 @@ def bounded(layers: Sequence[Layer], box: Interval) -> BoundedLayers:
             np.broadcast_to(known.usual_slopes(), (2 * size, known.relus)),
             np.zeros((2 * size, known.relus)),
         )
-        found = known.lower_bounds(point(both), cases)
+        with np.errstate(all="ignore"):
+            found = known.lower_bounds(point(both), cases)
         if not np.isfinite(found).all():
             raise InvalidProof("the values of a layer are not bounded by finite numbers")
         arguments = (*arguments, Interval(found[:size], -found[size:]))

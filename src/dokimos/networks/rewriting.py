@@ -19,6 +19,8 @@ from dokimos.networks.builder import NotFloat32, as_float32
 from dokimos.networks.chain import Chain, Layer, Weights
 
 Exact = NDArray[Any]
+#: Enough for every float32 number spelt out in full.
+MOST_DIGITS = 400
 
 
 def _exact(values: Weights) -> Exact:
@@ -28,8 +30,15 @@ def _exact(values: Weights) -> Exact:
 def _layer(weight: Exact, bias: Exact, *, rectified: bool) -> Layer:
     try:
         return Layer(as_float32(weight), as_float32(bias), rectified)
-    except NotFloat32 as error:
+    except (NotFloat32, OverflowError) as error:
         raise InputError(f"a rewritten weight is not exact in float32: {error}") from None
+
+
+def _number(text: str) -> Fraction:
+    """A decimal or a fraction. Few bits suffice for float32; a long exponent would never end."""
+    if len(text) > MOST_DIGITS or not set(text) <= set("+-./0123456789"):
+        raise ValueError("not a short decimal or fraction")
+    return Fraction(text)
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,7 @@ class Split(Step):
             raise InputError(f"step 'split': there is no layer {self.layer}")
         here = chain.layers[self.layer]
         try:
-            t = np.array([Fraction(text) for text in self.thresholds], dtype=object)
+            t = np.array([_number(text) for text in self.thresholds], dtype=object)
         except (ValueError, ZeroDivisionError, TypeError):
             raise InputError("step 'split': a threshold is not a number spelt as a string") from None
         if len(t) != len(here.bias):
