@@ -53,7 +53,7 @@ def test_what_is_written_is_read_and_checked(suite: Path) -> None:
         assert entry.property_sha256 == instance.property_sha256
         assert check(instance, truth).real == Fraction(1, 2)
     assert read.entry("c").read_truth() is None
-    with pytest.raises(InputError, match="no instance 'd'"):
+    with pytest.raises(InputError, match="no instance 'd' in this suite; did you mean '"):
         read.entry("d")
 
 

@@ -118,3 +118,44 @@ def test_new(folder: Path) -> None:
     assert run("check", path).exit_code == 0
     assert isinstance(run(*arguments).exception, InputError)
     assert run("new", "fair", "--feature", "age").stdout.startswith("# Whoever differs in age")
+
+
+def test_names_that_stand_for_nothing_are_input_errors(folder: Path) -> None:
+    for command in ("check", "fmt", "test"):
+        problem = run(command, "compass").exception
+        assert isinstance(problem, InputError)
+        assert "no such file, folder or shipped domain (did you mean compas?)" in str(problem)
+    law = folder / "income.law"
+    assert "--by incme: there is no feature incme (did you mean income?)" in str(
+        run("test", law, "--by", "incme").exception
+    )
+    law.write_text(LAW.replace("import people;", "").replace("x1.income", "getFeat(x1, 1)"))
+    assert "names features" in str(run("test", law, "--by", "income").exception)
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_test(folder: Path) -> None:
+    done = run("test", folder / "income.law", "--out", folder / "fine.onnx")
+    assert isinstance(done.exception, FileExistsError)
+    assert "tests in" not in done.stdout
+
+
+def test_replaying_no_violations_says_so(folder: Path) -> None:
+    assert run("test", folder, "--model", folder / "fine.onnx", "--out", folder / "out").exit_code == 0
+    done = run("replay", folder / "out" / "income.json")
+    assert done.exit_code == 0
+    assert "nothing to run again" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("FEATURES = 3", "must be a list"),
+        ("FEATURES = 'age'", "must be a list"),
+        ("exit(3)", "SystemExit: 3"),
+    ],
+)
+def test_a_domain_that_is_none_gets_one_sentence(folder: Path, code: str, said: str) -> None:
+    (folder / "people.py").write_text(f"import sys\nfrom sys import exit\n{code}\n")
+    problem = run("test", folder / "income.law").exception
+    assert isinstance(problem, InputError)
+    assert said in str(problem)

@@ -81,11 +81,13 @@ def fmt(
 def law_files(paths: list[Path]) -> list[Path]:
     """The files of laws named, and those in folders or of shipped domains named, in order.
 
-    Raises InputError where a folder holds none.
+    Raises InputError where a folder holds none, or a name stands for nothing.
     """
     from dokimos.errors import InputError
+    from dokimos.laws.domain import shipped_domains
     from dokimos.laws.library import shipped_laws
     from dokimos.laws.parser import SUFFIXES
+    from dokimos.laws.problems import did_you_mean
 
     files: list[Path] = []
     for path in paths:
@@ -96,6 +98,9 @@ def law_files(paths: list[Path]) -> list[Path]:
             files += inside
         elif not path.exists() and (shipped := shipped_laws(str(path))):
             files += shipped
+        elif not path.exists():
+            hint = did_you_mean(str(path), shipped_domains())
+            raise InputError(f"{path}: there is no such file, folder or shipped domain{hint}.")
         else:
             files.append(path)
     return files
@@ -158,13 +163,16 @@ def test(
     )
     bad = violated = 0
     files = law_files(laws)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
     for path, law in [(path, read_law(path)) for path in files]:
         found = _domain(law, path, domain, no_code=no_code)
+        if by is not None:
+            _expect_feature(by, found)
         loaded = None if model is None else load_model(model, found, allow_code=not no_code)
         result = test_law(law, model=loaded, domain=found, settings=settings)
         typer.echo(summary(result, shown=shown))
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
             save_result(result, out / f"{path.stem}.json")
             typer.echo(
                 f"  saved in {out / path.stem}.json; replay with: dokimos law replay {out / path.stem}.json"
@@ -177,6 +185,17 @@ def test(
         typer.echo(f"{violated} of {len(files)} laws violated")
     if bad:
         raise typer.Exit(1)
+
+
+def _expect_feature(by: str, domain: Domain | None) -> None:
+    from dokimos.errors import InputError
+
+    if domain is None or domain.layout is None:
+        raise InputError(f"--by {by}: there is no domain that names features; give one with --domain.")
+    try:
+        domain.layout.named(by)
+    except InputError as problem:
+        raise InputError(f"--by {by}: {problem}.") from None
 
 
 @app.command()
@@ -205,6 +224,8 @@ def replay(
             loaded = load_model(chosen, found, allow_code=not no_code)
         if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
             say(f"{path}: the model is another than when the violations were found.")
+        if not saved.cases:
+            typer.echo(f"{path}: no violation was found when this was saved; there is nothing to run again")
         for each in replay_violations(saved, loaded, found, allow_code=not no_code):
             still += each.now is not None
             typer.echo(f"{path}: {'no longer: ' + each.before if each.now is None else each.now}")

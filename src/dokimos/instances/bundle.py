@@ -13,6 +13,7 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,10 @@ class Suite:
         for entry in self.entries:
             if entry.name == name:
                 return entry
-        raise InputError(f"{self.folder}: there is no instance {name!r} in this suite")
+        close = get_close_matches(name, [entry.name for entry in self.entries], n=1, cutoff=0.0)
+        raise InputError(
+            f"{self.folder}: there is no instance {name!r} in this suite; did you mean {close[0]!r}?"
+        )
 
 
 def read_content(path: Path) -> bytes:

@@ -162,7 +162,7 @@ def load_module(path: Path) -> ModuleType:
     sys.modules[name] = module  # as an import would: dataclasses and pickle look modules up there
     try:
         spec.loader.exec_module(module)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise InputError(f"{path}: {failure(problem, str(path))}") from None
     return module
 
@@ -203,6 +203,8 @@ def read_domain(
 
 
 def _features(given: Sequence[Feature | str], name: str) -> list[Feature]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"Domain {name}: FEATURES must be a list of features or names, not {given!r}.")
     features = [Feature(each) if isinstance(each, str) else each for each in given]
     for each in features:
         if not isinstance(each, Feature):
