@@ -9,7 +9,7 @@ demo: .venv/.base
 	$(call dokimos,generate --suite quick --out demo/quick)
 	$(call dokimos,check demo/quick)
 	$(call dokimos,verifiers install marabou)
-	$(call dokimos,run demo/quick --verifier marabou --timeout 10 --out demo/run)
+	$(call dokimos,run demo/quick --verifier marabou --timeout 10 --jobs 2 --out demo/run)
 	$(call dokimos,judge demo/run) || [ $$? -eq 1 ]   # 1: wrong answers were found, which is a result
 	$(call dokimos,report demo/run --html demo/report.html)
 	@echo "The report is demo/report.html"

@@ -24,6 +24,7 @@ class StubInstance:
     network_sha256: str
     property_sha256: str
     truth: Truth | None = None
+    timeout_seconds: float = 60.0
 
     def read_truth(self) -> Truth | None:
         return self.truth

@@ -17,11 +17,12 @@ import pytest
 
 import dokimos
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
-from dokimos.campaigns.manifest import read_manifest, require_same_instances
+from dokimos.campaigns.manifest import ManifestSuite, read_manifest, require_same_instances
+from dokimos.campaigns.plan import CampaignSuite
 from dokimos.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.execution.limits import Limits
 from dokimos.verifiers.answers import Answer
-from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.marabou import Marabou
 from dokimos.verifiers.scripted import Scripted
 from tests.scripting import StubInstance, at_least, instance, script
@@ -49,7 +50,7 @@ def run(
     folder: Path, instances: Sequence[StubInstance], verifiers: Sequence[Verifier], **rest: Any
 ) -> Campaign:
     options = {"limits": LIMITS, "out": folder / "out", **rest}
-    return run_campaign(folder / "suite", instances, verifiers, **options)
+    return run_campaign([CampaignSuite(folder / "suite", tuple(instances))], verifiers, **options)
 
 
 def executions(folder: Path) -> Counter[str]:
@@ -69,6 +70,8 @@ def test_a_campaign_runs_everything_once(tmp_path: Path, jobs: int) -> None:
     for record in campaign.records:
         assert (tmp_path / "out" / record.log).is_file()
         assert record.suite == "suite"
+        assert record.limits == LIMITS
+        assert "wall clock watched" in record.enforced_by
     assert not (tmp_path / "out" / "work").exists()
     assert read_campaign(tmp_path / "out") == campaign
 
@@ -78,13 +81,13 @@ def test_the_manifest_says_what_was_run_and_where(tmp_path: Path) -> None:
     manifest = run(tmp_path, instances, [saying(tmp_path)]).manifest
     assert manifest.dokimos_version == dokimos.__version__
     assert manifest.limits == LIMITS
-    assert manifest.suite == str(tmp_path / "suite")
+    assert manifest.suites == (ManifestSuite("suite", str(tmp_path / "suite")),)
     assert [i.network_sha256 for i in manifest.instances] == [i.network_sha256 for i in instances]
     assert manifest.verifiers[0].name == "scripted"
     assert manifest.machine.cores >= 1
-    require_same_instances(manifest, instances)
+    require_same_instances(manifest, [CampaignSuite(tmp_path / "suite", tuple(instances))])
     with pytest.raises(InputError, match="instance i0 is gone"):
-        require_same_instances(manifest, instances[1:])
+        require_same_instances(manifest, [CampaignSuite(tmp_path / "suite", tuple(instances[1:]))])
 
 
 def test_doing_it_again_runs_nothing(tmp_path: Path) -> None:
@@ -255,6 +258,50 @@ def test_a_killed_campaign_leaves_no_verifier_behind(tmp_path: Path) -> None:
     while any(psutil.pid_exists(pid) for pid in verifiers) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(psutil.pid_exists(pid) for pid in verifiers)
+
+
+def test_several_suites_are_one_campaign(tmp_path: Path) -> None:
+    verifier = saying(tmp_path)
+    both = [
+        CampaignSuite(tmp_path / name, (replace(instance(tmp_path / name, "i"), timeout_seconds=seconds),))
+        for name, seconds in (("one", 7.0), ("two", 9.0))
+    ]
+    options: dict[str, Any] = {"limits": LIMITS, "out": tmp_path / "out"}
+    campaign = run_campaign(both, [verifier], own_timeouts=True, **options)
+    assert [(r.suite, r.instance) for r in campaign.records] == [("one", "i"), ("two", "i")]
+    assert [r.limits.wall_seconds for r in campaign.records if r.limits] == [7.0, 9.0]
+    assert [s.name for s in campaign.manifest.suites] == ["one", "two"]
+    assert run_campaign(both[::-1], [verifier], own_timeouts=True, **options).records == campaign.records
+    with pytest.raises(InputError, match="instance two/i is gone"):
+        run_campaign(both[:1], [verifier], own_timeouts=True, **options)
+    with pytest.raises(InputError, match="the suites' own timeouts counted"):
+        run_campaign(both, [verifier], **options)
+
+
+def test_the_suite_is_not_the_verifiers_to_write_to(tmp_path: Path) -> None:
+    class Vandal(Scripted):
+        name = "vandal"
+
+        def command(self, query: Query) -> Invocation:
+            spoil = "import os, sys\nf = sys.argv[1]\nos.chmod(f, 0o644)\nopen(f, 'w').write('spoilt')"
+            assert query.property_file.stat().st_mode & 0o222 == 0
+            return Invocation((sys.executable, "-c", spoil, str(query.property_file)))
+
+    instances = suite(tmp_path, 1)
+    before = instances[0].property_path.read_bytes()
+    (record,) = run(tmp_path, instances, [Vandal()]).records
+    assert record.detail.endswith("it changed its copy of i0.vnnlib")
+    assert instances[0].property_path.read_bytes() == before
+
+
+def test_a_file_that_changes_under_way_is_noticed(tmp_path: Path) -> None:
+    instances = suite(tmp_path, 2)
+
+    def spoil(_: Progress) -> None:
+        instances[1].property_path.write_bytes(b"other")
+
+    with pytest.raises(UnreadableFile, match="has changed since the campaign was planned"):
+        run(tmp_path, instances, [saying(tmp_path)], progress=spoil)
 
 
 def test_the_journal_is_plain_json_lines(tmp_path: Path) -> None:

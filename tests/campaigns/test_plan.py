@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.campaigns.plan import Tool, job_id, plan
+from dokimos.campaigns.plan import CampaignSuite, Job, Tool, job_id, plan
 from dokimos.errors import InputError
 from dokimos.execution.limits import Limits
 from tests.scripting import StubInstance
@@ -15,6 +15,10 @@ LIMITS = Limits(wall_seconds=1)
 
 def stub(name: str, family: str = "a", content: str = "") -> StubInstance:
     return StubInstance(name, family, Path("n"), Path("p"), content or f"n-{name}", "p")
+
+
+def planned(instances: list[StubInstance], tools: list[Tool], *, repeat: int = 1) -> tuple[Job, ...]:
+    return plan([CampaignSuite(Path("s"), tuple(instances))], tools, limits=LIMITS, repeat=repeat)
 
 
 ONE = stub("one")
@@ -30,6 +34,7 @@ def test_every_part_of_the_identity_counts() -> None:
         job_id(ONE, Tool("t", "2"), limits=LIMITS, repeat=0),
         job_id(ONE, TOOL, limits=replace(LIMITS, wall_seconds=2), repeat=0),
         job_id(ONE, TOOL, limits=replace(LIMITS, memory_bytes=2), repeat=0),
+        job_id(ONE, TOOL, limits=replace(LIMITS, cpu_seconds=2), repeat=0),
         job_id(ONE, TOOL, limits=LIMITS, repeat=1),
     ]
     assert len(set(ids)) == len(ids)
@@ -43,7 +48,7 @@ def test_names_and_places_do_not_count() -> None:
 def test_any_prefix_is_a_fair_comparison() -> None:
     instances = [stub(f"{family}{k}", family) for family in "abc" for k in range(4)]
     tools = [Tool("t", "1"), Tool("u", "1")]
-    jobs = plan(instances, tools, limits=LIMITS, repeat=2)
+    jobs = planned(instances, tools, repeat=2)
     assert len({job.id for job in jobs}) == len(jobs) == 48
     assert [job.repeat for job in jobs] == [0] * 24 + [1] * 24
     for length in range(len(jobs) // 2):
@@ -56,14 +61,34 @@ def test_any_prefix_is_a_fair_comparison() -> None:
 
 
 def test_the_same_contents_under_two_names_are_two_jobs() -> None:
-    jobs = plan([stub("one", content="same"), stub("two", content="same")], [TOOL], limits=LIMITS, repeat=1)
+    jobs = planned([stub("one", content="same"), stub("two", content="same")], [TOOL])
     assert len({job.id for job in jobs}) == 2
 
 
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(InputError, match="instance 'one' is there twice"):
-        plan([ONE, ONE], [TOOL], limits=LIMITS, repeat=1)
+        planned([ONE, ONE], [TOOL])
     with pytest.raises(InputError, match="verifier 't' is there twice"):
-        plan([ONE], [TOOL, TOOL], limits=LIMITS, repeat=1)
+        planned([ONE], [TOOL, TOOL])
     with pytest.raises(InputError, match="at least 1, not 0"):
-        plan([ONE], [TOOL], limits=LIMITS, repeat=0)
+        planned([ONE], [TOOL], repeat=0)
+    same = CampaignSuite(Path("a/s"), (ONE,)), CampaignSuite(Path("b/s"), (ONE,))
+    with pytest.raises(InputError, match="suite 's' is there twice"):
+        plan(same, [TOOL], limits=LIMITS, repeat=1)
+
+
+def test_suites_may_share_names_and_contents() -> None:
+    two = [CampaignSuite(Path(name), (ONE,)) for name in ("x", "y")]
+    jobs = plan(two, [TOOL], limits=LIMITS, repeat=1)
+    assert [job.suite for job in jobs] == ["x", "y"]
+    assert jobs[0].id != jobs[1].id
+    assert {(j.suite, j.id) for j in plan(two[::-1], [TOOL], limits=LIMITS, repeat=1)} == {
+        (j.suite, j.id) for j in jobs
+    }
+
+
+def test_each_instance_may_have_its_own_time() -> None:
+    instances = (replace(ONE, timeout_seconds=5.0), replace(stub("two"), timeout_seconds=7.0))
+    jobs = plan([CampaignSuite(Path("s"), instances)], [TOOL], limits=LIMITS, repeat=1, own_timeouts=True)
+    assert [job.limits.wall_seconds for job in jobs] == [5.0, 7.0]
+    assert jobs[0].id == job_id(ONE, TOOL, limits=replace(LIMITS, wall_seconds=5.0), repeat=0)

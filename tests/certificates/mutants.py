@@ -73,8 +73,26 @@ def statement_of(draft: Draft, *, margin: bool) -> Statement:
     return replace(made, truth=bound)
 
 
+CONVOLUTION = {"size": 3, "channels": 1, "depth": 1}
+
 #: The families and knobs that give tiny instances, by the kind of proof of their `unsat` half.
 TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "constant-on-box": [
+        (
+            "constant-on-box",
+            {"inputs": 2, "latent": 1, "depth": 1, "width": 2, "classes": 2, "epsilon": 0.25},
+        ),
+        ("constant-on-box", {"inputs": 3, "latent": 2, "depth": 2, "width": 3, "classes": 3, "slack": 0}),
+        (
+            "constant-on-box",
+            {"inputs": 2, "latent": 2, "depth": 1, "width": 2, "reach": 1, "margin": 0.001},
+        ),
+    ],
+    "contraction": [
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.01, "slack": 0.0001}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 3, "epsilon": 0.02, "slack": 0.001, "centred": 0}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.002, "cut": 0.5}),
+    ],
     "slopes-and-splits": [
         ("exclusive-pairs", {"inputs": 2, "pairs": 1, "classes": 2, "gamma": 0.01}),
         ("exclusive-pairs", {"inputs": 3, "pairs": 1, "classes": 3, "gamma": 0.0005}),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dokimos.certificates import check, prove
-from dokimos.errors import InvalidProof
+from dokimos.errors import InvalidProof, UnreadableFile
 from dokimos.instances.model import Certificate, Instance, Label
 from dokimos.networks.float32 import TINY
 from dokimos.networks.piecewise_linear import piecewise_linear
@@ -207,7 +207,9 @@ def test_a_float64_network_has_no_claim_in_float32() -> None:
 def test_shapes_whose_product_wraps_around_do_not_fit() -> None:
     wide = 2**32
     network = model([("Relu", ["X"], "Y")], {}, [1, wide, wide, 1], [1, wide, wide, 1])
-    refused(instance_of(network, question([(0, 1)], 1, "(<= Y_0 0)")), "slopes-and-splits", {"slopes": []})
+    instance = instance_of(network, question([(0, 1)], 1, "(<= Y_0 0)"))
+    with pytest.raises(UnreadableFile, match="too large"):
+        prove(instance, Certificate("slopes-and-splits", {"slopes": []}), Label.UNSAT, None)
 
 
 @pytest.mark.parametrize("bound", ["1" + "0" * 300, "1" + "0" * 308 + ".5"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,13 @@ def test_a_wrong_verifier_is_caught(
     assert judged.out.count("wrong-unsat  scripted answers unsat") == 2
     assert judged.out.count("wrong-sat  scripted answers sat") == 2
     assert "reproduce: dokimos run" in judged.out
+    assert "Scores" not in judged.out
+    scored = dokimos("judge", tmp_path / "run", "--rules", "exact,vnncomp2026")
+    assert scored.code == 1
+    assert "-600 (0.0)" in scored.out
+    assert "The rule sets disagree on 2 runs" in scored.out
+    assert scored.out.count("vnncomp2026: correct (+10): nobody has shown otherwise") == 2
+    assert dokimos("judge", tmp_path / "run", "--rules", "fair").code == 2
 
 
 def test_the_second_run_does_nothing_twice(
@@ -77,6 +85,48 @@ def test_a_suite_that_moved_is_asked_for(dokimos: Dokimos, suite: Path, tmp_path
     assert lost.code == 2
     assert "--suite" in lost.err
     assert dokimos("judge", tmp_path / "run", "--suite", tmp_path / "moved").code == 0
+
+
+def test_two_suites_run_as_one_campaign_with_their_own_timeouts(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(suite, other)
+    table = other / "instances.csv"
+    table.write_text(
+        "".join(f"{line.rpartition(',')[0]},{7 + k}\n" for k, line in enumerate(table.read_text().split()))
+    )
+    ran = dokimos("run", suite, other, "--verifier", "scripted", "--cpu", 30, "--out", tmp_path / "run")
+    assert "8 runs recorded" in ran.out, ran.err
+    judged = dokimos("judge", tmp_path / "run", "--rules", "exact")
+    assert judged.code == 0, judged.err
+    assert "all benchmarks" in judged.out
+    page = tmp_path / "page.html"
+    assert dokimos("report", tmp_path / "run", "--html", page).code == 0
+    assert "the suite’s own, up to 10 s, 30 s of CPU time" in page.read_text()
+    other.rename(tmp_path / "moved")
+    assert "no suite 'moved'" in dokimos("judge", tmp_path / "run", "--suite", tmp_path / "moved").err
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "moved").rename(tmp_path / "elsewhere" / "other")
+    moved = dokimos("judge", tmp_path / "run", "--suite", tmp_path / "elsewhere" / "other")
+    assert moved.code == 0, moved.err
+
+
+def test_probes_catch_who_says_unsat_to_everything(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "says", "answer": "unsat"})
+    options = ("--verifier", "scripted", "--probe", "--out", tmp_path / "run")
+    only = min(name for name, label in labels(suite).items() if label == "unsat")
+    for _ in range(2):
+        ran = dokimos("run", suite, "--only", only, *options)
+        assert "2 runs recorded" in ran.out, ran.err
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 1
+    assert judged.out.count("wrong-unsat  scripted answers unsat on suite-probe/probe-") == 1
+    script(monkeypatch, tmp_path, default={"behaviour": "right"})
+    dokimos("run", suite, "--verifier", "scripted", "--probe", "--out", tmp_path / "other")
+    assert dokimos("judge", tmp_path / "other").code == 0
 
 
 def test_verifiers_are_listed_with_how_to_get_them(dokimos: Dokimos) -> None:

@@ -52,6 +52,11 @@ def test_a_disguise_is_part_of_a_recipe(tmp_path: Path) -> None:
     assert kinds == {"rewritten", "witness"}
 
 
+def test_twins_can_be_left_out(tmp_path: Path) -> None:
+    suite = generate_suite(tiny(TINY + 'labels = ["unsat"]'), tmp_path / "suite", jobs=1)
+    assert [t.label.value for e in suite.entries if (t := e.read_truth())] == ["unsat", "unsat"]
+
+
 def test_a_misspelt_knob_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     for jobs in (1, 2):
         with pytest.raises(InputError, match="did you mean 'pairs'"):

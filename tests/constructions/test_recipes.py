@@ -29,3 +29,36 @@ def test_every_shipped_recipe_can_be_read() -> None:
 def test_what_is_no_recipe_is_refused(text: str, said: str) -> None:
     with pytest.raises(UnreadableFile, match=said):
         parse_recipe(text, file="x.toml")
+
+
+def test_a_sweep_draws_every_combination() -> None:
+    text = """
+    [[draw]]
+    family = "exclusive-pairs"
+    count = 2
+    labels = ["unsat"]
+    knobs = { inputs = 20 }
+    sweep = { pairs = [2, 4], gamma = [0.01, 0.001, 0.0001] }
+    """
+    recipe = parse_recipe(text, file="x.toml")
+    assert recipe.size == 12
+    assert {tuple(sorted(draw.knobs.items())) for draw in recipe.draws} == {
+        (("gamma", gamma), ("inputs", 20), ("pairs", pairs))
+        for pairs in (2, 4)
+        for gamma in (0.01, 0.001, 0.0001)
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sweep = { pairs = [] }",
+        "sweep = { pairs = 3 }",
+        "labels = []",
+        'labels = ["sat", "sat"]',
+        'labels = ["no"]',
+    ],
+)
+def test_odd_sweeps_and_labels_are_refused(line: str) -> None:
+    with pytest.raises(UnreadableFile, match="draw 1: "):
+        parse_recipe(f'[[draw]]\nfamily = "exclusive-pairs"\n{line}', file="x.toml")

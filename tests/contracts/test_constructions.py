@@ -132,7 +132,8 @@ def test_the_robust_half_is_not_violated_at_samples(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_numbers_are_exact_in_float32(family: str) -> None:
     for half in twins(family):
-        assert all(array.dtype == np.float32 for array in tensors(half).values())
+        for array in tensors(half).values():
+            assert array.dtype in (np.float32, np.int64)  # integers are axes and shapes
         asked = property_of(half)
         numbers = [n for case in asked.cases for n in (*case.box.lower, *case.box.upper)]
         assert half.truth is not None

@@ -121,6 +121,26 @@ def test_cpu_time_includes_children_that_were_never_waited_for(tmp_path: Path) -
     assert outcome.cpu_seconds >= 0.5
 
 
+BURN = "import time\nwhile time.process_time() < {0}: pass\n"
+
+
+def test_the_cpu_limit_is_the_trees(tmp_path: Path) -> None:
+    # Three children in turn, none of which takes as much as the limit; the parent only waits.
+    child = f"subprocess.run([sys.executable, '-c', {BURN.format(0.4)!r}])"
+    code = f"import subprocess, sys\nfor _ in range(3): {child}"
+    outcome = run(python(code), tmp_path, Limits(wall_seconds=60, cpu_seconds=0.6))
+    assert outcome.termination is Termination.CPU_LIMIT
+    assert outcome.cpu_seconds > 0.6
+    assert "CPU time sampled" in outcome.enforced_by
+
+
+def test_a_process_that_ended_beyond_its_cpu_limit_does_not_count(tmp_path: Path) -> None:
+    outcome = run(python(BURN.format(0.3)), tmp_path, Limits(wall_seconds=60, cpu_seconds=0.2))
+    assert outcome.termination is Termination.CPU_LIMIT
+    enough = run(python("pass"), tmp_path, Limits(wall_seconds=60, cpu_seconds=20))
+    assert enough.termination is Termination.EXITED
+
+
 def test_cpu_time_is_known_of_a_killed_process_with_threads(tmp_path: Path) -> None:
     # The last thread to die gives the memory back; the first one is a zombie until then.
     code = (

@@ -56,7 +56,7 @@ def record(answer: Answer, witness: Point | None = None, **rest: object) -> RunR
 
 def verdicts(given: StubInstance, *records: RunRecord) -> list[Judgement]:
     numbered = [replace(r, job=str(k), verifier=f"v{k}") for k, r in enumerate(records)]
-    return list(judge_all(numbered, [given], reproduce=lambda r: f"again {r.verifier}"))
+    return list(judge_all(numbered, {"s": [given]}, reproduce=lambda r: f"again {r.verifier}"))
 
 
 def verdict(given: StubInstance, answer: Answer, witness: Point | None = None) -> Judgement:
@@ -241,5 +241,5 @@ def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
         replace(record(Answer.UNSAT), job=str(k), instance=name)
         for k, name in enumerate(["one", "two", "one", "two"])
     ]
-    found = judge_all(records, [two, one], reproduce=lambda _: "")
+    found = judge_all(records, {"s": [two, one]}, reproduce=lambda _: "")
     assert [j.record for j in found] == records

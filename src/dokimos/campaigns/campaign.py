@@ -10,23 +10,21 @@ import contextlib
 import fcntl
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
+from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
-from dokimos.campaigns.plan import CampaignInstance, Job, Tool, plan
+from dokimos.campaigns.performing import log_name, now, perform, planned_content, task_of
+from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
 from dokimos.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
-from dokimos.execution.process import run_limited
-from dokimos.instances.bundle import read_content
-from dokimos.verifiers.base import Query, Verifier, inherited_environment
+from dokimos.verifiers.base import Verifier
 
 
 @dataclass(frozen=True)
@@ -54,17 +52,21 @@ def read_campaign(folder: Path) -> Campaign:
 
 
 def run_campaign(
-    suite: Path,
-    instances: Sequence[CampaignInstance],
+    suites: Sequence[CampaignSuite],
     verifiers: Sequence[Verifier],
     *,
     limits: Limits,
     out: Path,
+    own_timeouts: bool = False,
     jobs: int = 1,
     repeat: int = 1,
+    cluster: str | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
-    """Run all verifiers on all instances, `jobs` at a time; resume where `out` holds a part of it.
+    """Run all verifiers on all instances of `suites`; resume where `out` holds a part of it.
+
+    `jobs` run at a time, or with the address of a Dask scheduler in `cluster` as many as its workers have
+    threads. With `own_timeouts` every instance has the time that its suite gives it.
 
     `progress` is called in the calling thread, after each run is safely recorded. Whatever ends this
     (an error, Ctrl-C, kill -9), the runs recorded so far stay, no process of a verifier survives, and
@@ -72,16 +74,16 @@ def run_campaign(
     """
     if jobs < 1:
         raise InputError(f"The number of jobs must be at least 1, not {jobs}.")
-    if not instances or not verifiers:
+    if not any(suite.instances for suite in suites) or not verifiers:
         raise InputError("A campaign needs at least one instance and one verifier.")
     by_tool = {_tool(verifier): verifier for verifier in verifiers}
     tools = [_tool(verifier) for verifier in verifiers]
-    planned = plan(instances, tools, limits=limits, repeat=repeat)
+    planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
     with _folder_errors(out):
         for folder in (out, out / "logs"):
             folder.mkdir(parents=True, exist_ok=True)
         with _only_one(out):
-            manifest = describe(suite, instances, tools, limits=limits, repeat=repeat)
+            manifest = describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
             if (out / "manifest.json").exists():
                 manifest = merge(read_manifest(out / "manifest.json"), manifest, out)
             write_manifest(manifest, out / "manifest.json")
@@ -89,9 +91,12 @@ def run_campaign(
             (out / "work").mkdir()
             with Journal(out / "journal.jsonl") as journal:
                 todo = [job for job in planned if job.id not in journal.finished]
-                runner = _Runner(suite.name, by_tool, limits, out.absolute(), journal)
                 done = len(planned) - len(todo)
-                with contextlib.closing(runner.run_all(todo, jobs=jobs)) as finished:
+                if cluster is None:
+                    runs = _Runner(by_tool, out.absolute(), journal).run_all(todo, jobs=jobs)
+                else:
+                    runs = ClusterRunner(cluster, by_tool, out.absolute(), journal).run_all(todo)
+                with contextlib.closing(runs) as finished:
                     for record in finished:
                         done += 1
                         progress(Progress(done, len(planned), record))
@@ -110,11 +115,9 @@ def _tool(verifier: Verifier) -> Tool:
 
 @dataclass(frozen=True)
 class _Runner:
-    """Does jobs and writes them down."""
+    """Does jobs on this machine and writes them down."""
 
-    suite: str
     verifiers: Mapping[Tool, Verifier]
-    limits: Limits
     out: Path
     journal: Journal
 
@@ -139,63 +142,18 @@ class _Runner:
 
     def run(self, job: Job, cancel: threading.Event) -> RunRecord:
         """Do one job, and record it."""
-        started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        verifier = self.verifiers[job.tool]
-        log = self.out / "logs" / f"{job.id}.log"
-        self.journal.started(job.id, started_at)
-        folder = Path(tempfile.mkdtemp(prefix=f"{job.id[:8]}-", dir=self.out / "work"))
-        try:
-            query = Query(
-                name=job.instance.name,
-                network_file=_uncompressed(job.instance.network_path, folder),
-                property_file=_uncompressed(job.instance.property_path, folder),
-                folder=folder,
-                wall_seconds=self.limits.wall_seconds,
-                memory_bytes=self.limits.memory_bytes,
-                threads=self.limits.threads,
-            )
-            invocation = verifier.command(query)
-            outcome = run_limited(
-                invocation.command,
-                limits=self.limits,
-                log=log,
-                cwd=folder,
-                environment={**inherited_environment(), "TMPDIR": str(folder), **invocation.environment},
-                cancel=cancel,
-            )
-            answer = verifier.answer(outcome, query, log)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        record = RunRecord(
-            job=job.id,
-            suite=self.suite,
-            instance=job.instance.name,
-            family=job.instance.family,
-            verifier=job.tool.name,
-            verifier_version=job.tool.version,
-            repeat=job.repeat,
-            answer=answer.answer,
-            witness=answer.witness,
-            detail=answer.detail,
-            termination=outcome.termination,
-            exit_code=outcome.exit_code,
-            wall_seconds=outcome.wall_seconds,
-            cpu_seconds=outcome.cpu_seconds,
-            peak_memory_bytes=outcome.peak_memory_bytes,
-            log=str(log.relative_to(self.out)),
-            started_at=started_at,
+        self.journal.started(job.id, now())
+        record = perform(
+            task_of(job),
+            self.verifiers[job.tool],
+            network=planned_content(job.instance.network_path, job.instance.network_sha256),
+            property_=planned_content(job.instance.property_path, job.instance.property_sha256),
+            work=self.out / "work",
+            log=self.out / log_name(job.id),
+            cancel=cancel,
         )
         self.journal.finish(record)
         return record
-
-
-def _uncompressed(path: Path, folder: Path) -> Path:
-    """The file itself, or where it is compressed an unfolded copy in `folder`: many tools read no other."""
-    if path.suffix != ".gz":
-        return path.absolute()
-    copy = folder / path.name.removesuffix(".gz")
-    copy.write_bytes(read_content(path))
-    return copy
 
 
 @contextlib.contextmanager

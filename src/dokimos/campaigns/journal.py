@@ -9,6 +9,7 @@ anywhere else it is damage, and is reported.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -21,6 +22,8 @@ from typing import Any, Self
 
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.errors import InputError, Place, UnreadableFile
+from dokimos.execution.limits import Limits
+from dokimos.properties.model import Point
 from dokimos.verifiers.answers import Answer
 
 SCHEMA = 1
@@ -60,9 +63,10 @@ class Journal:
         """Note that a job is about to run."""
         self._append({"event": "started", "job": job, "at": at})
 
-    def finish(self, record: RunRecord) -> None:
-        """Note a finished run; once this returns, it is on the disk."""
-        self._append({"event": "finished", "record": record_to_json(record)})
+    def finish(self, record: RunRecord, *, worker: str | None = None) -> None:
+        """Note a finished run, and a cluster's worker that did it; once this returns, it is on the disk."""
+        done_by = {} if worker is None else {"worker": worker}
+        self._append({"event": "finished", **done_by, "record": record_to_json(record)})
         with self._lock:
             self._finished.add(record.job)
 
@@ -80,6 +84,9 @@ class Journal:
             except OSError as error:
                 self._failed = error
                 raise _cannot_write(self._path, error) from error
+            except BaseException:
+                self._failed = OSError(errno.EINTR, os.strerror(errno.EINTR))
+                raise
 
 
 def _cannot_write(path: Path, error: OSError) -> InputError:
@@ -100,7 +107,7 @@ def read_journal(path: Path) -> tuple[RunRecord, ...]:
             continue
         try:
             record = record_from_json(event["record"])
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, InputError) as error:
             raise _damaged(path, line) from error
         records.setdefault(record.job, record)
     return tuple(records.values())
@@ -158,18 +165,29 @@ def record_to_json(record: RunRecord) -> dict[str, Any]:
         **asdict(record),
         "answer": record.answer.value,
         "termination": record.termination.value,
-        "witness": None if record.witness is None else [str(x) for x in record.witness],
+        "witness": _point_to_json(record.witness),
+        "outputs": _point_to_json(record.outputs),
     }
 
 
 def record_from_json(data: dict[str, Any]) -> RunRecord:
     """The record that `record_to_json` wrote; KeyError, TypeError or ValueError where it is not one."""
-    witness = data["witness"]
+    limits = data.get("limits")
     return RunRecord(
         **{
             **data,
             "answer": Answer(data["answer"]),
             "termination": Termination(data["termination"]),
-            "witness": None if witness is None else tuple(Fraction(x) for x in witness),
+            "witness": _point_from_json(data["witness"]),
+            "outputs": _point_from_json(data.get("outputs")),
+            "limits": None if limits is None else Limits(**limits),
         }
     )
+
+
+def _point_to_json(point: Point | None) -> list[str] | None:
+    return None if point is None else [str(x) for x in point]
+
+
+def _point_from_json(data: list[str] | None) -> Point | None:
+    return None if data is None else tuple(Fraction(x) for x in data)

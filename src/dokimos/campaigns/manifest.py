@@ -15,11 +15,11 @@ from typing import Any
 import psutil
 
 from dokimos import __version__
-from dokimos.campaigns.plan import CampaignInstance, Tool
+from dokimos.campaigns.plan import CampaignSuite, Tool
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.execution.limits import Limits
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -34,46 +34,61 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class ManifestInstance:
-    """An instance by name and content."""
+class ManifestSuite:
+    """A suite by name, and where it was."""
 
+    name: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class ManifestInstance:
+    """An instance by name and content, and the time its suite gives it, where that was what counted."""
+
+    suite: str
     name: str
     family: str
     network_sha256: str
     property_sha256: str
+    timeout_seconds: float | None
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that was fixed when the campaign began."""
+    """Everything that was fixed when the campaign began.
+
+    `own_timeouts`: whether every instance had the time its suite gives it, instead of that in `limits`.
+    """
 
     created_at: str
     dokimos_version: str
     machine: Machine
-    suite: str
+    suites: tuple[ManifestSuite, ...]
     instances: tuple[ManifestInstance, ...]
     verifiers: tuple[Tool, ...]
     limits: Limits
+    own_timeouts: bool
     repeat: int
 
 
 def describe(
-    suite: Path,
-    instances: Sequence[CampaignInstance],
+    suites: Sequence[CampaignSuite],
     tools: Sequence[Tool],
     *,
     limits: Limits,
     repeat: int,
+    own_timeouts: bool = False,
 ) -> Manifest:
     """The manifest of a campaign that begins now."""
     return Manifest(
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
         dokimos_version=__version__,
         machine=this_machine(),
-        suite=str(suite.absolute()),
-        instances=_by_content(instances),
+        suites=tuple(ManifestSuite(suite.name, str(suite.folder.absolute())) for suite in suites),
+        instances=_by_content(suites, own_timeouts=own_timeouts),
         verifiers=tuple(tools),
         limits=limits,
+        own_timeouts=own_timeouts,
         repeat=repeat,
     )
 
@@ -100,13 +115,15 @@ def _processor() -> str:
 def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     """The manifest of the resumed campaign; InputError says what changed where it may not.
 
-    A campaign may gain verifiers and repetitions, and its suite may have been moved; its instances, its
+    A campaign may gain verifiers and repetitions, and its suites may have been moved; its instances, its
     limits and the versions of its verifiers are what its runs have in common.
     """
     changes = []
     if old.limits != new.limits:
         before, after = asdict(old.limits), asdict(new.limits)
         changes += [f"{k} was {before[k]} and is {after[k]}" for k in before if before[k] != after[k]]
+    if old.own_timeouts != new.own_timeouts:
+        changes.append(f"the suites' own timeouts {'counted' if old.own_timeouts else 'did not count'}")
     changes += _changed_instances(old.instances, new.instances)
     versions = {tool.name: tool.version for tool in old.verifiers}
     for tool in new.verifiers:
@@ -120,28 +137,41 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     gained = tuple(tool for tool in new.verifiers if tool.name not in versions)
     return replace(
         old,
-        suite=new.suite,
+        suites=new.suites,
         verifiers=(*old.verifiers, *gained),
         repeat=max(old.repeat, new.repeat),
     )
 
 
-def require_same_instances(manifest: Manifest, instances: Sequence[CampaignInstance]) -> None:
-    """Make sure that `instances` are what was run; InputError says which are not."""
-    if changes := _changed_instances(manifest.instances, _by_content(instances)):
+def require_same_instances(manifest: Manifest, suites: Sequence[CampaignSuite]) -> None:
+    """Make sure that the instances of `suites` are what was run; InputError says which are not."""
+    here = _by_content(suites, own_timeouts=manifest.own_timeouts)
+    if changes := _changed_instances(manifest.instances, here):
         raise InputError(
-            f"The suite {manifest.suite} is not the one that was run: {'; '.join(changes)}; restore it, or "
-            "run it again into another folder."
+            f"The suite is not the one that was run: {'; '.join(changes)}; restore it, or run it again "
+            "into another folder."
         )
 
 
-def _by_content(instances: Sequence[CampaignInstance]) -> tuple[ManifestInstance, ...]:
-    return tuple(ManifestInstance(i.name, i.family, i.network_sha256, i.property_sha256) for i in instances)
+def _by_content(suites: Sequence[CampaignSuite], *, own_timeouts: bool) -> tuple[ManifestInstance, ...]:
+    return tuple(
+        ManifestInstance(
+            suite=suite.name,
+            name=i.name,
+            family=i.family,
+            network_sha256=i.network_sha256,
+            property_sha256=i.property_sha256,
+            timeout_seconds=i.timeout_seconds if own_timeouts else None,
+        )
+        for suite in suites
+        for i in suite.instances
+    )
 
 
 def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestInstance, ...]) -> list[str]:
-    before = {i.name: i for i in old}
-    after = {i.name: i for i in new}
+    several = len({i.suite for i in (*old, *new)}) > 1
+    before = {f"{i.suite}/{i.name}" if several else i.name: i for i in old}
+    after = {f"{i.suite}/{i.name}" if several else i.name: i for i in new}
     changes = []
     for what, names in (
         ("gone", before.keys() - after.keys()),
@@ -169,11 +199,14 @@ def read_manifest(path: Path) -> Manifest:
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if (schema := data.pop("schema", None)) != SCHEMA:
-            raise UnreadableFile(path, f"this manifest has schema {schema!r}, not {SCHEMA}.")
+            raise UnreadableFile(
+                path, f"this manifest has schema {schema!r}, not {SCHEMA}; use the version that wrote it."
+            )
         return Manifest(
             **{
                 **data,
                 "machine": Machine(**data["machine"]),
+                "suites": tuple(ManifestSuite(**s) for s in data["suites"]),
                 "instances": tuple(ManifestInstance(**i) for i in data["instances"]),
                 "verifiers": tuple(Tool(**t) for t in data["verifiers"]),
                 "limits": Limits(**data["limits"]),

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol
@@ -42,6 +42,23 @@ class CampaignInstance(Protocol):
     def property_sha256(self) -> str:
         """The hash of the property's file."""
 
+    @property
+    def timeout_seconds(self) -> float:
+        """How long its suite gives a verifier."""
+
+
+@dataclass(frozen=True)
+class CampaignSuite:
+    """A suite to run: its folder, and those of its instances that are wanted."""
+
+    folder: Path
+    instances: tuple[CampaignInstance, ...]
+
+    @property
+    def name(self) -> str:
+        """How the suite is called in records: the name of its folder."""
+        return self.folder.absolute().name
+
 
 @dataclass(frozen=True)
 class Tool:
@@ -53,73 +70,96 @@ class Tool:
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be done: `tool` on `instance`, for the `repeat`-th time (from 0).
+    """One run to be done: `tool` on `instance` of `suite`, for the `repeat`-th time (from 0).
 
     `id` is a hash of everything that may change the answer: the contents of both files, the verifier and
-    its version, the limits, and the repetition. Where a suite holds the same contents under several names,
-    their count so far keeps the ids apart.
+    its version, the limits, and the repetition. Where the same contents stand under several names or in
+    several suites, their count so far, by suite and name, keeps the ids apart.
     """
 
     id: str
+    suite: str
     instance: CampaignInstance
     tool: Tool
     repeat: int
+    limits: Limits
 
 
 def plan(
-    instances: Sequence[CampaignInstance], tools: Sequence[Tool], *, limits: Limits, repeat: int
+    suites: Sequence[CampaignSuite],
+    tools: Sequence[Tool],
+    *,
+    limits: Limits,
+    repeat: int,
+    own_timeouts: bool = False,
 ) -> tuple[Job, ...]:
     """All jobs, interleaved so that stopping anywhere leaves a fair comparison.
 
     Repetitions come one after the other; within one, families take turns, so that none is left for the
     end; each instance is given to all tools before the next one, and the tool that goes first rotates.
+    With `own_timeouts` each instance has the time that its suite gives it, instead of that in `limits`.
     """
     if repeat < 1:
         raise InputError(f"The number of repetitions must be at least 1, not {repeat}.")
-    for what, names in (("instance", [i.name for i in instances]), ("verifier", [t.name for t in tools])):
-        if doubled := [name for name, count in Counter(names).items() if count > 1]:
-            raise InputError(f"The {what} {doubled[0]!r} is there twice; give each of them once.")
-    occurrence = _occurrences(instances)
+    _require_distinct("suite", [suite.name for suite in suites])
+    for suite in suites:
+        _require_distinct("instance", [instance.name for instance in suite.instances])
+    _require_distinct("verifier", [tool.name for tool in tools])
+    occurrence = _occurrences(suites)
     jobs = []
     for round_number in range(repeat):
-        for k, instance in enumerate(_families_take_turns(instances)):
+        for k, (suite_name, instance) in enumerate(_families_take_turns(suites)):
             first = (k + round_number) % len(tools) if tools else 0
+            own = replace(limits, wall_seconds=instance.timeout_seconds) if own_timeouts else limits
             for tool in (*tools[first:], *tools[:first]):
                 identity = job_id(
-                    instance, tool, limits=limits, repeat=round_number, occurrence=occurrence[instance.name]
+                    instance,
+                    tool,
+                    limits=own,
+                    repeat=round_number,
+                    occurrence=occurrence[suite_name, instance.name],
                 )
-                jobs.append(Job(identity, instance, tool, round_number))
+                jobs.append(Job(identity, suite_name, instance, tool, round_number, own))
     return tuple(jobs)
+
+
+def _require_distinct(what: str, names: Sequence[str]) -> None:
+    if doubled := [name for name, count in Counter(names).items() if count > 1]:
+        raise InputError(f"The {what} {doubled[0]!r} is there twice; give each of them once.")
 
 
 def job_id(
     instance: CampaignInstance, tool: Tool, *, limits: Limits, repeat: int, occurrence: int = 0
 ) -> str:
     """The identity of one run, in 24 hexadecimal digits."""
+    kept = [limits.wall_seconds, limits.memory_bytes, limits.threads]
     content = {
         "network": instance.network_sha256,
         "property": instance.property_sha256,
         "occurrence": occurrence,
         "verifier": [tool.name, tool.version],
-        "limits": [limits.wall_seconds, limits.memory_bytes, limits.threads],
+        "limits": kept if limits.cpu_seconds is None else [*kept, limits.cpu_seconds],
         "repeat": repeat,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
 
 
-def _occurrences(instances: Sequence[CampaignInstance]) -> dict[str, int]:
+def _occurrences(suites: Sequence[CampaignSuite]) -> dict[tuple[str, str], int]:
+    """Counted in the order of names, so that the order in which suites are given makes no difference."""
     seen: Counter[tuple[str, str]] = Counter()
     numbers = {}
-    for instance in instances:
-        content = (instance.network_sha256, instance.property_sha256)
-        numbers[instance.name] = seen[content]
-        seen[content] += 1
+    for suite in sorted(suites, key=lambda suite: suite.name):
+        for instance in sorted(suite.instances, key=lambda instance: instance.name):
+            content = (instance.network_sha256, instance.property_sha256)
+            numbers[suite.name, instance.name] = seen[content]
+            seen[content] += 1
     return numbers
 
 
-def _families_take_turns(instances: Sequence[CampaignInstance]) -> list[CampaignInstance]:
-    families: dict[str, list[CampaignInstance]] = {}
-    for instance in instances:
-        families.setdefault(instance.family, []).append(instance)
+def _families_take_turns(suites: Sequence[CampaignSuite]) -> list[tuple[str, CampaignInstance]]:
+    families: dict[tuple[str, str], list[tuple[str, CampaignInstance]]] = {}
+    for suite in suites:
+        for instance in suite.instances:
+            families.setdefault((suite.name, instance.family), []).append((suite.name, instance))
     rounds = zip_longest(*families.values())
-    return [instance for turn in rounds for instance in turn if instance is not None]
+    return [pair for turn in rounds for pair in turn if pair is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dokimos.execution.limits import Limits
 from dokimos.properties.model import Point
 from dokimos.verifiers.answers import Answer
 from dokimos.verifiers.outcomes import Termination
@@ -13,7 +14,12 @@ __all__ = ["RunRecord", "Termination"]
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What happened when one verifier was run once on one instance."""
+    """What happened when one verifier was run once on one instance.
+
+    `outputs` is what the verifier says the network gives at its witness, where it says so. `limits` are
+    those of this run, and `enforced_by` says by which means they were kept; both are missing in records of
+    runs that were not ours.
+    """
 
     job: str
     suite: str
@@ -32,3 +38,6 @@ class RunRecord:
     peak_memory_bytes: int
     log: str
     started_at: str
+    outputs: Point | None = None
+    limits: Limits | None = None
+    enforced_by: str = ""

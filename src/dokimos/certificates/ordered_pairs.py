@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.certificates.base import CertificateKind, Problem, Proven, if_provable, refute
+from dokimos.certificates.cutting import behind
 from dokimos.certificates.data import expect_keys, index_pairs, text
 from dokimos.certificates.objective import objective
 from dokimos.errors import InvalidProof
@@ -70,15 +70,7 @@ def _convolution_and_head(network: Network, name: str) -> tuple[Node, Network]:
         raise InvalidProof(f"the network has no convolution {name!r} followed by a ReLU")
     if network.shapes[name][0] != 1:
         raise InvalidProof(f"the convolution reads a batch of {network.shapes[name][0]}, not of 1")
-    known = {relu.output, *network.constants}
-    nodes = []
-    for node in network.nodes:
-        if node.output != relu.output and all(not i or i in known for i in node.inputs):
-            nodes.append(node)
-            known.add(node.output)
-    if network.output not in known:
-        raise InvalidProof("the output depends on more than the rectified channels of the convolution")
-    return convolution, replace(network, input=relu.output, nodes=tuple(nodes))
+    return convolution, behind(network, relu.output)
 
 
 def _weights(network: Network, convolution: Node) -> tuple[NDArray[Any], NDArray[Any]]:

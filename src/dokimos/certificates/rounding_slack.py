@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -17,17 +19,28 @@ def output_error(problem: Problem, box: Box, constraint: Linear) -> Fraction:
 
     Raises InvalidProof where there is no finite bound.
     """
+    return output_errors(problem)(constraint, box)
+
+
+def output_errors(problem: Problem) -> Callable[[Linear, Box], Fraction]:
+    """`output_error` for many constraints: the network is gone through once for each box."""
     network = problem.network
-    tensors = rounding_bounds(network, box.lower, box.upper, ulps=problem.ulps)
-    bounds = tensors[network.output].error.reshape(-1)
-    relevant = [float(bounds[j]) for j, _ in constraint.outputs]
-    if not np.isfinite(relevant).all():
-        raise InvalidProof("float32 evaluation may overflow on this box")
-    return sum(
-        (abs(d) * Fraction(e) for (_, d), e in zip(constraint.outputs, relevant, strict=True)), Fraction(0)
-    )
+
+    @cache
+    def errors(box: Box) -> list[float]:
+        tensors = rounding_bounds(network, box.lower, box.upper, ulps=problem.ulps)
+        return [float(bound) for bound in tensors[network.output].error.reshape(-1)]
+
+    def error(constraint: Linear, box: Box) -> Fraction:
+        bounds = errors(box)
+        if not np.isfinite([bounds[j] for j, _ in constraint.outputs]).all():
+            raise InvalidProof("float32 evaluation may overflow on this box")
+        return sum((abs(d) * Fraction(bounds[j]) for j, d in constraint.outputs), Fraction(0))
+
+    return error
 
 
 def float32_refutation(problem: Problem, bound: LowerBound) -> Fraction:
     """The margin that rounding leaves of the bound over the reals."""
-    return refute(problem.property, lambda c, box: bound(c, box) - output_error(problem, box, c))
+    error = output_errors(problem)
+    return refute(problem.property, lambda c, box: bound(c, box) - error(c, box))

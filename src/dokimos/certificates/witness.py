@@ -10,7 +10,7 @@ import numpy as np
 
 from dokimos.certificates.base import CertificateKind, Problem, Proven, about, if_provable
 from dokimos.certificates.data import expect_keys
-from dokimos.certificates.rounding_slack import output_error
+from dokimos.certificates.rounding_slack import output_errors
 from dokimos.errors import InvalidProof
 from dokimos.instances.model import Label
 from dokimos.networks.exact import Undecided
@@ -66,15 +66,19 @@ def float32_margin(problem: Problem, point: Point) -> Fraction:
     if not is_float32(point):
         raise InvalidProof("the witness is not a float32 point")
     here = Box(point, point)
+    error = output_errors(problem)
+    cases = [case for case in problem.property.cases if point in case.box]
+    if any(not conjunction for case in cases for conjunction in case.any_of):
+        return Fraction(0)  # nothing is asked of the outputs, so no rounding of theirs matters
     outputs = violation_at(problem.network, problem.property, point).outputs
     best: Fraction | None = None
-    for case in problem.property.cases:
-        for conjunction in case.any_of if point in case.box else ():
+    for case in cases:
+        for conjunction in case.any_of:
             slacks = []
             for c in conjunction:
                 worst = {j: outputs.upper[j] if d > 0 else outputs.lower[j] for j, d in c.outputs}
                 outside = [worst.get(j, Fraction(0)) for j in range(len(outputs.lower))]
-                slacks.append(c.slack(point, outside) - output_error(problem, here, c))
+                slacks.append(c.slack(point, outside) - error(c, here))
             value = min(slacks, default=Fraction(0))
             best = value if best is None else max(best, value)
     if best is None or best <= 0:

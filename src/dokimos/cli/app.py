@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dokimos import __version__
-from dokimos.cli import check, families, generate, judge, report, run, verifiers
+from dokimos.cli import check, families, generate, judge, law, report, run, suites, verifiers
 
 app = typer.Typer(
     name="dokimos",
@@ -40,4 +40,6 @@ app.command("run")(run.run)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)
 app.command("families")(families.families)
+app.command("suites")(suites.suites)
+app.add_typer(law.app, name="law")
 app.add_typer(verifiers.app, name="verifiers")

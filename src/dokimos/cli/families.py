@@ -10,13 +10,12 @@ import typer
 def families(
     name: Annotated[str | None, typer.Argument(help="Show the knobs of this family.")] = None,
 ) -> None:
-    """The families of instances and the shipped suites; with a name, the knobs of that family."""
+    """The families of instances; with a name, the knobs of that family."""
     from rich.table import Table
 
     from dokimos.cli.output import console
     from dokimos.constructions import CONSTRUCTIONS
     from dokimos.constructions.knobs import knobs_of
-    from dokimos.constructions.recipes import shipped_suites
 
     out = console()
     if name is not None:
@@ -34,10 +33,4 @@ def families(
     table.add_column("what makes it hard", overflow="fold")
     for family_name in CONSTRUCTIONS:
         table.add_row(family_name, CONSTRUCTIONS[family_name].summary)
-    out.print(table)
-    table = Table(title="Suites (dokimos generate --suite SUITE --out FOLDER)", title_justify="left")
-    table.add_column("suite")
-    table.add_column("about", overflow="fold")
-    for suite, about in shipped_suites().items():
-        table.add_row(suite, about)
     out.print(table)

@@ -41,7 +41,7 @@ def generate(
         # Where no family comes first, the parser takes the first knob for one.
         words, family = [family, *words], None
     if (family is None) == (suite is None):
-        raise InputError("Say either a family or --suite; `dokimos families` lists both.")
+        raise InputError("Say either a family or --suite; see `dokimos families` and `dokimos suites`.")
     if out is None:
         raise InputError("Say where to write the instances: --out FOLDER.")
     knobs = _knobs(words)

@@ -10,17 +10,28 @@ import typer
 
 def judge(
     run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
-    suite: Annotated[Path | None, typer.Option(help="The suite, where it has moved.")] = None,
+    suite: Annotated[
+        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+    ] = None,
+    rules: Annotated[
+        str,
+        typer.Option(help="Score by these: exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero."),
+    ] = "",
 ) -> None:
-    """Judge every answer of a campaign. Exit code 1 if one is wrong."""
+    """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""
     from rich.padding import Padding
 
     from dokimos.cli.judging import judge_folder
     from dokimos.cli.output import console
     from dokimos.reports.rows import report_rows
-    from dokimos.reports.terminal import summary_table, wrong_answer_lines
+    from dokimos.reports.terminal import (
+        disagreement_lines,
+        score_table,
+        summary_table,
+        wrong_answer_lines,
+    )
 
-    judged = judge_folder(run, suite=suite)
+    judged = judge_folder(run, suites=suite or (), rules=rules)
     rows = report_rows(judged.judgements)
     out = console()
     for wrong in rows.wrong:
@@ -30,5 +41,9 @@ def judge(
             out.print(Padding(line, (0, 0, 0, 4)))
         out.print()
     out.print(summary_table(rows))
+    if rows.scoring is not None:
+        out.print(score_table(rows.scoring))
+        for line in disagreement_lines(rows.scoring):
+            out.print(line)
     if judged.is_wrong_somewhere:
         raise typer.Exit(1)

@@ -1,15 +1,19 @@
-"""What `judge` and `report` share: a campaign, its suite, and the verdicts on it."""
+"""What `judge` and `report` share: a campaign, its suites, and the verdicts on it."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
+from dokimos.campaigns.manifest import Manifest
 from dokimos.campaigns.records import RunRecord
+from dokimos.errors import InputError
 from dokimos.instances.bundle import read_suite
 from dokimos.judging.judge import judge_all
+from dokimos.judging.rules import rule_sets
 from dokimos.judging.verdicts import Judgement
 
 
@@ -26,24 +30,43 @@ class JudgedCampaign:
         return any(judgement.verdict.is_wrong for judgement in self.judgements)
 
 
-def judge_folder(folder: Path, *, suite: Path | None) -> JudgedCampaign:
-    """Judge the campaign in `folder` with the suite that it was run on, or with `suite`."""
-    from dokimos.errors import InputError
+def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") -> JudgedCampaign:
+    """Judge the campaign in `folder` with the suites that it was run on, or where `suites` says they are.
 
+    `rules` names the rule sets to score by, separated by commas.
+    """
+    chosen = rule_sets([name.strip() for name in rules.split(",") if name.strip()])
     campaign = read_campaign(folder)
-    where = Path(campaign.manifest.suite) if suite is None else suite
-    if not where.exists():
-        raise InputError(f"{where}: the campaign's suite is no longer there; say where it is with --suite.")
-    limits = campaign.manifest.limits
+    where = _locate(campaign.manifest, suites)
 
     def reproduce(record: RunRecord) -> str:
         again = f"reproduced/{record.instance}"
-        words = ["dokimos", "run", _short(where), "--verifier", record.verifier]
+        limits = record.limits or campaign.manifest.limits
+        words = ["dokimos", "run", _short(where[record.suite]), "--verifier", record.verifier]
         words += ["--timeout", f"{limits.wall_seconds:g}", "--only", record.instance, "--out", again]
         return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 
-    entries = read_suite(where).entries
-    return JudgedCampaign(campaign, judge_all(campaign.records, entries, reproduce=reproduce))
+    entries = {name: read_suite(place).entries for name, place in where.items()}
+    return JudgedCampaign(campaign, judge_all(campaign.records, entries, reproduce=reproduce, rules=chosen))
+
+
+def _locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
+    """Where each suite of a campaign is now. One that has moved is known by its name,
+    or by being the only one."""
+    known = {suite.name: Path(suite.folder) for suite in manifest.suites}
+    for place in moved:
+        name = place.absolute().name
+        if len(known) == len(moved) == 1:
+            name = next(iter(known))
+        elif name not in known:
+            raise InputError(f"{place}: the campaign has no suite {name!r}; it has {', '.join(known)}.")
+        known[name] = place
+    for place in known.values():
+        if not place.exists():
+            raise InputError(
+                f"{place}: the campaign's suite is no longer there; say where it is with --suite."
+            )
+    return known
 
 
 def _short(path: Path) -> str:

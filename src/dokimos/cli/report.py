@@ -11,8 +11,13 @@ import typer
 def report(
     run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
     html: Annotated[Path, typer.Option(help="The page to write.")],
-    suite: Annotated[Path | None, typer.Option(help="The suite, where it has moved.")] = None,
+    suite: Annotated[
+        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+    ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
+    rules: Annotated[
+        str, typer.Option(help="The rule sets to show side by side.")
+    ] = "exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero",
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then the tables and the plot."""
     from datetime import UTC, datetime
@@ -23,17 +28,18 @@ def report(
     from dokimos.reports.page import write_report
     from dokimos.verifiers.base import log_tail
 
-    judged = judge_folder(run, suite=suite)
+    judged = judge_folder(run, suites=suite or (), rules=rules)
     manifest = judged.campaign.manifest
     machine = manifest.machine
-    name = Path(manifest.suite).name
+    names = tuple(suite.name for suite in manifest.suites)
     size = f"{machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB"
     context = ReportContext(
-        title=title or f"Verifiers on {name}",
-        suites=(name,),
+        title=title or f"Verifiers on {', '.join(names)}",
+        suites=names,
         verifiers=tuple(VerifierInfo(name=t.name, version=t.version) for t in manifest.verifiers),
         machine=f"{machine.processor}, {size}, {machine.system}",
         limits=manifest.limits,
+        own_timeouts=manifest.own_timeouts,
         dokimos_version=__version__,
         generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )

@@ -3,36 +3,65 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dokimos.campaigns.plan import CampaignSuite
+    from dokimos.instances.bundle import Suite, SuiteEntry
+
 
 def run(
-    suite: Annotated[str, typer.Argument(help="A suite's folder, or the name of a shipped suite.")],
+    suite: Annotated[
+        list[str],
+        typer.Argument(help="A suite's folder, or the name of a shipped suite; several may be given."),
+    ],
     verifier: Annotated[list[str], typer.Option(help="A verifier (see `dokimos verifiers`); repeatable.")],
     out: Annotated[Path, typer.Option(help="The folder of the campaign; the same again resumes it.")],
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory for each run, such as 4GB or 512MB.")] = "4GB",
+    cpu: Annotated[
+        float | None,
+        typer.Option(help="Seconds of CPU time for each run, over all its processes.", min=0.001),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of here."),
+    ] = None,
     repeat: Annotated[int, typer.Option(help="How often each is run.", min=1)] = 1,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Also run each query without its output constraint: it is sat.")
+    ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
 ) -> None:
-    """Run verifiers on a suite. Interrupted, the same command goes on where it stopped."""
+    """Run verifiers on suites. Interrupted, the same command goes on where it stopped."""
     from dokimos.campaigns.campaign import Progress, run_campaign
+    from dokimos.campaigns.plan import CampaignSuite
     from dokimos.cli.output import progress_bar, say
     from dokimos.constructions.generation import find_suite
     from dokimos.execution.limits import Limits
     from dokimos.verifiers.catalogue import installed
 
     chosen = [installed(name) for name in dict.fromkeys(verifier)]
-    found = find_suite(suite)
-    entries = found.entries if not only else tuple(found.entry(name) for name in dict.fromkeys(only))
+    suites = [
+        CampaignSuite(found.folder, wanted)
+        for found in (find_suite(name) for name in dict.fromkeys(suite))
+        if (wanted := _wanted(found, only or []))
+    ]
+    _require_found(suites, only or [])
+    if probe:
+        suites += _probes(suites, out, say)
+    entries = [entry for each in suites for entry in each.instances]
     limits = Limits(
-        wall_seconds=_common_timeout([e.timeout_seconds for e in entries]) if timeout is None else timeout,
+        wall_seconds=max(e.timeout_seconds for e in entries) if timeout is None else timeout,
         memory_bytes=parse_bytes(memory),
+        cpu_seconds=cpu,
     )
     with progress_bar("running", len(entries) * len(chosen) * repeat) as step:
         before = 0
@@ -48,19 +77,48 @@ def run(
             )
 
         campaign = run_campaign(
-            found.folder, entries, chosen, limits=limits, out=out, jobs=jobs, repeat=repeat, progress=show
+            suites,
+            chosen,
+            limits=limits,
+            own_timeouts=timeout is None,
+            out=out,
+            jobs=jobs,
+            repeat=repeat,
+            cluster=dask,
+            progress=show,
         )
     typer.echo(f"{out}: {len(campaign.records)} runs recorded; now: dokimos judge {out}")
 
 
-def _common_timeout(seconds: list[float]) -> float:
+def _probes(suites: list[CampaignSuite], out: Path, say: Callable[[str], None]) -> list[CampaignSuite]:
+    """A suite of probes beside each suite, kept in the folder of the campaign."""
+    from dokimos.campaigns.plan import CampaignSuite
+    from dokimos.constructions.probes import write_probes
+
+    found = []
+    for suite in suites:
+        probes = write_probes(
+            cast("tuple[SuiteEntry, ...]", suite.instances), out / "probes" / f"{suite.name}-probe"
+        )
+        for name, reason in probes.left_out:
+            say(f"{name} has no probe: {reason}")
+        if probes.suite is not None:
+            found.append(CampaignSuite(probes.suite.folder, probes.suite.entries))
+    return found
+
+
+def _wanted(suite: Suite, only: list[str]) -> tuple[SuiteEntry, ...]:
+    """The instances of a suite that are to be run: all, or those named."""
+    return tuple(entry for entry in suite.entries if not only or entry.name in only)
+
+
+def _require_found(suites: list[CampaignSuite], only: list[str]) -> None:
     from dokimos.errors import InputError
 
-    if len(set(seconds)) != 1:
-        raise InputError(
-            f"The suite's timeouts differ ({min(seconds):g} to {max(seconds):g} s); give --timeout."
-        )
-    return seconds[0]
+    there = {entry.name for suite in suites for entry in suite.instances}
+    for name in only:
+        if name not in there:
+            raise InputError(f"There is no instance {name!r} in what is to be run; --only names instances.")
 
 
 def parse_bytes(text: str) -> int:

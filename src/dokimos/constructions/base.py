@@ -17,6 +17,7 @@ from dokimos.constructions.hiding import gives_itself_away
 from dokimos.constructions.knobs import make_knobs
 from dokimos.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.instances.model import Instance, LabelledInstance, Truth, sha256
+from dokimos.networks.builder import NotFloat32
 from dokimos.properties.writing import write_vnnlib1
 
 P = TypeVar("P")
@@ -72,7 +73,7 @@ class Construction(ABC, Generic[P]):
             try:
                 drafts = disguised(self.construct(chosen, rng), disguise, rng)
                 made = [self._prove(draft, origin, seed, timeout_seconds) for draft in drafts]
-            except (Unusable, InvalidProof) as error:
+            except (Unusable, InvalidProof, NotFloat32) as error:
                 reason = str(error)
                 continue
             twin = drafts[1]

@@ -39,9 +39,12 @@ class Made:
 
 @dataclass(frozen=True)
 class _Pair:
-    """One draw of an instance and its twin."""
+    """One draw of an instance, its twin, or both."""
 
-    draw: tuple[str, tuple[tuple[str, object], ...], tuple[str, ...]]
+    family: str
+    knobs: tuple[tuple[str, object], ...]
+    disguise: tuple[str, ...]
+    labels: tuple[str, ...]
     seed: int
     timeout_seconds: float
 
@@ -51,19 +54,27 @@ def _pairs(recipe: Recipe) -> tuple[list[_Pair], list[int]]:
     seeds = np.random.default_rng(recipe.seed)
 
     def one(draw: Draw) -> _Pair:
-        plain = (draw.family, tuple(draw.knobs.items()), draw.disguise)
-        return _Pair(plain, int(seeds.integers(2**32)), recipe.timeout_seconds)
+        return _Pair(
+            family=draw.family,
+            knobs=tuple(draw.knobs.items()),
+            disguise=draw.disguise,
+            labels=draw.labels,
+            seed=int(seeds.integers(2**32)),
+            timeout_seconds=recipe.timeout_seconds,
+        )
 
     pairs = [one(draw) for draw in recipe.draws for _ in range(draw.count)]
-    return pairs, [int(i) for i in seeds.permutation(2 * len(pairs))]
+    return pairs, [int(i) for i in seeds.permutation(recipe.size)]
 
 
-def _make(pair: _Pair) -> tuple[InstanceFiles, InstanceFiles]:
-    family, knobs, disguise = pair.draw
-    robust, twin = CONSTRUCTIONS[family](
-        seed=pair.seed, timeout_seconds=pair.timeout_seconds, disguise=disguise, **dict(knobs)
+def _make(pair: _Pair) -> tuple[InstanceFiles, ...]:
+    made = CONSTRUCTIONS[pair.family](
+        seed=pair.seed,
+        timeout_seconds=pair.timeout_seconds,
+        disguise=pair.disguise,
+        **dict(pair.knobs),
     )
-    return files_of(robust), files_of(twin)
+    return tuple(files for files in map(files_of, made) if files.label in pair.labels)
 
 
 def generate_suite(
@@ -90,7 +101,8 @@ def generate_suite(
         names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
         if len(set(names)) < len(names):
             raise InputError("The recipe draws the same instance twice; change a seed or a knob.")
-        listed = [(names[i], pairs[i // 2].draw[0]) for i in order]
+        families = [pair.family for pair in pairs for _ in pair.labels]
+        listed = [(names[i], families[i]) for i in order]
         write_index(building, listed, recipe.timeout_seconds, recipe=recipe.as_json(), version=__version__)
     except InputError:
         _remove_if_empty(building)

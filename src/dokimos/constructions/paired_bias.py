@@ -16,6 +16,7 @@ from dokimos.constructions.robustness import (
     ball,
     ceil_div,
     first_class_loses,
+    float32_above,
     inward,
     random_point,
 )
@@ -41,7 +42,7 @@ class Knobs:
     channels: int = knob(2, "channels of those convolutions", least=1, most=32)
     pairs: int = knob(4, "how many pairs of channels", least=2, most=64)
     gap: float = knob(0.03125, "how far the two biases of a pair are apart", least=0.001, most=10.0)
-    margin: float = knob(0.01, "how far class 0 stays above the others", least=1e-5, most=10.0)
+    margin: float = knob(0.01, "how far class 0 stays above the others", least=1e-7, most=10.0)
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
 
@@ -83,7 +84,7 @@ class PairedBias(Construction[Knobs]):
                 biases[0], biases[1] = biases[1], biases[0]
             paired = np.repeat(filters, 2, axis=0)
             head = [_spread(row, at_witness.shape[1]) for row in weights]
-            offsets = [ceil_div(Fraction(knobs.margin), Fraction(1, 2**HEAD_BITS))]
+            offsets = [float32_above(Fraction(knobs.margin))]
             offsets += [Fraction(0)] * (knobs.classes - 1)
             builder.conv(paired, biases).relu().flatten().affine(head, offsets)
             return builder.build(knobs.classes)
@@ -127,10 +128,10 @@ def _head_weights(
     needed = 2 * knobs.margin + float(even) * 1.5 * sum(ramps[1:])
     first = ceil_div(Fraction(needed / ramps[0]), unit)
     own = [first * 2 / 3, *[even] * (pairs - 1)]
-    own[0] = ceil_div(own[0], unit)
+    own[0] = float32_above(ceil_div(own[0], unit))
     rows = [own]
     for _ in range(knobs.classes - 1):
-        rows.append([-ceil_div(w / 2, unit) for w in own])
+        rows.append([-float32_above(ceil_div(w / 2, unit)) for w in own])
     return rows
 
 

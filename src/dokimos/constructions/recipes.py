@@ -9,6 +9,8 @@ A recipe is a TOML file:
     family = "exclusive-pairs"
     count = 3                        # instances, each with its twin; 1 unless said
     knobs = { pairs = 8 }            # the rest at their defaults
+    sweep = { gamma = [0.1, 0.01] }  # one draw for each value; with several knobs, for each combination
+    labels = ["unsat"]               # without the twins; both unless said
     disguise = ["permute", "scale"]  # rewritten so, in this order; not at all unless said
 """
 
@@ -18,6 +20,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 
@@ -25,17 +28,19 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.errors import UnreadableFile
 from dokimos.registry import unknown_name
 
-_DRAW_KEYS = {"family": str, "count": int, "knobs": dict, "disguise": list}
+_DRAW_KEYS = {"family": str, "count": int, "knobs": dict, "sweep": dict, "labels": list, "disguise": list}
+_LABELS = ("unsat", "sat")
 
 
 @dataclass(frozen=True)
 class Draw:
-    """`count` instances of one family, each with its twin."""
+    """`count` instances of one family, each with its twin or without one of the two."""
 
     family: str
     count: int = 1
     knobs: Mapping[str, Any] = field(default_factory=dict)
     disguise: tuple[str, ...] = ()
+    labels: tuple[str, ...] = _LABELS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "knobs", MappingProxyType(dict(self.knobs)))
@@ -53,7 +58,7 @@ class Recipe:
     @property
     def size(self) -> int:
         """How many instances it makes, twins included."""
-        return 2 * sum(draw.count for draw in self.draws)
+        return sum(draw.count * len(draw.labels) for draw in self.draws)
 
     def as_json(self) -> dict[str, Any]:
         """The recipe as `suite.json` keeps it."""
@@ -62,7 +67,13 @@ class Recipe:
             "seed": self.seed,
             "timeout_seconds": self.timeout_seconds,
             "draw": [
-                {"family": d.family, "count": d.count, "knobs": dict(d.knobs), "disguise": list(d.disguise)}
+                {
+                    "family": d.family,
+                    "count": d.count,
+                    "knobs": dict(d.knobs),
+                    "disguise": list(d.disguise),
+                    "labels": list(d.labels),
+                }
                 for d in self.draws
             ],
         }
@@ -97,12 +108,7 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
     draws = []
     for number, draw in enumerate(document.get("draw", []), start=1):
         _expect(draw, _DRAW_KEYS, file, f"draw {number}: ")
-        if "family" not in draw or draw.get("count", 1) < 1:
-            raise UnreadableFile(file, f"draw {number}: it needs a family, and a count of at least 1")
-        if draw["family"] not in CONSTRUCTIONS:
-            raise UnreadableFile(file, str(unknown_name("family", draw["family"], list(CONSTRUCTIONS))))
-        disguise = tuple(str(kind) for kind in draw.get("disguise", ()))
-        draws.append(Draw(draw["family"], draw.get("count", 1), draw.get("knobs", {}), disguise))
+        draws += _draws(draw, file, f"draw {number}: ")
     if not draws:
         raise UnreadableFile(file, "the recipe draws nothing; add a [[draw]] with a family")
     return Recipe(
@@ -111,6 +117,32 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
         timeout_seconds=document.get("timeout_seconds", 60),
         draws=tuple(draws),
     )
+
+
+def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
+    """One draw for each combination of the swept knobs' values."""
+    if "family" not in draw or draw.get("count", 1) < 1:
+        raise UnreadableFile(file, f"{where}it needs a family, and a count of at least 1")
+    if draw["family"] not in CONSTRUCTIONS:
+        raise UnreadableFile(file, f"{where}{unknown_name('family', draw['family'], list(CONSTRUCTIONS))}")
+    labels = tuple(draw.get("labels", _LABELS))
+    if not labels or not set(labels) <= set(_LABELS) or len(set(labels)) < len(labels):
+        raise UnreadableFile(file, f"{where}labels must be some of {', '.join(_LABELS)}")
+    sweep = draw.get("sweep", {})
+    for knob, values in sweep.items():
+        if not isinstance(values, list) or not values or knob in draw.get("knobs", {}):
+            raise UnreadableFile(file, f"{where}the sweep of {knob!r} must be a list, and its only value")
+    disguise = tuple(str(kind) for kind in draw.get("disguise", ()))
+    return [
+        Draw(
+            family=draw["family"],
+            count=draw.get("count", 1),
+            knobs={**draw.get("knobs", {}), **dict(zip(sweep, values, strict=True))},
+            disguise=disguise,
+            labels=labels,
+        )
+        for values in product(*sweep.values())
+    ]
 
 
 def _expect(document: Any, types: Mapping[str, Any], file: str, where: str) -> None:

@@ -71,7 +71,7 @@ def split_evenly(total: int, weights: NDArray[np.float64]) -> list[int]:
     whole = np.floor(shares).astype(int)
     for index in np.argsort(whole - shares)[: total - int(whole.sum())]:
         whole[index] += 1
-    return [int(np.copysign(w, s)) for w, s in zip(whole, weights, strict=True)]
+    return [int(share) for share in np.copysign(whole, weights)]
 
 
 def ceil_div(value: Fraction, step: Fraction) -> Fraction:

@@ -12,6 +12,7 @@ from dokimos.errors import InputError
 class Limits:
     """Limits of one process tree: time on the wall, and resident memory summed over the tree.
 
+    `cpu_seconds` limits user and system time summed over the tree, ended processes included; None: not.
     `log_bytes` bounds what is kept of its output. `threads` is how many threads numerical libraries are
     told to use; it is a request, not enforced.
     """
@@ -20,10 +21,12 @@ class Limits:
     memory_bytes: int = 4 << 30
     log_bytes: int = 4 << 20
     threads: int = 1
+    cpu_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.wall_seconds) and self.wall_seconds > 0):
-            raise InputError(f"The time limit {self.wall_seconds} is not a positive number of seconds.")
+        for seconds in (self.wall_seconds, self.cpu_seconds):
+            if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+                raise InputError(f"The time limit {seconds} is not a positive number of seconds.")
         for name in ("memory_bytes", "log_bytes", "threads"):
             if getattr(self, name) < 1:
                 raise InputError(f"The limit {name} = {getattr(self, name)} must be at least 1.")

@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -48,6 +49,13 @@ class Cancelled(Exception):
     """The run was ended because the caller gave up on it; there is no outcome."""
 
 
+class Cancel(Protocol):
+    """Says whether the caller has given up: a `threading.Event`, or anything that knows."""
+
+    def is_set(self) -> bool:
+        """Whether the run is to be ended; asked at least 20 times a second, so it must be quick."""
+
+
 def run_limited(
     command: Sequence[str],
     *,
@@ -55,7 +63,7 @@ def run_limited(
     log: Path,
     cwd: Path,
     environment: Mapping[str, str],
-    cancel: threading.Event | None = None,
+    cancel: Cancel | None = None,
 ) -> Outcome:
     """Run `command` to its end or to its first limit; when this returns or raises, its tree is gone.
 
@@ -63,7 +71,7 @@ def run_limited(
     to `log`, bounded by `limits.log_bytes`; the child's standard input is empty. Numerical libraries are
     told to use `limits.threads` threads. SIGKILL is used at once: a verifier gets no time beyond its limit.
 
-    Once `cancel` is set (by another thread) the tree is ended and Cancelled is raised.
+    Once `cancel` is set the tree is ended and Cancelled is raised.
 
     Raises InputError where the log cannot be written (disk full, folder missing).
     """
@@ -90,7 +98,7 @@ class _Watch:
     limits: Limits
     sink: BoundedLog
     mark: str
-    cancel: threading.Event
+    cancel: Cancel
     peak_bytes: int = 0
     cpu_seconds: float = 0.0
     seen: dict[int, psutil.Process] = field(default_factory=dict)
@@ -146,6 +154,8 @@ class _Watch:
                 if now >= next_sample:
                     if self._sample(shepherd.pid) > self.limits.memory_bytes:
                         return Termination.MEMORY_LIMIT
+                    if self._is_out_of_cpu_time(self.cpu_seconds):
+                        return Termination.CPU_LIMIT
                     next_sample = time.monotonic() + _SAMPLE_SECONDS
                 wait = max(0.0, min(deadline, next_sample) - time.monotonic())
                 for key, _ in selector.select(wait):
@@ -184,17 +194,22 @@ class _Watch:
         return bool(chunk)
 
     def _sample(self, shepherd: int) -> int:
-        """The resident memory of the whole tree now; also notes its peak, CPU time and members."""
+        """The resident memory of the whole tree now; also notes its peak, CPU time and members.
+
+        The CPU time of a process that has ended is found with whoever waited for it, the shepherd included.
+        """
         resident, cpu = 0, 0.0
         try:
-            members = psutil.Process(shepherd).children(recursive=True)
+            root = psutil.Process(shepherd)
+            members = root.children(recursive=True)
+            cpu += root.cpu_times().children_user + root.cpu_times().children_system
         except psutil.Error:
             return 0
         for member in members:
             with contextlib.suppress(psutil.Error), member.oneshot():
                 resident += member.memory_info().rss
                 times = member.cpu_times()
-                cpu += times.user + times.system
+                cpu += times.user + times.system + times.children_user + times.children_system
             self.seen[member.pid] = member
         self.peak_bytes = max(self.peak_bytes, resident)
         self.cpu_seconds = max(self.cpu_seconds, cpu)
@@ -253,6 +268,9 @@ class _Watch:
         detail = ""
         if limit is None and wall_seconds > self.limits.wall_seconds:
             limit = Termination.WALL_LIMIT
+        cpu_seconds = reports.get("cpu_seconds", self.cpu_seconds)
+        if limit is None and self._is_out_of_cpu_time(cpu_seconds):
+            limit = Termination.CPU_LIMIT
         if limit is not None:
             termination = limit
         elif status is None:
@@ -265,10 +283,21 @@ class _Watch:
             termination,
             exit_code,
             wall_seconds,
-            reports.get("cpu_seconds", self.cpu_seconds),
+            cpu_seconds,
             max(self.peak_bytes, int(reports.get("largest_bytes", 0))),
             detail,
+            self._means(),
         )
+
+    def _is_out_of_cpu_time(self, cpu_seconds: float) -> bool:
+        return self.limits.cpu_seconds is not None and cpu_seconds > self.limits.cpu_seconds
+
+    def _means(self) -> str:
+        """By which means the limits were kept, for the record."""
+        tree = "subreaper" if self.reports.get("whole") else "process group and sweep"
+        sampled = f"sampled every {_SAMPLE_SECONDS:g} s"
+        cpu = "" if self.limits.cpu_seconds is None else f"; CPU time {sampled}"
+        return f"process tree held by {tree}; wall clock watched; resident memory {sampled}{cpu}"
 
 
 def _is_alive(process: psutil.Process) -> bool:

@@ -27,11 +27,16 @@ none, settled     as for a `sat` label proven for the reals, by a witness that s
 Where a label is proven for float32 only, an answer that contradicts it may still be right about the reals:
 it is `unlabelled`. A label proven for neither is no label. An answer counts only if its process ended by
 itself and within its limits.
+
+A witness that leaves the box by a rounding is clipped to the box and replayed there once more; the reason
+says so, the verdict stays: what lies outside the printed box is no witness (other rule sets allow it, see
+`rules`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -40,7 +45,9 @@ from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.instances.bundle import read_content
 from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.judging.marking import marks_of
 from dokimos.judging.replaying import Question, WitnessReplays, replay_witness
+from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.verifiers.answers import Answer
 
@@ -57,36 +64,54 @@ class JudgedInstance(CampaignInstance, Protocol):
 
 def judge_all(
     records: Sequence[RunRecord],
-    instances: Sequence[JudgedInstance],
+    suites: Mapping[str, Sequence[JudgedInstance]],
     *,
     reproduce: Callable[[RunRecord], str],
+    rules: Sequence[RuleSet] = (),
 ) -> tuple[Judgement, ...]:
-    """The verdicts on all runs of a campaign, in the order of `records`.
+    """The verdicts on all runs of a campaign, in the order of `records`, with a mark for each of `rules`.
 
-    `reproduce` makes the command that runs a record's verifier on its instance again. A witness that
-    replays exactly on an instance without a label settles that instance for all its runs.
+    `suites` gives the instances of each suite by its name. `reproduce` makes the command that runs a
+    record's verifier on its instance again. A witness that replays exactly on an instance without a
+    label settles that instance for all its runs.
     """
-    by_name = {instance.name: instance for instance in instances}
-    by_instance: dict[str, list[RunRecord]] = {}
+    known = {(suite, i.name): i for suite, instances in suites.items() for i in instances}
+    by_instance: dict[tuple[str, str], list[RunRecord]] = {}
     for record in records:
-        if record.instance not in by_name:
+        key = (record.suite, record.instance)
+        if key not in known:
             raise InputError(
-                f"The run {record.job} is on {record.instance!r}, which is not in the suite; "
-                "judge it with the suite that it was run on."
+                f"The run {record.job} is on {record.instance!r}, which is not in the suite "
+                f"{record.suite!r}; judge it with the suite that it was run on."
             )
-        by_instance.setdefault(record.instance, []).append(record)
+        by_instance.setdefault(key, []).append(record)
     judged: dict[str, Judgement] = {}
-    for name, runs in by_instance.items():
-        truth = by_name[name].read_truth()
-        replays = _replays(by_name[name], truth, runs)
-        if truth is None or not _is_proven(truth):
-            shown = any(found.exact for found in replays.values())
-            truth = _settled(by_name[name]) if shown else None
-        for record in runs:
-            judged[record.job] = judge(
-                record, truth=truth, replays=replays.get(record.job), reproduce=reproduce(record)
-            )
+    for key, runs in by_instance.items():
+        for judgement in _judge_instance(known[key], runs, reproduce, rules):
+            judged[judgement.record.job] = judgement
     return tuple(judged[record.job] for record in records)
+
+
+def _judge_instance(
+    instance: JudgedInstance,
+    runs: Sequence[RunRecord],
+    reproduce: Callable[[RunRecord], str],
+    rules: Sequence[RuleSet],
+) -> list[Judgement]:
+    truth = instance.read_truth()
+    question, replays = _replays(instance, truth, runs)
+    if truth is None or not _is_proven(truth):
+        shown = any(found.exact for found in replays.values())
+        truth = _settled(instance) if shown else None
+    judgements = [
+        judge(record, truth=truth, replays=replays.get(record.job), reproduce=reproduce(record))
+        for record in runs
+    ]
+    marks = [marks_of(one, question, judgements, replays) for one in rules]
+    return [
+        replace(judgement, marks=tuple(given[k] for given in marks))
+        for k, judgement in enumerate(judgements)
+    ]
 
 
 def judge(
@@ -116,6 +141,7 @@ def judge(
         reason=reason,
         replay=replays.telling if replays else None,
         reproduce=reproduce,
+        clipped=replays.clipped if replays else None,
     )
 
 
@@ -170,7 +196,11 @@ def _describe(replays: WitnessReplays | None) -> str:
     if replay is None:
         return replays.problem
     if not replay.in_box:
-        return f"its witness lies outside the box by {float(replay.outside_by):.3g}"
+        outside = f"its witness lies outside the box by {float(replay.outside_by):.3g}"
+        if replays.clipped is None:
+            return outside
+        still = "it violates exactly" if replays.clipped.violates_exactly else "it does not violate"
+        return f"{outside}, a rounding; clipped to the box {still}"
     return f"its witness {_missing(replay)}"
 
 
@@ -209,7 +239,7 @@ def _settled(instance: JudgedInstance) -> Truth:
 
 def _replays(
     instance: JudgedInstance, truth: Truth | None, records: Sequence[RunRecord]
-) -> Mapping[str, WitnessReplays]:
+) -> tuple[Question | None, Mapping[str, WitnessReplays]]:
     """The replays of all witnesses given on one instance, by job; its files are read only for those.
 
     A network that we cannot evaluate is an error where a label is at stake; without one its witnesses
@@ -217,7 +247,7 @@ def _replays(
     """
     witnessed = [(r.job, r.witness) for r in records if r.answer is Answer.SAT and r.witness is not None]
     if not witnessed:
-        return {}
+        return None, {}
     question = Question(
         _content(instance.network_path, truth.network_sha256 if truth else None),
         _content(instance.property_path, truth.property_sha256 if truth else None),
@@ -230,8 +260,10 @@ def _replays(
         except (UnsupportedOp, UnreadableFile) as error:
             if truth is not None:
                 raise
-            replays[job] = WitnessReplays(None, None, f"its witness cannot be replayed: {error}")
-    return replays
+            replays[job] = WitnessReplays(
+                None, None, f"its witness cannot be replayed: {error}", can_be_checked=False
+            )
+    return question, replays
 
 
 def _content(path: Path, expected: str | None) -> bytes:

@@ -64,11 +64,18 @@ class WitnessReplays:
     points of R^n, and either may show the property to be `sat`. Where the witness is no point of the
     network's input space (`problem` says why) there are no replays; where it is out of float32's range,
     or float32 already, `in_float32` is None or the same replay.
+
+    `clipped` is the replay at the nearest point of a box where both points leave every box, but one of
+    them by no more than a rounding (see `clip`). It is told to people and decides nothing: a witness is
+    what the verifier gave, and the clipped point is ours. `can_be_checked` is False where it is the network
+    that we cannot evaluate.
     """
 
     as_spelt: Replay | None
     in_float32: Replay | None
     problem: str = ""
+    clipped: Replay | None = None
+    can_be_checked: bool = True
 
     @property
     def exact(self) -> Replay | None:
@@ -103,9 +110,54 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
     if len(point32) != size:
         return WitnessReplays(_replay(question, witness, None), None)
     in_float32 = _replay(question, point32, point32)
-    if point32 == witness:
-        return WitnessReplays(in_float32, in_float32)
-    return WitnessReplays(_replay(question, witness, point32), in_float32)
+    as_spelt = in_float32 if point32 == witness else _replay(question, witness, point32)
+    clipped = None
+    if not (as_spelt.in_box or in_float32.in_box):
+        clipped = _replay_clipped(question, witness)
+    return WitnessReplays(as_spelt, in_float32, clipped=clipped)
+
+
+def clip(box: Box, point: Point) -> Point | None:
+    """`point` moved into `box`, where every coordinate that leaves it does so by a rounding; else None.
+
+    By a rounding: by no more than the distance from the bound to the next float32 number beyond it. That
+    is what printing or reading a bound in float32 can do to it, and what nobody means to do.
+    """
+    moved = []
+    for low, x, high in zip(box.lower, point, box.upper, strict=True):
+        bound = low if x < low else high
+        if low > high or (not low <= x <= high and abs(x - bound) > _rounding_at(bound)):
+            return None
+        moved.append(min(max(x, low), high))
+    return tuple(moved)
+
+
+def _rounding_at(bound: Fraction) -> Fraction:
+    """The distance between the float32 numbers around `bound`; 0 where they are not finite."""
+    near = nearest_float32(abs(bound))
+    if near is None:
+        return Fraction(0)
+    next_one = np.nextafter(np.float32(float(near)), np.float32(np.inf))
+    return Fraction(float(next_one)) - near if np.isfinite(next_one) else Fraction(0)
+
+
+def _replay_clipped(question: Question, witness: Point) -> Replay | None:
+    """The replay at the witness clipped to a box that it leaves by a rounding; best one that violates.
+
+    onnxruntime is asked at the float32 point nearest to the clipped one, as anywhere.
+    """
+    found: Replay | None = None
+    for case in question.property.cases:
+        moved = clip(case.box, witness)
+        if moved is None:
+            continue
+        near = [nearest_float32(x) for x in moved]
+        point32 = tuple(x for x in near if x is not None)
+        replay = _replay(question, moved, point32 if len(point32) == len(moved) else None)
+        if replay.violates_exactly:
+            return replay
+        found = found or replay
+    return found
 
 
 def _replay(question: Question, point: Point, point32: Point | None) -> Replay:

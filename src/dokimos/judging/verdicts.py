@@ -49,12 +49,31 @@ class Replay:
     witness_in_float32: bool
 
 
+class Standing(Enum):
+    """How an answer counts under a rule set."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    NONE = "nothing"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one rule set (by name) gives for one run, and why."""
+
+    rules: str
+    standing: Standing
+    points: int
+    reason: str
+
+
 @dataclass(frozen=True)
 class Judgement:
     """One run with its verdict and the reason for it in a sentence.
 
     `certificate` names the kind of proof behind the label; `reproduce` is a shell command that runs the
-    same verifier on the same instance again.
+    same verifier on the same instance again. `clipped` is the replay at the witness clipped to the box,
+    where it leaves the box by a rounding. `marks` has one mark for each rule set that was asked for.
     """
 
     record: RunRecord
@@ -64,3 +83,5 @@ class Judgement:
     reason: str
     replay: Replay | None
     reproduce: str
+    clipped: Replay | None = None
+    marks: tuple[Mark, ...] = ()

@@ -16,8 +16,8 @@ Points = NDArray[np.float32]
 
 #: Onnxruntime's level for fatal problems: lesser ones reach the caller as exceptions, not on stderr.
 _FATAL = 4
-#: Points per run: keeps the tensors in between small.
-_CHUNK = 256
+#: Points per run unless said otherwise: keeps the tensors in between small.
+_ROWS_PER_RUN = 256
 #: How far rows of a batch may be from single runs: other kernels add up in another order.
 _RELATIVE_TOLERANCE = 1e-4
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
@@ -56,8 +56,8 @@ class Replayer:
         self._batched = _batched_session(content, name)
         self.output_size = self._run(self._single, np.zeros((1, self.input_size), np.float32)).size
 
-    def __call__(self, points: Points) -> Points:
-        """The outputs at `points`, both flat, one row each.
+    def __call__(self, points: Points, *, rows_per_run: int = _ROWS_PER_RUN) -> Points:
+        """The outputs at `points`, both flat, one row each, at most `rows_per_run` at a time.
 
         Raises InputError where the points do not fit the network, or onnxruntime fails on them.
         """
@@ -67,9 +67,9 @@ class Replayer:
         if points.dtype != np.float32:
             raise InputError(f"{self._name}: points must be float32, not {points.dtype}.")
         answer = np.empty((len(points), self.output_size), np.float32)
-        for start in range(0, len(points), _CHUNK):
-            chunk = points[start : start + _CHUNK]
-            answer[start : start + _CHUNK] = self._chunk(chunk)
+        for start in range(0, len(points), rows_per_run):
+            chunk = points[start : start + rows_per_run]
+            answer[start : start + rows_per_run] = self._chunk(chunk)
         return answer
 
     def _chunk(self, points: Points) -> Points:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.errors import InputError
-from dokimos.networks.builder import as_float32
+from dokimos.networks.builder import NotFloat32, as_float32
 from dokimos.networks.chain import Chain, Layer, Weights
 
 Exact = NDArray[Any]
@@ -28,7 +28,7 @@ def _exact(values: Weights) -> Exact:
 def _layer(weight: Exact, bias: Exact, *, rectified: bool) -> Layer:
     try:
         return Layer(as_float32(weight), as_float32(bias), rectified)
-    except ValueError as error:
+    except NotFloat32 as error:
         raise InputError(f"a rewritten weight is not exact in float32: {error}") from None
 
 

@@ -17,7 +17,10 @@ class VerifierInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportContext:
-    """Everything on the page that is not a judgement. `generated_at` is shown as it is given."""
+    """Everything on the page that is not a judgement. `generated_at` is shown as it is given.
+
+    `own_timeouts`: every instance had the time its suite gives it, which is at most that in `limits`.
+    """
 
     title: str
     suites: tuple[str, ...]
@@ -26,3 +29,4 @@ class ReportContext:
     limits: Limits
     dokimos_version: str
     generated_at: str
+    own_timeouts: bool = False

@@ -11,6 +11,7 @@ from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.headline import headline
 from dokimos.reports.naming import Naming
 from dokimos.reports.numbers import Number, exact_number, float_number, printable
+from dokimos.reports.scoring import ScoringRows, scoring_rows
 from dokimos.verifiers.answers import Answer
 
 OUTPUTS_SHOWN = 64
@@ -139,6 +140,7 @@ class ReportRows:
     totals: tuple[TallyRow, ...]
     cactus: tuple[CactusSeries, ...]
     runs: tuple[RunRow, ...]
+    scoring: ScoringRows | None = None
 
 
 def report_rows(
@@ -163,6 +165,7 @@ def report_rows(
         runs=tuple(
             _run_row(j, naming, anchors.get(k), tails.get(j.record.job, "")) for k, j in enumerate(ordered)
         ),
+        scoring=scoring_rows(ordered, naming),
     )
 
 

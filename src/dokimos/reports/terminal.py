@@ -7,6 +7,7 @@ from rich.text import Text
 
 from dokimos.reports.numbers import seconds
 from dokimos.reports.rows import ReportRows, TallyRow, WrongRow
+from dokimos.reports.scoring import ScoreRow, ScoringRows
 
 _STYLES = {"correct": "green", "wrong": "bold red", "undecided": "yellow", "other": "cyan"}
 
@@ -45,6 +46,48 @@ def _cells(tally: TallyRow, family: str) -> list[Text]:
         Text(seconds(tally.wall_seconds_mean)),
         Text(seconds(tally.wall_seconds_total)),
     ]
+
+
+def score_table(scoring: ScoringRows) -> Table:
+    """Per benchmark and verifier, under each rule set: points, and what the benchmark is worth for it."""
+    table = Table(title=Text("Scores under each rule set: points (worth)"), title_justify="left")
+    table.add_column("benchmark", overflow="fold")
+    table.add_column("verifier", overflow="fold")
+    for name in scoring.rules:
+        table.add_column(Text(name), justify="right")
+    previous = None
+    for row in scoring.scores:
+        table.add_row(*_score_cells(row, "" if row.suite == previous else row.suite or ""))
+        previous = row.suite
+    if len({row.suite for row in scoring.scores}) > 1:
+        table.add_section()
+        for k, row in enumerate(scoring.totals):
+            table.add_row(*_score_cells(row, "all benchmarks" if k == 0 else ""))
+    return table
+
+
+def _score_cells(row: ScoreRow, suite: str) -> list[Text]:
+    pairs = zip(row.points, row.worths, strict=True)
+    scores = [Text(f"{p} ({w:.1f})", style="red" if p < 0 else "") for p, w in pairs]
+    return [Text(suite), Text(row.verifier), *scores]
+
+
+def disagreement_lines(scoring: ScoringRows) -> list[Text]:
+    """The runs on which the rule sets disagree, each with what every rule set says and why."""
+    count = len(scoring.disagreements)
+    if not count:
+        return [Text("The rule sets agree on every run.")]
+    lines = [Text(f"The rule sets disagree on {count} run{'s' if count > 1 else ''}:", style="bold")]
+    for row in scoring.disagreements:
+        label = "no label" if row.label is None else f"the truth is {row.label.value}"
+        lines.append(
+            Text(f"{row.verifier} on {row.instance}: {row.answer.value}; {label} ({row.verdict.value})")
+        )
+        lines += [
+            Text(f"    {mark.rules}: {mark.standing.value} ({mark.points:+d}): {mark.reason}")
+            for mark in row.marks
+        ]
+    return lines
 
 
 def wrong_answer_lines(wrong: WrongRow) -> list[Text]:

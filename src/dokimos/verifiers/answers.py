@@ -27,8 +27,12 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class VerifierAnswer:
-    """An answer, the witness that came with it (exactly as the verifier spelt it), and a remark."""
+    """An answer, the witness that came with it (exactly as the verifier spelt it), and a remark.
+
+    `outputs` is what the verifier says the network gives at the witness; None where it does not say.
+    """
 
     answer: Answer
     witness: Point | None = None
     detail: str = ""
+    outputs: Point | None = None

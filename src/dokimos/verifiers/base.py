@@ -23,7 +23,8 @@ class Query:
     """One question to a verifier: the two files, and where the answer shall go.
 
     `folder` is empty, private to this run and removed after it; `result` is a path in it. `name` is the
-    instance's name, which a real verifier has no use for. `property_file` may be VNN-LIB 1.0 or 2.0.
+    instance's name and `origin` where the property comes from, which a real verifier has no use for: the
+    two files are copies of its own. `property_file` may be VNN-LIB 1.0 or 2.0.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Query:
     wall_seconds: float
     memory_bytes: int
     threads: int = 1
+    cpu_seconds: float | None = None
+    origin: Path | None = None
 
     @property
     def result(self) -> Path:
@@ -92,10 +95,10 @@ class Verifier(ABC):
         tree that ended by itself, in time, with an exit code that `accepts` admits. ValueError or
         OSError mean that there is no readable answer.
 
-    **What the base class sees to** (`answer`, final): a tree ended at its wall limit is `timeout`, at
-    its memory limit `memout`, whatever it may have written before; one that was killed by a signal, was not
-    started, or left with an exit code that is not admitted is `error`, and so is an answer that cannot be
-    read. An `error` carries the tail of the log.
+    **What the base class sees to** (`answer`, final): a tree ended at its wall or CPU limit is `timeout`,
+    at its memory limit `memout`, whatever it may have written before; one that was killed by a signal, was
+    not started, or left with an exit code that is not admitted is `error`, and so is an answer that cannot
+    be read. An `error` carries the tail of the log.
     """
 
     name: str
@@ -141,6 +144,10 @@ class Verifier(ABC):
         if outcome.termination is Termination.MEMORY_LIMIT:
             return VerifierAnswer(
                 Answer.MEMOUT, detail=f"stopped above {query.memory_bytes} bytes of memory"
+            )
+        if outcome.termination is Termination.CPU_LIMIT:
+            return VerifierAnswer(
+                Answer.TIMEOUT, detail=f"stopped after {query.cpu_seconds or 0:g} s of CPU time"
             )
         if outcome.termination is Termination.NOT_STARTED:
             return VerifierAnswer(Answer.ERROR, detail=f"not started: {outcome.detail}")

@@ -13,6 +13,7 @@ class Termination(Enum):
     SIGNALLED = "signalled"
     WALL_LIMIT = "wall-limit"
     MEMORY_LIMIT = "memory-limit"
+    CPU_LIMIT = "cpu-limit"
     NOT_STARTED = "not-started"
 
 
@@ -22,7 +23,8 @@ class Outcome:
 
     `exit_code` is the direct child's (None unless it exited by itself); `detail` says which signal ended
     it, or why it did not start. `cpu_seconds` is user plus system time; `peak_memory_bytes` the largest
-    sampled sum of resident memory, and never less than the largest single process that ended.
+    sampled sum of resident memory, and never less than the largest single process that ended. `enforced_by`
+    says by which means the limits were kept.
     """
 
     termination: Termination
@@ -31,3 +33,4 @@ class Outcome:
     cpu_seconds: float
     peak_memory_bytes: int
     detail: str = ""
+    enforced_by: str = ""

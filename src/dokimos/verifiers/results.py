@@ -3,8 +3,8 @@
 ``{"schema": 1, "answer": "sat", "witness": ["0.25", "-1e-3"], "outputs": [...], "detail": ""}``
 
 `answer` is one of the words of `Answer`; `witness` is null or the flat list of inputs as decimal strings,
-spelt as the verifier gives them; `outputs`, what the verifier believes the network gives there, is kept for
-people and read by nobody.
+spelt as the verifier gives them; `outputs`, what the verifier believes the network gives there, is null or
+missing where it does not say, or where it is no list of finite numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def read_result(path: Path) -> VerifierAnswer:
     point = read_point(witness)
     if point is None:
         return VerifierAnswer(answer, (), detail or "the witness is not a list of finite numbers")
-    return VerifierAnswer(answer, point, detail)
+    return VerifierAnswer(answer, point, detail, read_point(data.get("outputs")))
 
 
 def read_point(values: object) -> Point | None:

@@ -33,6 +33,7 @@ BEHAVIOURS = (
     "right",
     "wrong",
     "slow",
+    "busy",
     "crash",
     "hang",
     "flood",
@@ -78,6 +79,8 @@ class Scripted(Verifier):
         if self.version() is None:
             raise VerifierUnavailable(f"The script {self.script} of the scripted verifier cannot be read.")
         script = ("--script", self.script) if self.script else ()
+        beside = (query.origin or query.property_file).resolve().parent.parent / "truth"
+        script = (*script, "--truth", beside)
         task = ("--instance", query.name, query.network_file, query.property_file, query.result)
         return Invocation(as_command((sys.executable, "-I", "-S", _RUNNER, *script, *task)))
 

@@ -1,10 +1,11 @@
 """Behaves as its script says. Run as a process of its own; imports the standard library only.
 
-scripted_runner.py [--script JSON] --instance NAME NETWORK PROPERTY RESULT
+scripted_runner.py [--script JSON] [--truth FOLDER] --instance NAME NETWORK PROPERTY RESULT
 
 right            the label, and for `sat` the witness, of the truth
 wrong            the other answer; for `unsat` instances with a witness of zeros
 slow             as `right`, after `seconds` (1)
+busy             as `right`, after `seconds` (1) of CPU time
 crash            exit code `exit_code` (3), or `signal` (a number) sent to itself; says "unsat" on the way
 hang             for ever, SIGTERM ignored, with a child process that does the same; `detached` starts that
                  child in a session of its own, orphaned; `pids` names a file for the process ids
@@ -15,7 +16,7 @@ outside-witness  `sat` with a witness far away
 no-witness       `sat` without a witness
 garbage          a result file that is no JSON
 partial          the first half of a result file
-says             `answer`, `witness` and `detail` as the script has them
+says             `answer`, `witness`, `outputs` and `detail` as the script has them
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Task:
         self.instance: str = options.instance
         self.property_file: Path = options.files[1]
         self.result: Path = options.files[2]
+        self.beside: Path = options.truth
         default = self.script.get("default", {"behaviour": "right"})
         self.entry: dict[str, Any] = self.script.get("instances", {}).get(self.instance, default)
 
@@ -48,14 +50,13 @@ class Task:
         """The label, and the witness where there is one."""
         if "label" in self.entry:
             return self.entry["label"], self.entry.get("witness")
-        beside = self.property_file.resolve().parent.parent / "truth"
-        folder = Path(self.script.get("truth", beside))
+        folder = Path(self.script.get("truth", self.beside))
         data = json.loads((folder / f"{self.instance}.json").read_text())
         return data["label"], data.get("witness")
 
-    def write(self, answer: str, witness: list[str] | None = None, detail: str = "") -> None:
+    def write(self, answer: str, witness: list[str] | None = None, **rest: Any) -> None:
         """The whole result file, or none."""
-        content = json.dumps({"schema": 1, "answer": answer, "witness": witness, "detail": detail})
+        content = json.dumps({"schema": 1, "answer": answer, "witness": witness, **rest})
         draft = self.result.with_name("draft")
         draft.write_text(content)
         os.replace(draft, self.result)  # noqa: PTH105
@@ -79,6 +80,13 @@ def be_wrong(task: Task) -> None:
 def be_slow(task: Task) -> None:
     """Take a while, then be right."""
     time.sleep(task.entry.get("seconds", 1.0))
+    be_right(task)
+
+
+def be_busy(task: Task) -> None:
+    """Compute for a while, then be right."""
+    while time.process_time() < task.entry.get("seconds", 1.0):
+        pass
     be_right(task)
 
 
@@ -130,6 +138,7 @@ BEHAVIOURS: dict[str, Callable[[Task], None]] = {
     "right": be_right,
     "wrong": be_wrong,
     "slow": be_slow,
+    "busy": be_busy,
     "crash": crash,
     "hang": hang,
     "flood": flood,
@@ -140,7 +149,10 @@ BEHAVIOURS: dict[str, Callable[[Task], None]] = {
     "garbage": lambda task: write_raw(task, "unsat\nunsat\n"),
     "partial": lambda task: write_raw(task, '{"schema": 1, "answer": "uns'),
     "says": lambda task: task.write(
-        task.entry["answer"], task.entry.get("witness"), task.entry.get("detail", "")
+        task.entry["answer"],
+        task.entry.get("witness"),
+        outputs=task.entry.get("outputs"),
+        detail=task.entry.get("detail", ""),
     ),
 }
 
@@ -149,6 +161,7 @@ def main() -> None:
     """Do what the script says for this instance."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--script", type=Path)
+    parser.add_argument("--truth", type=Path, default=Path("truth"))
     parser.add_argument("--instance", required=True)
     parser.add_argument("files", nargs=3, type=Path)
     task = Task(parser.parse_args())

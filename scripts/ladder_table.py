@@ -1,0 +1,46 @@
+"""The table of docs/ladder.md: `python scripts/ladder_table.py RUN` for a campaign on the suite `ladder`.
+
+For each family, the knob that is raised, its values, and what each verifier answered in how many seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+from dokimos.campaigns.campaign import read_campaign
+from dokimos.campaigns.records import RunRecord
+
+
+def origin(suite: Path, instance: str) -> dict[str, object]:
+    """The knobs that an instance was made with."""
+    truth = json.loads((suite / "truth" / f"{instance}.json").read_text(encoding="utf-8"))
+    parameters: dict[str, object] = truth["origin"]["parameters"]
+    return parameters
+
+
+def main(folder: Path) -> None:
+    """Print the table in Markdown."""
+    campaign = read_campaign(folder)
+    suite = Path(campaign.manifest.suite)
+    steps: dict[str, list[tuple[dict[str, object], RunRecord]]] = defaultdict(list)
+    for record in campaign.records:
+        steps[record.family].append((origin(suite, record.instance), record))
+    print("| family | knob | verifier | value: answer in seconds |")
+    print("|---|---|---|---|")
+    for family, rows in sorted(steps.items()):
+        knobs = [k for k in rows[0][0] if len({str(p[k]) for p, _ in rows}) > 1]
+        for verifier in sorted({record.verifier for _, record in rows}):
+            mine = [(p, r) for p, r in rows if r.verifier == verifier]
+            mine.sort(key=lambda row: [float(str(row[0][k])) for k in knobs])
+            cells = []
+            for parameters, record in mine:
+                value = "/".join(str(parameters[k]) for k in knobs)
+                cells.append(f"{value}: {record.answer.value} {record.wall_seconds:.1f}")
+            print(f"| {family} | {', '.join(knobs)} | {verifier} | {'; '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Searches for counterexamples: batched, seeded, with gradients."""

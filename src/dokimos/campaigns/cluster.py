@@ -1,0 +1,228 @@
+"""The same jobs on the workers of a Dask cluster, while this process alone keeps the journal.
+
+Workers share no file system with us. A file travels as the result of a task that is named by the file's
+hash: Dask moves it to each worker that needs it once, keeps it there while jobs for it are left, and makes
+it again where the only worker that held it is lost. The runs of a lost worker are likewise done again
+elsewhere; their results come back as records and logs, and are written down here.
+
+A run whose result nobody waits for any more (Ctrl-C, or this process was killed) is ended by its worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dokimos import __version__
+from dokimos.campaigns.journal import Journal
+from dokimos.campaigns.performing import (
+    Task,
+    log_name,
+    now,
+    perform,
+    planned_content,
+    require_version,
+    task_of,
+)
+from dokimos.campaigns.plan import Job, Tool
+from dokimos.campaigns.records import RunRecord
+from dokimos.errors import InputError
+from dokimos.verifiers.base import Verifier
+
+_CONNECTING_SECONDS = 10
+_WORKERS_SECONDS = 60
+_RECOUNT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class _Returned:
+    """What a worker sends back."""
+
+    record: RunRecord
+    log: bytes
+    worker: str
+
+
+@dataclass
+class ClusterRunner:
+    """Does jobs on the workers of the scheduler at `address` and writes them down here."""
+
+    address: str
+    verifiers: Mapping[Tool, Verifier]
+    out: Path
+    journal: Journal
+    _files: dict[str, Any] = field(default_factory=dict)
+
+    def run_all(self, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
+        """Do all jobs, begun in order; the records come as they finish."""
+        if not todo:
+            return
+        with _connected(self.address) as client:
+            yield from self._run_all(client, todo)
+
+    def _run_all(self, client: Any, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
+        from distributed import as_completed
+
+        campaign = uuid.uuid4().hex[:12]
+        needed = Counter(sha for job in todo for sha in _hashes(job))
+        capacity = _Capacity(client)
+        waiting = iter(todo)
+        running: dict[Any, Job] = {}
+        finished = as_completed(loop=client.loop)
+        try:
+            while True:
+                while len(running) < capacity.now() and (job := next(waiting, None)) is not None:
+                    future = self._submit(client, job, campaign)
+                    running[future] = job
+                    finished.add(future)
+                if not running:
+                    return
+                future = next(finished)
+                job = running.pop(future)
+                returned = _result(future, self.address)
+                for sha in _hashes(job):
+                    needed[sha] -= 1
+                    if not needed[sha]:
+                        self._files.pop(sha, None)
+                (self.out / log_name(job.id)).write_bytes(returned.log)
+                self.journal.finish(returned.record, worker=returned.worker)
+                yield returned.record
+        finally:
+            with contextlib.suppress(Exception):
+                client.cancel(list(running), force=True)
+            self._files.clear()
+
+    def _submit(self, client: Any, job: Job, campaign: str) -> Any:
+        paths = job.instance.network_path, job.instance.property_path
+        for path, sha in zip(paths, _hashes(job), strict=True):
+            if sha not in self._files:
+                content = planned_content(path, sha)
+                self._files[sha] = client.submit(_file, content, key=f"dokimos-file-{sha}")
+        self.journal.started(job.id, now())
+        return client.submit(
+            _perform_on_worker,
+            task_of(job),
+            self.verifiers[job.tool],
+            __version__,
+            *(self._files[sha] for sha in _hashes(job)),
+            key=f"dokimos-run-{campaign}-{job.id}",
+            pure=False,
+        )
+
+
+def _hashes(job: Job) -> tuple[str, str]:
+    return job.instance.network_sha256, job.instance.property_sha256
+
+
+class _Capacity:
+    """How many jobs may be on their way: as many as run, and as many ready to follow them."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._asked = float("-inf")
+        self._threads = 0
+
+    def now(self) -> int:
+        """The number for the workers that are there now; they may come and go."""
+        if time.monotonic() >= self._asked + _RECOUNT_SECONDS:
+            self._threads = sum(self._client.nthreads().values())
+            self._asked = time.monotonic()
+        return 2 * max(1, self._threads)
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """A client of the cluster, which has at least one worker."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            "Running on a cluster needs dask.distributed; install it with: pip install 'dokimos[cluster]'."
+        ) from None
+    try:
+        client = Client(address, timeout=_CONNECTING_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(f"No Dask scheduler answers at {address}; check the address.") from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
+        except TimeoutError as error:
+            raise InputError(
+                f"The Dask scheduler at {address} has no workers; start some: dask worker {address}."
+            ) from error
+        yield client
+
+
+def _result(future: Any, address: str) -> _Returned:
+    """The result of a run, or one sentence."""
+    from distributed import KilledWorker
+
+    try:
+        returned: _Returned = future.result()
+    except KilledWorker as error:
+        raise InputError(
+            f"A run has lost its worker too often ({error.last_worker}); see to the workers and resume."
+        ) from error
+    except CancelledError as error:
+        raise InputError(f"The Dask scheduler at {address} is gone; start it again and resume.") from error
+    except ImportError as error:
+        raise InputError(
+            f"A worker lacks a module ({error.name}); install Dokimos {__version__} on all of them."
+        ) from error
+    return returned
+
+
+def _file(content: bytes) -> bytes:
+    """The task that a file travels as."""
+    return content
+
+
+def _perform_on_worker(
+    task: Task, verifier: Verifier, version: str, network: bytes, property_: bytes
+) -> _Returned:
+    """One run, on a worker."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    where = f"the worker {worker.address}"
+    if version != __version__:
+        raise InputError(f"Dokimos on {where} is version {__version__}, not {version}; install the same.")
+    require_version(verifier, task.tool, where=where)
+    work = Path(tempfile.mkdtemp(prefix="dokimos-", dir=worker.local_directory))
+    try:
+        log = work / "log"
+        record = perform(
+            task,
+            verifier,
+            network=network,
+            property_=property_,
+            work=work,
+            log=log,
+            cancel=_NobodyWaits(worker),
+        )
+        return _Returned(record, log.read_bytes(), worker.address)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+class _NobodyWaits:
+    """Set once the scheduler has no use for the current task, or its worker is closing."""
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+        self._key = worker.get_current_task()
+
+    def is_set(self) -> bool:
+        """Whether the run is in vain."""
+        task = self._worker.state.tasks.get(self._key)
+        closing = self._worker.status.name in ("closing", "closed", "failed")
+        return closing or task is None or task.state in ("cancelled", "released", "forgotten")

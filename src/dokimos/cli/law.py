@@ -1,0 +1,262 @@
+"""`dokimos law`: laws checked, laid out, put to the test, started from templates, violations replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from dokimos.laws.ast import Law
+    from dokimos.laws.domain import Domain
+
+app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
+
+Laws = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Files of laws (.law, .nom), folders of them, or a shipped domain: compas, german_credit."
+    ),
+]
+DomainOption = Annotated[
+    str | None, typer.Option("--domain", help="The domain: a Python file, or a shipped one's name.")
+]
+NoCode = Annotated[bool, typer.Option("--no-code", help="Refuse laws and domains that bring Python code.")]
+
+
+@app.command()
+def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
+    """Parse and check laws, and say what is wrong with each, with line, column and a caret."""
+    from dokimos.errors import InputError
+    from dokimos.laws.checker import Severity, check_law
+    from dokimos.laws.parser import read_law
+
+    wrong = 0
+    for path in law_files(laws):
+        try:
+            law = read_law(path)
+            found = _domain(law, path, domain, no_code=no_code, may_lack=True)
+        except InputError as problem:
+            typer.echo(str(problem))
+            wrong += 1
+            continue
+        problems = check_law(law, found)
+        for each in problems:
+            typer.echo(each.shown(law))
+        bad = any(each.severity is Severity.ERROR for each in problems)
+        wrong += bad
+        if not bad:
+            typer.echo(f"{path}: fine")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def fmt(
+    laws: Laws,
+    check_only: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit 1 if it would.")
+    ] = False,
+) -> None:
+    """Lay laws out in the one way. Meaning and comments are kept."""
+    from dokimos.laws.data import write_whole
+    from dokimos.laws.formatting import format_law
+    from dokimos.laws.parser import read_law
+
+    changed = 0
+    for path in law_files(laws):
+        law = read_law(path)
+        laid_out = format_law(law)
+        if path.read_bytes() == laid_out.encode():
+            continue
+        changed += 1
+        typer.echo(f"{path}: {'would be laid out anew' if check_only else 'laid out anew'}")
+        if not check_only:
+            write_whole(path, laid_out.encode())
+    if changed and check_only:
+        raise typer.Exit(1)
+
+
+def law_files(paths: list[Path]) -> list[Path]:
+    """The files of laws named, and those in folders or of shipped domains named, in order.
+
+    Raises InputError where a folder holds none.
+    """
+    from dokimos.errors import InputError
+    from dokimos.laws.library import shipped_laws
+    from dokimos.laws.parser import SUFFIXES
+
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+            if not inside:
+                raise InputError(f"{path}: there is no law in this folder (a file ending in .law or .nom).")
+            files += inside
+        elif not path.exists() and (shipped := shipped_laws(str(path))):
+            files += shipped
+        else:
+            files.append(path)
+    return files
+
+
+def _domain(
+    law: Law, path: Path, given: str | None, *, no_code: bool, may_lack: bool = False
+) -> Domain | None:
+    from dokimos.cli.output import say
+    from dokimos.laws.domain import DomainNotFound, domain_of
+
+    try:
+        return domain_of(law, folder=path.parent, given=given, allow_code=not no_code)
+    except DomainNotFound as problem:
+        if not may_lack or given is not None:
+            raise
+        say(f"{path}: {problem} Functions and features are not checked.")
+        return None
+
+
+@app.command()
+def test(
+    laws: Laws,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model: NAME.onnx, NAME.pkl, FILE.py:NAME; the domain's own unless given."),
+    ] = None,
+    domain: DomainOption = None,
+    budget: Annotated[int, typer.Option(help="How many tests of each law.", min=1)] = 5000,
+    seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
+    source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
+    exhaustive: Annotated[
+        bool | None,
+        typer.Option(help="Go through all draws, or never do; unless given, where the budget allows it."),
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="A feature to tell rates by.")] = None,
+    keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
+    shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
+    shrink: Annotated[bool, typer.Option(help="Look for the smallest change that still violates.")] = True,
+    out: Annotated[Path | None, typer.Option(help="A folder for results, one JSON file a law.")] = None,
+    no_code: NoCode = False,
+) -> None:
+    """Test laws against a model. Exit code 1 where one is violated or its code fails."""
+    from dokimos.laws.models import load_model
+    from dokimos.laws.parser import read_law
+    from dokimos.laws.results import Settings
+    from dokimos.laws.summaries import summary
+    from dokimos.laws.testing import test_law
+    from dokimos.laws.violations import save_result
+
+    settings = Settings(
+        budget=budget,
+        seed=seed,
+        source=source,
+        exhaustive=exhaustive,
+        keep=keep,
+        by=by,
+        shrink=shrink,
+        allow_code=not no_code,
+    )
+    bad = violated = 0
+    files = law_files(laws)
+    for path, law in [(path, read_law(path)) for path in files]:
+        found = _domain(law, path, domain, no_code=no_code)
+        loaded = None if model is None else load_model(model, found, allow_code=not no_code)
+        result = test_law(law, model=loaded, domain=found, settings=settings)
+        typer.echo(summary(result, shown=shown))
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            save_result(result, out / f"{path.stem}.json")
+            typer.echo(
+                f"  saved in {out / path.stem}.json; replay with: dokimos law replay {out / path.stem}.json"
+            )
+        violated += result.is_violated
+        bad += result.is_violated or result.failed > 0
+        if result.is_interrupted:
+            break
+    if len(files) > 1:
+        typer.echo(f"{violated} of {len(files)} laws violated")
+    if bad:
+        raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    files: Annotated[list[Path], typer.Argument(help="Files that `dokimos law test --out` wrote.")],
+    model: Annotated[str | None, typer.Option(help="Another model than the recorded one.")] = None,
+    domain: DomainOption = None,
+    no_code: NoCode = False,
+) -> None:
+    """Run saved violations again. Exit code 1 where one still violates its law."""
+    from dokimos.cli.output import say
+    from dokimos.laws.domain import load_domain
+    from dokimos.laws.models import as_model, load_model
+    from dokimos.laws.violations import read_violations, replay_violations
+
+    still = 0
+    for path in files:
+        saved = read_violations(path)
+        place = domain if domain is not None else saved.domain
+        found = None if place is None else load_domain(place, allow_code=not no_code)
+        own = found.model if found is not None and model is None and not _is_file(saved.model) else None
+        if own is not None:
+            loaded = as_model(own(), found, name=saved.model)
+        else:
+            chosen = model if model is not None else saved.model
+            loaded = load_model(chosen, found, allow_code=not no_code)
+        if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
+            say(f"{path}: the model is another than when the violations were found.")
+        for each in replay_violations(saved, loaded, found, allow_code=not no_code):
+            still += each.now is not None
+            typer.echo(f"{path}: {'no longer: ' + each.before if each.now is None else each.now}")
+    if still:
+        raise typer.Exit(1)
+
+
+def _is_file(model: str) -> bool:
+    """Whether a model is named by a file, or by an object in one."""
+    return Path(model).is_file() or Path(model.rpartition(":")[0]).is_file()
+
+
+@app.command()
+def new(
+    template: Annotated[str, typer.Argument(help="monotone, invariant, robust or fair.")],
+    feature: Annotated[str, typer.Option(help="The feature that the law is about.")],
+    amount: Annotated[int, typer.Option(help="The largest change.", min=1)] = 10,
+    domain: Annotated[str | None, typer.Option(help="The domain that the law imports.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; standard output unless given.")
+    ] = None,
+) -> None:
+    """Start a law from a template."""
+    from dokimos.errors import InputError
+    from dokimos.laws.templates import new_law
+
+    text = new_law(template, feature=feature, amount=amount, domain=domain)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    if out.exists():
+        raise InputError(f"{out}: is there already; choose another file.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    typer.echo(f"{out}: written; check it with: dokimos law check {out}")
+
+
+@app.command()
+def train(
+    study: Annotated[str, typer.Argument(help="The case study: compas or german_credit.")],
+    out: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
+) -> None:
+    """Train the network of a case study, on data that the Python registry has."""
+    from dokimos.laws.data import write_whole
+    from dokimos.laws.domain import load_domain
+    from dokimos.laws.library import find_study
+    from dokimos.laws.models import onnx_model
+
+    found = find_study(study)
+    content = found.train(seed)
+    model = onnx_model(content, load_domain(study), name=str(out))
+    share = float((model.predict(found.split.test) == found.split.test_labels).mean())
+    write_whole(out, content)
+    typer.echo(f"{out}: trained; right on {100 * share:.1f} % of {len(found.split.test):,} test records")

@@ -1,0 +1,144 @@
+"""Soundness probes: the same query without its output constraint must be `sat`.
+
+Theorem. If every output is unsafe, every point of the box shows a violation: the query is `sat` unless the
+box is empty, whatever the network computes, over the reals and in float32 alike. So a verifier that answers
+`unsat` to a probe has lost the input set, or takes "nothing is asked of the output" for "nothing unsafe";
+its other `unsat` answers on that network deserve no more trust.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from dokimos import __version__
+from dokimos.certificates.check import claims_of, prove
+from dokimos.errors import DokimosError
+from dokimos.instances.bundle import (
+    Suite,
+    SuiteEntry,
+    files_of,
+    read_content,
+    read_suite,
+    store_files,
+    write_index,
+)
+from dokimos.instances.model import Certificate, Instance, Label, LabelledInstance, Truth, sha256
+from dokimos.properties.model import Box, Case, Point
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.writing import write_vnnlib1
+
+FAMILY = "probe"
+
+
+@dataclass(frozen=True)
+class Probes:
+    """A suite of probes (None where there are none), and which instances have none, with the reason."""
+
+    suite: Suite | None
+    left_out: tuple[tuple[str, str], ...]
+
+
+def write_probes(entries: Sequence[SuiteEntry], folder: Path) -> Probes:
+    """Write the probes of `entries`, each proven, as a suite in `folder`; anything else there is replaced.
+
+    Instances that differ only in their output constraint have one probe in common. There is none where
+    the property cannot be written without its constraint, the box is empty, or the checker cannot
+    evaluate the network; `left_out` says which.
+    """
+    made: dict[str, LabelledInstance] = {}
+    left_out = []
+    for entry in entries:
+        try:
+            probe = make_probe(entry.read_instance())
+        except DokimosError as error:
+            left_out.append((entry.name, str(error)))
+            continue
+        made.setdefault(probe.instance.name, probe)
+    if not made:
+        return Probes(None, tuple(left_out))
+    if there := _already(folder, made):
+        return Probes(there, tuple(left_out))
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for probe in made.values():
+        store_files(folder, files_of(probe))
+    longest = max(entry.timeout_seconds for entry in entries)
+    write_index(
+        folder,
+        [(name, FAMILY) for name in made],
+        longest,
+        recipe={"probes": sorted({sha256(read_content(e.network_path)) for e in entries})},
+        version=__version__,
+    )
+    return Probes(read_suite(folder), tuple(left_out))
+
+
+def _already(folder: Path, made: Mapping[str, LabelledInstance]) -> Suite | None:
+    """The suite in `folder`, if it is these very probes: another process may be at work on them."""
+    try:
+        suite = read_suite(folder)
+        found = {e.name: (e.network_sha256, e.property_sha256, e.read_truth()) for e in suite.entries}
+    except DokimosError:
+        return None
+    wanted = {
+        name: (probe.instance.network_sha256, probe.instance.property_sha256, probe.truth)
+        for name, probe in made.items()
+    }
+    return suite if found == wanted else None
+
+
+def make_probe(instance: Instance) -> LabelledInstance:
+    """The probe of an instance, with a proof by a point of its box.
+
+    Raises a DokimosError where there is none.
+    """
+    asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
+    cases = tuple(dict.fromkeys(Case(c.box, ((),)) for c in asked.cases if not c.box.is_empty))
+    text = write_vnnlib1(replace(asked, cases=cases)).encode("ascii")
+    probe = Instance(
+        name=f"{FAMILY}-{sha256(instance.network_file + text)[:10]}",
+        network_file=instance.network_file,
+        property_file=text,
+        timeout_seconds=instance.timeout_seconds,
+        family=FAMILY,
+    )
+    witness = point_of(cases[0].box)
+    certificate = Certificate("witness")
+    proven = prove(probe, certificate, Label.SAT, witness)
+    truth = Truth(
+        label=Label.SAT,
+        claims=claims_of(proven),
+        certificate=certificate,
+        network_sha256=probe.network_sha256,
+        property_sha256=probe.property_sha256,
+        witness=witness,
+    )
+    return LabelledInstance(probe, truth)
+
+
+def point_of(box: Box) -> Point:
+    """A point of the box, with float32 coordinates wherever the box has such a number."""
+    return tuple(_number_in(low, high) for low, high in zip(box.lower, box.upper, strict=True))
+
+
+def _number_in(low: Fraction, high: Fraction) -> Fraction:
+    for value in ((low + high) / 2, low, high):
+        for candidate in _around(value):
+            if low <= candidate <= high:
+                return candidate
+    return low
+
+
+def _around(value: Fraction) -> list[Fraction]:
+    """The float32 numbers next to a number, itself first where it is one."""
+    if abs(value) >= 2**127:
+        return []
+    near = np.float32(float(value))
+    below, above = (np.nextafter(near, np.float32(end)) for end in (-np.inf, np.inf))
+    return [Fraction(float(number)) for number in (near, below, above)]

@@ -1,0 +1,267 @@
+"""What a law says, as frozen values that know their line and column (which never count in comparisons)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+#: Functions of the language itself and how many arguments each takes; all others come from a domain.
+BUILTINS = {
+    "getFeat": 2,
+    "setFeat": 3,
+    "label": 1,
+    "randInt": 2,
+    "randReal": 2,
+    "strConcat": 2,
+    "abs": 1,
+    "min": 2,
+    "max": 2,
+}
+#: Those that draw at random.
+RANDOM = ("randInt", "randReal")
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in the text of a law, both 1-based."""
+
+    line: int
+    column: int
+
+
+NOWHERE = Position(1, 1)
+
+
+@dataclass(frozen=True)
+class Node:
+    """Anything that stands somewhere in a law."""
+
+    at: Position = field(default=NOWHERE, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Expression(Node):
+    """Anything that has a value."""
+
+    def children(self) -> tuple[Expression, ...]:
+        """The expressions directly inside this one, in the order they are written."""
+        return ()
+
+    def walk(self) -> Iterator[Expression]:
+        """This expression and all inside it, each after those inside it."""
+        for child in self.children():
+            yield from child.walk()
+        yield self
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A value as written; None is `null`."""
+
+    value: bool | int | float | str | None
+
+    def __eq__(self, other: object) -> bool:
+        """The same value of the same type: 1, 1.0 and true are three literals."""
+        if not isinstance(other, Literal):
+            return NotImplemented
+        return type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True)
+class Name(Expression):
+    """An input, a variable, an output, a variable of `forall`, or a feature where one is expected."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Unary(Expression):
+    """`!` or `-` before an operand."""
+
+    operator: str
+    operand: Expression
+
+    def children(self) -> tuple[Expression, ...]:
+        """See Expression."""
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Binary(Expression):
+    """An operator between two operands."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def children(self) -> tuple[Expression, ...]:
+        """See Expression."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class Call(Expression):
+    """A builtin, or a function of the domain."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+
+    def children(self) -> tuple[Expression, ...]:
+        """See Expression."""
+        return self.arguments
+
+
+@dataclass(frozen=True)
+class FeatureOf(Expression):
+    """`x1.income`, or `x1.f3` for the feature at index 3."""
+
+    record: Expression
+    feature: str
+
+    def children(self) -> tuple[Expression, ...]:
+        """See Expression."""
+        return (self.record,)
+
+
+@dataclass(frozen=True)
+class Update(Expression):
+    """`x1[income := v]`: the record with features changed, all values taken from the record before."""
+
+    record: Expression
+    changes: tuple[tuple[str | int, Expression], ...]
+
+    def children(self) -> tuple[Expression, ...]:
+        """See Expression."""
+        return (self.record, *(value for _, value in self.changes))
+
+
+@dataclass(frozen=True)
+class ForAll(Expression):
+    """`forall i in 0..9: body`, true where the body is for every integer, both ends included."""
+
+    variable: str
+    low: Expression
+    high: Expression
+    body: Expression
+
+    def children(self) -> tuple[Expression, ...]:
+        """See Expression."""
+        return (self.low, self.high, self.body)
+
+
+@dataclass(frozen=True)
+class Statement(Node):
+    """One line of a law; `end_line` is where its semicolon stands."""
+
+    end_line: int = field(default=1, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Named(Statement):
+    """A statement that is about one name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Import(Named):
+    """`import NAME;`"""
+
+
+@dataclass(frozen=True)
+class Input(Named):
+    """`input x1;`"""
+
+
+@dataclass(frozen=True)
+class Var(Named):
+    """`var v1 := …;`"""
+
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Requires(Statement):
+    """`requires …;`"""
+
+    condition: Expression
+
+
+@dataclass(frozen=True)
+class Output(Named):
+    """`output d1;`"""
+
+
+@dataclass(frozen=True)
+class Block(Statement):
+    """The Python between the braces: the text as written, and what it means to Python (compared)."""
+
+    text: str = field(compare=False)
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Ensures(Statement):
+    """`ensures …;`"""
+
+    condition: Expression
+
+
+Declaration = Input | Var | Requires | Output
+
+
+@dataclass(frozen=True)
+class Comment(Node):
+    """A comment as written, with its own marks."""
+
+    text: str
+    end_line: int = field(compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Law:
+    """One parsed file. `name` is how messages call it, `text` is what was parsed."""
+
+    imports: tuple[Import, ...]
+    declarations: tuple[Declaration, ...]
+    block: Block
+    ensures: tuple[Ensures, ...]
+    name: str = field(default="law", compare=False)
+    text: str = field(default="", compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The inputs, in order."""
+        return tuple(each for each in self.declarations if isinstance(each, Input))
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
+        """The variables, in order."""
+        return tuple(each for each in self.declarations if isinstance(each, Var))
+
+    @property
+    def requires(self) -> tuple[Requires, ...]:
+        """The preconditions, in order."""
+        return tuple(each for each in self.declarations if isinstance(each, Requires))
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The outputs, in order."""
+        return tuple(each for each in self.declarations if isinstance(each, Output))
+
+    @property
+    def value_names(self) -> set[str]:
+        """The names of inputs and variables."""
+        return {each.name for each in self.declarations if isinstance(each, Input | Var)}
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every expression of the law, with all inside it."""
+        for statement in (*self.declarations, *self.ensures):
+            if isinstance(statement, Var):
+                yield from statement.value.walk()
+            elif isinstance(statement, Requires | Ensures):
+                yield from statement.condition.walk()

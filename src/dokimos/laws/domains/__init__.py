@@ -1,0 +1,1 @@
+"""The domains that come with Dokimos."""

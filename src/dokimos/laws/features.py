@@ -1,0 +1,148 @@
+"""What the columns of a record are: names, kinds and ranges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from dokimos.errors import InputError
+from dokimos.laws.problems import did_you_mean
+
+
+class Kind(Enum):
+    """What values a feature has."""
+
+    INTEGER = "integer"
+    REAL = "real"
+    CHOICE = "choice"
+    TEXT = "text"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature of a record.
+
+    `low` and `high` are the ends of its range, both included. A choice takes one column for each of its
+    `values`, exactly one of which is 1; its value in a law is the index of that one. `words` is how
+    sentences call the feature.
+    """
+
+    name: str
+    kind: Kind = Kind.REAL
+    low: float | None = None
+    high: float | None = None
+    values: tuple[str, ...] = ()
+    words: str = ""
+
+    @property
+    def width(self) -> int:
+        """How many columns the feature takes."""
+        return len(self.values) if self.kind is Kind.CHOICE else 1
+
+    @property
+    def spoken(self) -> str:
+        """How sentences call the feature."""
+        return self.words or self.name.replace("_", " ")
+
+
+def integer(name: str, low: int | None = None, high: int | None = None, *, words: str = "") -> Feature:
+    """A feature whose values are integers."""
+    return Feature(name, Kind.INTEGER, low, high, words=words)
+
+
+def real(name: str, low: float | None = None, high: float | None = None, *, words: str = "") -> Feature:
+    """A feature whose values are real numbers."""
+    return Feature(name, Kind.REAL, low, high, words=words)
+
+
+def flag(name: str, *, words: str = "") -> Feature:
+    """A feature that is 0 or 1."""
+    return Feature(name, Kind.INTEGER, 0, 1, words=words)
+
+
+def choice(name: str, *values: str, words: str = "") -> Feature:
+    """A feature with one of several values, encoded one-hot in as many columns."""
+    if len(values) < 2:
+        raise InputError(f"The choice {name} needs at least two values.")
+    return Feature(name, Kind.CHOICE, 0, len(values) - 1, values, words)
+
+
+def text(name: str, *, words: str = "") -> Feature:
+    """A feature that is a string."""
+    return Feature(name, Kind.TEXT, words=words)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a feature, or one column of a choice, is found in a record."""
+
+    feature: Feature
+    start: int
+
+    @property
+    def stop(self) -> int:
+        """One behind the last column."""
+        return self.start + self.feature.width
+
+
+class Layout:
+    """The columns of a record, by name and by index."""
+
+    def __init__(self, features: Sequence[Feature], aliases: Mapping[int, str] | None = None) -> None:
+        """`aliases` gives names to further indices, such as -1 for a choice.
+
+        Raises InputError where two features share a name.
+        """
+        self.features = tuple(features)
+        self.slots: tuple[Slot, ...] = ()
+        self._by_name: dict[str, Slot] = {}
+        start = 0
+        for feature in self.features:
+            slot = Slot(feature, start)
+            self.slots += (slot,)
+            self._add(feature.name, slot)
+            start += feature.width
+        self.width = start
+        self._columns = [self._column(index) for index in range(start)]
+        for slot in self._columns:
+            if slot.feature.name not in self._by_name:
+                self._by_name[slot.feature.name] = slot
+        self._aliases = dict(aliases or {})
+        for name in self._aliases.values():
+            self.named(name)
+
+    def _add(self, name: str, slot: Slot) -> None:
+        if name in self._by_name:
+            raise InputError(f"Two features are called {name}; give each a name of its own.")
+        self._by_name[name] = slot
+
+    def _column(self, index: int) -> Slot:
+        slot = next(slot for slot in self.slots if slot.start <= index < slot.stop)
+        if slot.feature.kind is not Kind.CHOICE:
+            return slot
+        value = slot.feature.values[index - slot.start]
+        name = re.sub(r"\W+", "_", f"{slot.feature.name}_{value}").strip("_")
+        return Slot(Feature(name, Kind.INTEGER, 0, 1, words=f"{slot.feature.spoken} {value}"), index)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a law can use: of features, and of single columns of choices."""
+        return tuple(self._by_name)
+
+    def named(self, name: str) -> Slot:
+        """The feature called `name`, or at index N for `fN`. Raises InputError where there is none."""
+        if name in self._by_name:
+            return self._by_name[name]
+        if match := re.fullmatch(r"f([0-9]+)", name):
+            return self.at(int(match[1]))
+        raise InputError(f"there is no feature {name}{did_you_mean(name, self._by_name)}")
+
+    def at(self, index: int) -> Slot:
+        """The column at `index`. Raises InputError where there is none."""
+        if index in self._aliases:
+            return self.named(self._aliases[index])
+        if not 0 <= index < self.width:
+            raise InputError(f"there is no feature {index}; records have the columns 0 to {self.width - 1}")
+        return self._columns[index]

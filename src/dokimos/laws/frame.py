@@ -1,0 +1,134 @@
+"""Many cases of a law at once: one column for each name, one row for each case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[Any]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Records:
+    """One record a case, and the row of the data set that each comes from (None: from none)."""
+
+    data: NDArray[Any]
+    origin: Rows | None = None
+
+    def take(self, rows: Rows) -> Records:
+        """Some of the records, in a given order."""
+        return Records(self.data[rows], None if self.origin is None else self.origin[rows])
+
+
+#: One value a case; an array without dimensions is the same for all.
+Value = Records | Column
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Cases side by side.
+
+    `ids` tells cases apart after some are dropped, `values` are the columns by name, `draws` what the
+    random calls gave, in their order in the law (reals and integers both as they are), `seeds` what seeds
+    the randomness of the block and of the domain's functions.
+    """
+
+    ids: Rows
+    seeds: Rows
+    values: dict[str, Value]
+    draws: tuple[Column, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many cases there are."""
+        return len(self.ids)
+
+    def take(self, rows: Rows) -> Frame:
+        """Some of the cases, in a given order."""
+        values = {name: taken(value, rows) for name, value in self.values.items()}
+        return Frame(self.ids[rows], self.seeds[rows], values, tuple(draw[rows] for draw in self.draws))
+
+    def first(self, count: int) -> Frame:
+        """At most `count` of the cases, the first ones."""
+        return self if self.size <= count else self.take(np.arange(count))
+
+    def where(self, kept: NDArray[np.bool_]) -> Frame:
+        """The cases where `kept` is true."""
+        return self if kept.all() else self.take(np.flatnonzero(kept))
+
+    def with_value(self, name: str, value: Value) -> Frame:
+        """The frame with one more column."""
+        return Frame(self.ids, self.seeds, {**self.values, name: value}, self.draws)
+
+    def with_draw(self, draw: Column) -> Frame:
+        """The frame with what one more random call gave."""
+        return Frame(self.ids, self.seeds, self.values, (*self.draws, draw))
+
+
+def taken(value: Value, rows: Rows) -> Value:
+    """The rows of a column; one value for all stays one."""
+    if isinstance(value, Records):
+        return value.take(rows)
+    return value if value.ndim == 0 else value[rows]
+
+
+def full(value: Column, size: int) -> Column:
+    """A column with one value for each case."""
+    return np.broadcast_to(value, (size,)) if value.ndim == 0 else value
+
+
+def constant(value: object) -> Column:
+    """One value for all cases."""
+    if value is None or isinstance(value, str):
+        return np.array(value, dtype=object)
+    return np.asarray(value)
+
+
+def column(values: Sequence[Any]) -> Column:
+    """Values of Python as a column of the narrowest kind that holds them all as they are."""
+    plain = [
+        value.item() if isinstance(value, np.generic) or _is_scalar(value) else value for value in values
+    ]
+    kinds = {type(value) for value in plain}
+    if kinds <= {bool}:
+        return np.array(plain, dtype=np.bool_)
+    if kinds <= {int, bool} and all(-(2**63) <= value < 2**63 for value in plain):
+        return np.array(plain, dtype=np.int64)
+    if kinds <= {float, int, bool} and all(_exact(value) for value in plain):
+        return np.array(plain, dtype=np.float64)
+    made = np.empty(len(plain), dtype=object)
+    for index, value in enumerate(plain):
+        made[index] = value
+    return made
+
+
+def _is_scalar(value: object) -> TypeGuard[Any]:
+    """Whether it is one number of numpy, torch or the like."""
+    return hasattr(value, "item") and getattr(value, "ndim", None) == 0
+
+
+def _exact(value: float | int) -> bool:
+    """Whether a double holds the number as it is."""
+    return isinstance(value, float) or abs(value) <= 2**53
+
+
+def stack(records: Sequence[Any]) -> NDArray[Any]:
+    """Records of Python as one array, one a row: of numbers where all have one shape, else of objects."""
+    if len(records) and isinstance(records[0], np.ndarray | list | tuple):
+        try:
+            made = np.asarray(records)
+        except ValueError:
+            made = np.asarray(None)
+        if made.ndim > 1 and made.dtype.kind in "biuf":
+            return made
+        if made.ndim > 1:
+            return np.array([list(record) for record in records], dtype=object)
+    objects = np.empty(len(records), dtype=object)
+    for index, record in enumerate(records):
+        objects[index] = record
+    return objects

@@ -1,0 +1,174 @@
+"""The model under test, whatever it is made of: records in, one decision for each out, in batches.
+
+ONNX networks, scikit-learn-like estimators and policies (anything with `predict`), torch modules, and
+any callable (on one record, or on a batch where it has a true attribute `batched`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.errors import InputError, UnreadableFile
+from dokimos.laws.domain import Domain, load_module
+from dokimos.networks.replay import Replayer
+
+Rows = NDArray[Any]
+#: Numbers in one run of onnxruntime: large enough for its overhead not to count, small enough for caches.
+_NUMBERS_PER_RUN = 2**18
+_MIN_ROWS_PER_RUN = 256
+_PICKLES = (".pkl", ".pickle")
+
+
+@dataclass(frozen=True)
+class Model:
+    """`scores` gives what the model gives for each record of a batch, `decide` makes decisions of that."""
+
+    name: str
+    scores: Callable[[Rows], NDArray[Any]]
+    decide: Callable[[NDArray[Any]], NDArray[Any]]
+    sha256: str | None = None
+
+    def predict(self, records: Rows) -> NDArray[Any]:
+        """One decision for each record. Raises InputError where the model gives another number of them."""
+        if len(records) == 0:
+            return np.zeros(0, dtype=np.int64)
+        decisions = np.asarray(self.decide(self.scores(records)))
+        if decisions.shape != (len(records),):
+            wanted = f"one decision for each of {len(records)} records"
+            raise InputError(f"{self.name}: gives decisions of shape {decisions.shape}, not {wanted}.")
+        return decisions.astype(object) if decisions.dtype.kind == "U" else decisions
+
+
+def largest(scores: NDArray[Any]) -> NDArray[Any]:
+    """The index of the largest score in each row; scores that are one number a row are the decisions.
+
+    The first of equally large scores counts. A row with a nan has no largest: raises ValueError.
+    """
+    flat = scores.reshape(len(scores), -1)
+    if flat.shape[1] == 1:
+        return np.asarray(flat[:, 0])
+    if flat.dtype.kind == "f" and np.isnan(flat).any():
+        raise ValueError("it gives nan, which is no decision")
+    return np.asarray(np.argmax(flat, axis=1))
+
+
+def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
+    """A model from a file: NAME.onnx, NAME.pkl, or FILE.py:NAME and MODULE:NAME for a Python object.
+
+    Only ONNX files where `allow_code` is false. Raises InputError.
+    """
+    text = str(given)
+    place, colon, name = text.rpartition(":")
+    is_object = bool(colon) and name.isidentifier()
+    path = Path(text)
+    if not is_object and path.suffix not in _PICKLES:
+        return _onnx(path, domain)
+    if not allow_code:
+        raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
+    if is_object:
+        return as_model(_object(place, name), domain, name=text)
+    try:
+        content = path.read_bytes()
+        made = pickle.loads(content)
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    except Exception as problem:
+        raise UnreadableFile(
+            path, f"is no pickle of a model: {type(problem).__name__}: {problem}."
+        ) from None
+    return as_model(made, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
+
+
+def _object(place: str, name: str) -> Any:
+    if place.endswith(".py"):
+        module = load_module(Path(place))
+    else:
+        try:
+            module = importlib.import_module(place)
+        except ImportError as problem:
+            raise InputError(f"{place}:{name}: cannot be imported: {problem}.") from None
+    if not hasattr(module, name):
+        raise InputError(f"{place}: has no {name}.")
+    return getattr(module, name)
+
+
+def _onnx(path: Path, domain: Domain | None) -> Model:
+    try:
+        content = path.read_bytes()
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    return onnx_model(content, domain, name=str(path))
+
+
+def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in the content of an ONNX file. Raises InputError."""
+    network = Replayer(content, name=name)
+    rows_per_run = max(_MIN_ROWS_PER_RUN, _NUMBERS_PER_RUN // network.input_size)
+
+    def scores(records: Rows) -> NDArray[np.float32]:
+        rows = _numbers(records, name).reshape(len(records), -1)
+        return network(rows, rows_per_run=rows_per_run)
+
+    return Model(name, scores, _decide(domain), hashlib.sha256(content).hexdigest())
+
+
+def _numbers(records: Rows, name: str) -> NDArray[np.float32]:
+    """Records as float32, the precision of the network's input."""
+    try:
+        return np.ascontiguousarray(records, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: takes numbers, and these records are not made of numbers.") from None
+
+
+def as_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None = None) -> Model:
+    """A Python object as a model. Raises InputError where it is none."""
+    if isinstance(given, Model):
+        return given
+    if isinstance(given, str | Path):
+        return load_model(given, domain)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(given, torch.nn.Module):
+        return Model(name, _torch_scores(torch, given), _decide(domain), sha256)
+    if callable(getattr(given, "predict", None)):
+        return Model(name, lambda records: _first(given.predict(records)), _decide(domain), sha256)
+    if not callable(given):
+        raise InputError(f"{name}: is no model: it has no method `predict` and cannot be called.")
+    if getattr(given, "batched", False):
+        return Model(name, lambda records: np.asarray(given(records)), _decide(domain), sha256)
+    return Model(name, lambda records: _each(given, records), _decide(domain), sha256)
+
+
+def _each(function: Callable[[Any], Any], records: Sequence[Any] | Rows) -> NDArray[Any]:
+    return np.asarray([function(record) for record in records])
+
+
+def _first(answer: Any) -> NDArray[Any]:
+    """What an estimator predicts; policies give their state as well, second."""
+    return np.asarray(answer[0] if isinstance(answer, tuple) else answer)
+
+
+def _torch_scores(torch: Any, module: Any) -> Callable[[Rows], NDArray[Any]]:
+    def scores(records: Rows) -> NDArray[Any]:
+        was_training = module.training
+        module.eval()
+        try:
+            with torch.no_grad():
+                return np.asarray(module(torch.from_numpy(_numbers(records, "the torch module"))))
+        finally:
+            module.train(was_training)
+
+    return scores
+
+
+def _decide(domain: Domain | None) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    return largest if domain is None or domain.decide is None else domain.decide

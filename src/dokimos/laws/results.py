@@ -1,0 +1,87 @@
+"""How a law is tested, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dokimos.laws.ast import Law
+from dokimos.laws.cases import Case
+from dokimos.laws.domain import Domain
+from dokimos.laws.models import Model
+from dokimos.laws.statistics import Rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a law is tested.
+
+    `budget` is the number of tests: cases in which the precondition holds. `exhaustive` goes through all
+    draws; None does where there are no more of them than the budget. `keep` limits how many violations
+    are kept, each of another input. `by` names a feature to group rates by.
+    """
+
+    budget: int = 5000
+    seed: int = 0
+    source: str = "test"
+    exhaustive: bool | None = None
+    keep: int = 100
+    by: str | None = None
+    shrink: bool = True
+    allow_code: bool = True
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A case that violates the law also when it is predicted record by record, and in words."""
+
+    case: Case
+    words: str
+
+
+@dataclass(frozen=True)
+class LawResult:
+    """What became of the tests of one law.
+
+    `held` of `draws` cases satisfied the precondition, `rejected` did not; of the `tested`, `violated`
+    violate the law, `unique` with distinct draws and `inputs` with distinct inputs. `failed` cases ended in
+    an exception, the first of each kind are `errors`. `unconfirmed` of the kept violate in batches only:
+    rounding.
+    """
+
+    law: Law
+    domain: Domain
+    model: Model
+    settings: Settings
+    source: str
+    draws: int
+    rejected: int
+    held: int
+    tested: int
+    violated: int
+    unique: int
+    inputs: int
+    failed: int
+    errors: tuple[tuple[str, Case], ...]
+    unconfirmed: int
+    is_exhaustive: bool
+    is_interrupted: bool
+    is_starved: bool
+    classes: tuple[tuple[str, Rate], ...]
+    groups: tuple[tuple[str, Rate], ...]
+    violations: tuple[Violation, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> int:
+        """How many tests satisfy the law."""
+        return self.tested - self.violated
+
+    @property
+    def rate(self) -> Rate:
+        """The share of tests that violate the law."""
+        return Rate(self.violated, self.tested)
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether a violation was found that is more than rounding."""
+        return bool(self.violations)

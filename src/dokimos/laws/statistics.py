@@ -1,0 +1,41 @@
+"""How sure a rate is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+#: The 97.5th percentile of the normal distribution: two sides of 95 %.
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`count` of `total`."""
+
+    count: int
+    total: int
+
+    @property
+    def value(self) -> float:
+        """The share; 0 of nothing is 0."""
+        return self.count / self.total if self.total else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval: the shares p that are within z standard deviations of `value`.
+
+        Those p solve (value − p)² = z²·p·(1 − p)/total, a quadratic whose two roots are the ends.
+        """
+        if self.total == 0:
+            return 0.0, 1.0
+        n, p, z2 = self.total, self.value, _Z * _Z
+        centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+        half = _Z * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+        low = 0.0 if self.count == 0 else max(0.0, centre - half)
+        high = 1.0 if self.count == n else min(1.0, centre + half)
+        return low, high
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{100 * self.value:.2f} % (95 %: {100 * low:.2f} to {100 * high:.2f})"

@@ -1,0 +1,146 @@
+"""Counts of a test as it goes on: violations, told apart by what was drawn and by input; rates by group."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws.frame import Column, Frame, Records
+from dokimos.laws.running import Judged
+from dokimos.laws.statistics import Rate
+
+#: More groups than this make no table.
+_MOST_GROUPS = 50
+#: Bytes of a record beyond which its hash is kept instead.
+_LONG = 512
+
+
+class Tally:
+    """What a test has found so far; `kept` holds one violation of each of the first distinct inputs."""
+
+    def __init__(self, keep: int) -> None:
+        self.violated = 0
+        self.kept: list[Frame] = []
+        self.by_class: dict[Any, Rate] = {}
+        self.by_group: dict[Any, Rate] = {}
+        self._keep = keep
+        self._draws: set[bytes] = set()
+        self._inputs: set[bytes] = set()
+        self._rows: set[bytes] = set()
+
+    @property
+    def unique(self) -> int:
+        """How many violations differ in something that was drawn."""
+        return len(self._draws)
+
+    @property
+    def inputs(self) -> int:
+        """How many violations differ in their inputs."""
+        return len(self._inputs)
+
+    def add(
+        self,
+        judged: Judged,
+        inputs: list[str],
+        *,
+        uses_seeds: bool,
+        by_class: Column | None,
+        by_group: Column | None,
+    ) -> None:
+        """Count a batch."""
+        bad = ~judged.holds
+        _count(self.by_class, by_class, bad)
+        _count(self.by_group, by_group, bad)
+        found = judged.frame.where(bad) if bad.any() else None
+        if found is None:
+            return
+        self.violated += found.size
+        sources = _input_keys(found, inputs)
+        columns = [*sources, *(_bits(draw) for draw in found.draws), *([found.seeds] if uses_seeds else [])]
+        self._draws.update(_rows_as_bytes(columns))
+        firsts = _first_of_each(sources)
+        for row, key in zip(firsts, _rows_as_bytes([each[firsts] for each in sources]), strict=True):
+            if key in self._rows:
+                continue
+            self._rows.add(key)
+            content = b"".join(_content(_data(found, name)[row]) for name in inputs)
+            if content not in self._inputs:
+                self._inputs.add(content)
+                if len(self.kept) < self._keep:
+                    self.kept.append(found.take(np.array([row])))
+
+
+def _first_of_each(columns: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Where each combination of values stands first, in order."""
+    if len(columns) == 1:
+        firsts = np.unique(columns[0], return_index=True)[1]
+    else:
+        firsts = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)[1]
+    return np.sort(firsts)
+
+
+def _data(frame: Frame, name: str) -> NDArray[Any]:
+    value = frame.values[name]
+    assert isinstance(value, Records)  # inputs are records
+    return value.data
+
+
+def _input_keys(frame: Frame, inputs: list[str]) -> list[NDArray[np.int64]]:
+    """For each input the row that it is, or a hash where it is none."""
+    keys = []
+    for name in inputs:
+        value = frame.values[name]
+        assert isinstance(value, Records)  # inputs are records
+        if value.origin is not None:
+            keys.append(value.origin)
+        else:
+            hashes = [_hash(record) for record in value.data]
+            keys.append(np.array(hashes, dtype=np.int64))
+    return keys
+
+
+def _content(record: Any) -> bytes:
+    """What a record is; the hash of it where that is shorter."""
+    plain = isinstance(record, np.ndarray) and record.dtype != object
+    content = record.tobytes() if plain else repr(record).encode()
+    return content if len(content) <= _LONG else hashlib.blake2b(content, digest_size=32).digest()
+
+
+def _hash(record: Any) -> int:
+    digest = hashlib.blake2b(_content(record), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _bits(values: Column) -> NDArray[np.int64]:
+    """Numbers as integers that differ where they do."""
+    return np.ascontiguousarray(values).view(np.int64)
+
+
+def _rows_as_bytes(columns: list[NDArray[np.int64]]) -> list[bytes]:
+    table = np.ascontiguousarray(np.stack(columns, axis=1))
+    width = table.shape[1] * table.itemsize
+    content = table.tobytes()
+    return [content[start : start + width] for start in range(0, len(content), width)]
+
+
+def _count(rates: dict[Any, Rate], column: Column | None, bad: NDArray[np.bool_]) -> None:
+    """Add a batch to the rates of its groups; too many groups to tell are given up on."""
+    if column is None or len(rates) > _MOST_GROUPS:
+        return
+    if column.dtype == object:
+        values = [each if isinstance(each, int | float | str | bool) else repr(each) for each in column]
+        places = {value: [] for value in values}  # type: dict[Any, list[int]]
+        for row, value in enumerate(values):
+            places[value].append(row)
+        counted = [(value, len(rows), int(bad[rows].sum())) for value, rows in places.items()]
+    else:
+        found, inverse = np.unique(column, return_inverse=True)
+        totals = np.bincount(inverse, minlength=len(found))
+        wrong = np.bincount(inverse, weights=bad, minlength=len(found))
+        counted = [(v.item(), int(t), int(w)) for v, t, w in zip(found, totals, wrong, strict=True)]
+    for value, total, count in counted:
+        before = rates.get(value, Rate(0, 0))
+        rates[value] = Rate(before.count + count, before.total + total)

@@ -1,0 +1,146 @@
+"""Small networks trained on the data of the case studies, and written as ONNX files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.home import home
+from dokimos.laws.data import write_whole
+from dokimos.networks.builder import ModelBuilder
+
+Matrix = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+_TEST_SHARE = 0.33
+_SPLIT_SEED = 42
+_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Split:
+    """Records and labels to train on, and others to test on."""
+
+    train: Matrix
+    train_labels: Labels
+    test: Matrix
+    test_labels: Labels
+
+
+@dataclass(frozen=True)
+class Study:
+    """A data set and the network that is trained on it; nothing is loaded before it is asked for."""
+
+    name: str
+    load: Callable[[], tuple[Matrix, Labels]]
+    hidden: tuple[int, ...]
+    epochs: int
+
+    @cached_property
+    def split(self) -> Split:
+        """The shuffled data, a third of it for tests."""
+        records, labels = self.load()
+        order = np.random.default_rng(_SPLIT_SEED).permutation(len(records))
+        tests = round(_TEST_SHARE * len(records))
+        test, train = order[:tests], order[tests:]
+        return Split(records[train], labels[train], records[test], labels[test])
+
+    def train(self, seed: int = 0) -> bytes:
+        """The trained network as the content of an ONNX file."""
+        split = self.split
+        return train_network(
+            split.train, split.train_labels, hidden=self.hidden, epochs=self.epochs, seed=seed
+        )
+
+    def model(self) -> Path:
+        """The file of the network trained with seed 0, trained and kept where it is not there yet."""
+        split = self.split
+        content = split.train.tobytes() + split.train_labels.tobytes() + repr(self.hidden).encode()
+        key = hashlib.sha256(content + str(self.epochs).encode()).hexdigest()[:16]
+        path = home() / "models" / f"{self.name}-{key}.onnx"
+        if not path.is_file():
+            write_whole(path, self.train())
+        return path
+
+
+def train_network(
+    records: Matrix, labels: Labels, *, hidden: tuple[int, ...], epochs: int, seed: int = 0
+) -> bytes:
+    """A ReLU classifier trained with Adam on the cross entropy; the scaling of inputs is part of it.
+
+    The same arguments give the same network on the same machine.
+    """
+    rng = np.random.default_rng(seed)
+    mean, spread = records.mean(axis=0), records.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    scaled = (records - mean) / spread
+    sizes = (records.shape[1], *hidden, int(labels.max()) + 1)
+    layers = [[rng.normal(scale=np.sqrt(2 / n), size=(m, n)), np.zeros(m)] for n, m in pairwise(sizes)]
+    adam = _Adam(layers)
+    for _ in range(epochs):
+        order = rng.permutation(len(scaled))
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            adam.step(_gradients(layers, scaled[rows], labels[rows]))
+    first_weight, first_bias = layers[0]
+    layers[0] = [first_weight / spread, first_bias - first_weight @ (mean / spread)]
+    return _as_onnx(layers)
+
+
+def _gradients(layers: list[list[Matrix]], records: Matrix, labels: Labels) -> list[list[Matrix]]:
+    """The gradients of the mean cross entropy, by one pass forward and one back."""
+    values = [records]
+    for weight, bias in layers[:-1]:
+        values.append(np.maximum(values[-1] @ weight.T + bias, 0))
+    scores = values[-1] @ layers[-1][0].T + layers[-1][1]
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    shares[np.arange(len(labels)), labels] -= 1
+    back = shares / len(labels)
+    gradients: list[list[Matrix]] = []
+    for index in range(len(layers) - 1, -1, -1):
+        gradients.append([back.T @ values[index], back.sum(axis=0)])
+        back = (back @ layers[index][0]) * (values[index] > 0)
+    return gradients[::-1]
+
+
+class _Adam:
+    """Adam's update, in place."""
+
+    def __init__(self, layers: list[list[Matrix]], rate: float = 3e-3) -> None:
+        self._layers, self._rate, self._steps = layers, rate, 0
+        self._first = [[np.zeros_like(each) for each in layer] for layer in layers]
+        self._second = [[np.zeros_like(each) for each in layer] for layer in layers]
+
+    def step(self, gradients: list[list[Matrix]]) -> None:
+        self._steps += 1
+        for layer, first, second, gradient in zip(
+            self._layers, self._first, self._second, gradients, strict=True
+        ):
+            for k in range(2):
+                first[k] = 0.9 * first[k] + 0.1 * gradient[k]
+                second[k] = 0.999 * second[k] + 0.001 * gradient[k] ** 2
+                mean = first[k] / (1 - 0.9**self._steps)
+                square = second[k] / (1 - 0.999**self._steps)
+                layer[k] = layer[k] - self._rate * mean / (np.sqrt(square) + 1e-8)
+
+
+def _as_onnx(layers: list[list[Matrix]]) -> bytes:
+    builder = ModelBuilder([layers[0][0].shape[1]])
+    for index, (weight, bias) in enumerate(layers):
+        if index:
+            builder = builder.relu()
+        builder = builder.affine(_rounded(weight), _rounded(bias))
+    return builder.build(len(layers[-1][1]))
+
+
+def _rounded(values: Matrix) -> Any:
+    return values.astype(np.float32).astype(np.float64)

@@ -1,0 +1,162 @@
+"""Violations on disk, with everything needed to run them again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dokimos import __version__
+from dokimos.errors import InputError, UnreadableFile
+from dokimos.laws.ast import Law
+from dokimos.laws.cases import Case, as_record, case_of, from_json, to_json
+from dokimos.laws.domain import Domain
+from dokimos.laws.models import Model
+from dokimos.laws.parser import parse_law
+from dokimos.laws.plan import make_plan
+from dokimos.laws.results import LawResult
+from dokimos.laws.running import Runner
+from dokimos.laws.shrinking import run_cases
+from dokimos.laws.sources import find_source, labels_of
+from dokimos.laws.words import describe
+
+FORMAT = "dokimos-law-violations"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A file of violations: the law itself, what names its domain and its model, and the cases."""
+
+    law: Law
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    source: str
+    cases: tuple[Case, ...]
+    words: tuple[str, ...]
+
+
+def save_result(result: LawResult, path: Path) -> None:
+    """Write the counts and the violations of a test as JSON."""
+    law = result.law
+    low, high = result.rate.interval
+    content = {
+        "format": FORMAT,
+        "version": _VERSION,
+        "dokimos": __version__,
+        "law": {
+            "file": law.name,
+            "text": law.text,
+            "sha256": hashlib.sha256(law.text.encode()).hexdigest(),
+        },
+        "domain": result.domain.place,
+        "model": {"name": result.model.name, "sha256": result.model.sha256},
+        "source": result.source,
+        "seed": result.settings.seed,
+        "budget": result.settings.budget,
+        "counts": {
+            "draws": result.draws,
+            "precondition_failed": result.rejected,
+            "precondition_held": result.held,
+            "tested": result.tested,
+            "passed": result.passed,
+            "violated": result.violated,
+            "unique": result.unique,
+            "distinct_inputs": result.inputs,
+            "failed": result.failed,
+            "unconfirmed": result.unconfirmed,
+        },
+        "is_exhaustive": result.is_exhaustive,
+        "is_interrupted": result.is_interrupted,
+        "is_starved": result.is_starved,
+        "rate": {"value": result.rate.value, "low_95": low, "high_95": high},
+        "seconds": result.seconds,
+        "errors": [{"reason": reason, "case": _case(case)} for reason, case in result.errors],
+        "violations": [{"words": each.words, **_case(each.case)} for each in result.violations],
+    }
+    path.write_text(
+        json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+
+
+def _case(case: Case) -> dict[str, Any]:
+    inputs = {
+        name: {"row": case.rows[name], "record": to_json(record)} for name, record in case.inputs.items()
+    }
+    values = {name: to_json(value) for name, value in case.values.items()}
+    return {"inputs": inputs, "draws": to_json(case.draws), "case_seed": case.seed, "values": values}
+
+
+def read_violations(path: Path) -> Saved:
+    """A file that `save_result` wrote. Raises UnreadableFile."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    except ValueError as problem:
+        raise UnreadableFile(path, f"is not JSON: {problem}.") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UnreadableFile(path, "is no file of violations that `dokimos law test` wrote.")
+    if content.get("version") != _VERSION:
+        raise UnreadableFile(path, f"has version {content.get('version')}; this Dokimos reads {_VERSION}.")
+    try:
+        law = parse_law(content["law"]["text"], name=content["law"]["file"])
+        cases = tuple(_read_case(each, law) for each in content["violations"])
+        return Saved(
+            law=law,
+            domain=content["domain"],
+            model=content["model"]["name"],
+            model_sha256=content["model"]["sha256"],
+            source=content["source"],
+            cases=cases,
+            words=tuple(each["words"] for each in content["violations"]),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        raise UnreadableFile(path, f"is damaged: {type(problem).__name__} {problem}.") from None
+
+
+def _read_case(content: dict[str, Any], law: Law) -> Case:
+    names = [each.name for each in law.inputs]
+    return Case(
+        inputs={name: as_record(content["inputs"][name]["record"]) for name in names},
+        rows={name: content["inputs"][name]["row"] for name in names},
+        draws=tuple(from_json(each) for each in content["draws"]),
+        seed=int(content["case_seed"]),
+        values={},
+    )
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A saved violation run again: in words where it still violates the law, None where it does not."""
+
+    before: str
+    now: str | None
+
+
+def replay_violations(
+    saved: Saved, model: Model, domain: Domain | None, *, allow_code: bool = True
+) -> tuple[Replayed, ...]:
+    """Run every saved case again, record by record. Raises InputError where that is not possible."""
+    plan = make_plan(saved.law, domain, allow_code=allow_code)
+    wanted = len(plan.random)
+    uses_labels = "label(" in saved.law.text and saved.source == "test" and plan.domain.inputs is not None
+    labels = labels_of(plan.domain, find_source("test", plan.domain)) if uses_labels else _no_labels
+    runner = Runner(plan, model, labels)
+    replayed = []
+    for case, words in zip(saved.cases, saved.words, strict=True):
+        if len(case.draws) != wanted:
+            raise InputError(f"A saved case has {len(case.draws)} draws where the law makes {wanted}.")
+        frame = run_cases([case], runner, one_by_one=True)
+        if runner.errors.count:
+            raise InputError(f"Replaying failed: {runner.errors.kept[0].reason}.")
+        now = describe(case_of(frame, 0, saved.law), saved.law, plan.domain) if frame.size else None
+        replayed.append(Replayed(words, now))
+    return tuple(replayed)
+
+
+def _no_labels() -> Any:
+    raise InputError("The saved cases come from no test set with labels.")

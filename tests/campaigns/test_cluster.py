@@ -1,0 +1,184 @@
+"""The same campaign on three real worker processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import dokimos
+from dokimos.campaigns import cluster as under_test
+from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.records import RunRecord
+from dokimos.errors import InputError, VerifierUnavailable
+from dokimos.execution.limits import Limits
+from dokimos.verifiers.scripted import Scripted
+from tests.campaigns.clusters import Cluster, cluster
+from tests.scripting import StubInstance, at_least, instance, script
+
+pytest.importorskip("distributed")
+pytestmark = [
+    # Dask warns of its own: of sockets that it leaves to the collector, of what it deprecates in itself.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+LIMITS = Limits(wall_seconds=30)
+COUNT = 12
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster"), workers=3) as made:
+        yield made
+
+
+def stubs(folder: Path) -> tuple[StubInstance, ...]:
+    return tuple(
+        instance(folder / "suite", f"i{k}", asked=at_least(f"{k}.5"), family="ab"[k % 2])
+        for k in range(COUNT)
+    )
+
+
+def verifier(folder: Path, seconds: float = 0.0) -> Scripted:
+    answers: dict[str, Any] = {
+        f"i{k}": {"behaviour": "slow", "seconds": seconds, "label": "unsat"} for k in range(COUNT)
+    }
+    if not seconds:
+        answers |= {
+            "i1": {"behaviour": "crash"},
+            "i2": {"behaviour": "says", "answer": "sat", "witness": ["1/3"], "outputs": ["2"]},
+            "i3": {"behaviour": "says", "answer": "sat", "witness": ["0.25", "1e-3"], "outputs": ["2"]},
+            "i4": {"behaviour": "garbage"},
+        }
+    started = str(folder / "runs")
+    return Scripted(script(folder / "script.json", instances=answers, executions=started))
+
+
+def run(folder: Path, out: str, address: str | None, *, seconds: float = 0.0, **rest: Any) -> Campaign:
+    suites = [CampaignSuite(folder / "suite", stubs(folder))]
+    options = {"limits": LIMITS, "out": folder / out, "cluster": address, **rest}
+    return run_campaign(suites, [verifier(folder, seconds)], **options)
+
+
+def without_measurements(record: RunRecord) -> RunRecord:
+    return replace(record, wall_seconds=0.0, cpu_seconds=0.0, peak_memory_bytes=0, started_at="")
+
+
+def by_job(campaign: Campaign) -> dict[str, RunRecord]:
+    return {record.job: without_measurements(record) for record in campaign.records}
+
+
+def test_the_results_are_those_of_a_local_run(
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+    read = under_test.planned_content
+
+    def counted(path: Path, sha: str) -> bytes:
+        sent.append(sha)
+        return read(path, sha)
+
+    monkeypatch.setattr(under_test, "planned_content", counted)
+    here, there = run(tmp_path, "here", None, jobs=2), run(tmp_path, "there", three.address)
+    assert by_job(here) == by_job(there)
+    assert len(here.records) == COUNT
+    for record in here.records:
+        logs = [(tmp_path / out / record.log).read_bytes() for out in ("here", "there")]
+        assert logs[0] == logs[1]
+    # One network for all, and each property once.
+    assert sorted(sent) == sorted(
+        {sha for i in stubs(tmp_path) for sha in (i.network_sha256, i.property_sha256)}
+    )
+    journal = (tmp_path / "there" / "journal.jsonl").read_text()
+    assert journal.count('"worker": "tcp://') == COUNT
+    assert run(tmp_path, "there", "tcp://127.0.0.1:1").records == there.records
+
+
+def test_a_lost_workers_runs_are_done_again_elsewhere(three: Cluster, tmp_path: Path) -> None:
+    killed = []
+
+    def kill(progress: Progress) -> None:
+        if progress.done == 3:
+            # One that has done a run, and is at the next.
+            lines = (tmp_path / "out" / "journal.jsonl").read_text().splitlines()
+            events = [json.loads(line) for line in lines]
+            killed.append(next(event["worker"] for event in events if "worker" in event))
+            three.kill(killed[0])
+
+    campaign = run(tmp_path, "out", three.address, seconds=0.3, progress=kill)
+    three.add_worker()
+    assert killed
+    assert sorted(r.instance for r in campaign.records) == sorted(f"i{k}" for k in range(COUNT))
+    assert {r.answer.value for r in campaign.records} == {"unsat"}
+    started = (tmp_path / "runs").read_text().split()
+    # The killed worker was in the middle of at most one run; nothing else is done twice.
+    assert COUNT <= len(started) <= COUNT + 1
+    assert read_campaign(tmp_path / "out").records == campaign.records
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_campaign_ends_its_runs_and_goes_on(
+    three: Cluster, tmp_path: Path, number: int
+) -> None:
+    pids = tmp_path / "pids"
+    stubs(tmp_path)
+    hang = {"behaviour": "hang", "detached": True, "pids": str(pids)}
+    script(tmp_path / "script.json", default=hang)
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom tests.campaigns.test_cluster import *\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "suites = [CampaignSuite(folder / 'suite', stubs(folder))]\n"
+        "hanging = Scripted(folder / 'script.json')\n"
+        f"run_campaign(suites, [hanging], limits=LIMITS, out=folder / 'out', cluster={three.address!r})"
+    )
+    paths = [str(Path(dokimos.__file__).parents[1]), str(Path(__file__).parents[2])]
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not pids.exists() or len(pids.read_text().split()) < 6):
+        time.sleep(0.02)
+    verifiers = [int(line) for line in pids.read_text().split()]
+    process.send_signal(number)
+    process.wait(timeout=30)
+    while any(psutil.pid_exists(pid) for pid in verifiers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    # They would have gone on for half a minute; and nothing that was waiting has been begun.
+    assert not any(psutil.pid_exists(pid) for pid in verifiers)
+    assert len(pids.read_text().split()) == len(verifiers)
+
+
+def test_what_is_wrong_with_a_cluster_is_one_sentence(
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(under_test, "_CONNECTING_SECONDS", 1)
+    with pytest.raises(InputError, match=r"No Dask scheduler answers at tcp://127.0.0.1:1; check"):
+        run(tmp_path, "a", "tcp://127.0.0.1:1")
+    with pytest.raises(InputError, match="No Dask scheduler answers at nonsense://x"):
+        run(tmp_path, "a", "nonsense://x")
+    monkeypatch.setattr(under_test, "__version__", "0.0.0")
+    with pytest.raises(InputError, match=r"Dokimos on the worker tcp://.* is version .*, not 0.0.0"):
+        run(tmp_path, "b", three.address)
+    monkeypatch.undo()
+    monkeypatch.setattr(Scripted, "version", lambda _: "elsewhere")
+    with pytest.raises(
+        VerifierUnavailable, match=r"scripted on the worker .* is version 1-.*, not elsewhere"
+    ):
+        run(tmp_path, "c", three.address)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'dokimos\[cluster\]'"):
+        run(tmp_path, "d", three.address)

@@ -1,0 +1,69 @@
+"""A small domain with a model that breaks laws in known places."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws import Feature, choice, flag, integer, real
+from dokimos.laws.ast import Law
+from dokimos.laws.domain import Domain, DomainFunction, read_domain
+from dokimos.laws.parser import parse_law
+
+FEATURES: list[Feature] = [
+    integer("age", 18, 90),
+    integer("felonies", 0, 20),
+    real("income", 0, 10),
+    flag("recid"),
+    choice("sex", "Female", "Male"),
+]
+BLOCK = "output d1; output d2; { d1 = predict(x1)\n  d2 = predict(x2) }"
+
+
+def inputs(count: int = 40) -> NDArray[np.float64]:
+    rng = np.random.default_rng(7)
+    columns = [rng.integers(18, 90, count), rng.integers(0, 20, count), rng.integers(0, 10, count)]
+    return np.column_stack([*columns, rng.integers(0, 2, count), np.eye(2)[rng.integers(0, 2, count)]])
+
+
+def domain(**more: Any) -> Domain:
+    """The domain; functions given in `more` are the domain's own."""
+    functions = {
+        name: DomainFunction(
+            name.removesuffix("_batch"), *((None, f) if name.endswith("_batch") else (f, None))
+        )
+        for name, f in more.items()
+        if name not in ("labels", "model", "decide", "inputs", "INDICES", "FEATURES")
+    }
+    merged: dict[str, DomainFunction] = {}
+    for each in functions.values():
+        old = merged.get(each.name, DomainFunction(each.name))
+        merged[each.name] = DomainFunction(each.name, each.single or old.single, each.batch or old.batch)
+    parts: dict[str, Any] = {"FEATURES": FEATURES, "inputs": inputs, "CLASSES": ["low", "medium", "high"]}
+    parts |= {name: value for name, value in more.items() if name not in functions}
+    base = read_domain(SimpleNamespace(DECISION="risk", **parts), name="toy")
+    return Domain("other", functions=merged).with_functions_of(base) if merged else base
+
+
+def risk(records: NDArray[np.float64]) -> NDArray[np.int64]:
+    """More felonies are more risk, but for a dip at 13 and 14."""
+    felonies = records[:, 1]
+    dip = (felonies == 13) | (felonies == 14)
+    return np.where(felonies > 15, 2, np.where(dip, 0, (felonies > 5).astype(np.int64)))
+
+
+risk.batched = True  # type: ignore[attr-defined]
+
+
+def law(text: str) -> Law:
+    """A law on x1 and x2 whose block is there already."""
+    head, _, tail = text.partition("ENSURES")
+    return parse_law(f"{head} {BLOCK} ensures {tail or 'd1 <= d2'};")
+
+
+MORE_FELONIES = (
+    "input x1; var v := x1.felonies + randInt(1, 10); requires v <= 20; var x2 := x1[felonies := v];"
+)
