@@ -87,6 +87,11 @@ def test_suites_may_share_names_and_contents() -> None:
     }
 
 
+def test_a_suite_is_called_after_its_folder_unless_it_has_a_name() -> None:
+    assert CampaignSuite(Path("a/s"), (ONE,)).name == "s"
+    assert CampaignSuite(Path("a/s-1234"), (ONE,), name="s").name == "s"
+
+
 def test_each_instance_may_have_its_own_time() -> None:
     instances = (replace(ONE, timeout_seconds=5.0), replace(stub("two"), timeout_seconds=7.0))
     jobs = plan([CampaignSuite(Path("s"), instances)], [TOOL], limits=LIMITS, repeat=1, own_timeouts=True)

@@ -63,7 +63,15 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
         (["generate", "--out", "x"], "either a family or --suite"),
         (["generate", "--suite", "quik", "--out", "x"], "did you mean 'quick'"),
         (["generate", "--suite", "absent.toml", "--out", "x"], "there is no such file"),
-        (["generate", "--suite", "quick", "--pairs", "3", "--out", "x"], "change its recipe"),
+        (
+            ["generate", "--suite", "quick", "--pairs", "3", "--out", "x"],
+            "takes no --pairs; change its recipe",
+        ),
+        (["generate", "--suite", "quick", "--seed", "3", "--out", "x"], "takes no --seed"),
+        (["generate", "--suite", "quick", "--count", "3", "--out", "x"], "takes no --count"),
+        (["generate", "--suite", "quick", "--disguise", "scale", "--out", "x"], "takes no --disguise"),
+        (["generate", "--suite", "quick", "--timeout", "3", "--out", "x"], "takes no --timeout"),
+        (["generate", "exclusive-pairs", "--out", "/dev/null/x"], "cannot be written"),
         (["check", "nowhere"], "no shipped suite of that name"),
         (["check", "no/where"], "no such suite folder"),
     ],
@@ -77,6 +85,33 @@ def test_bad_input_gets_one_sentence(
     assert said in ran.err
     assert ran.err.strip().count("\n") == 0
     assert not (tmp_path / "x").exists()
+
+
+def test_a_timeout_without_end_is_refused(dokimos: Dokimos, tmp_path: Path) -> None:
+    ran = dokimos("generate", "exclusive-pairs", "--timeout", "inf", "--out", tmp_path / "x")
+    assert ran.code == 2
+    assert "Invalid value for '--timeout'" in ran.err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (PermissionError(13, "Permission denied", "there/it.json"), 2, "there/it.json: Permission denied"),
+    ],
+)
+def test_what_no_command_foresees_gets_one_sentence(
+    dokimos: Dokimos, monkeypatch: pytest.MonkeyPatch, problem: BaseException, code: int, said: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("dokimos.constructions.generation.find_suite", fail)
+    ran = dokimos("check", "quick")
+    assert ran.code == code
+    assert said in ran.err
+    assert ran.err.strip().count("\n") == 0
 
 
 def test_a_folder_in_the_way_is_left_alone(dokimos: Dokimos, tmp_path: Path) -> None:

@@ -24,6 +24,12 @@ def test_every_shipped_recipe_can_be_read() -> None:
         ('[[draw]]\nfamily = "exclusive-pairs"\ncount = 0', "at least 1"),
         ('[[draw]]\nfamily = "exclusive-pairs"\ncount = true', "wrong type"),
         ("[[draw]]\ncount = 1", "needs a family"),
+        ('seed = -1\n[[draw]]\nfamily = "exclusive-pairs"', "at least 0"),
+        ('timeout_seconds = -1\n[[draw]]\nfamily = "exclusive-pairs"', "a positive number of seconds"),
+        ('timeout_seconds = inf\n[[draw]]\nfamily = "exclusive-pairs"', "a positive number of seconds"),
+        ('timeout_seconds = nan\n[[draw]]\nfamily = "exclusive-pairs"', "a positive number of seconds"),
+        ('[[draw]]\nfamily = "exclusive-pairs"\ncount = 1000000000000', "lower a count"),
+        ('draw = ["exclusive-pairs"]', "draw 1: this must be a table"),
     ],
 )
 def test_what_is_no_recipe_is_refused(text: str, said: str) -> None:
@@ -54,7 +60,9 @@ def test_a_sweep_draws_every_combination() -> None:
     [
         "sweep = { pairs = [] }",
         "sweep = { pairs = 3 }",
+        "knobs = { pairs = 3 }\nsweep = { pairs = [3] }",
         "labels = []",
+        "labels = [[]]",
         'labels = ["sat", "sat"]',
         'labels = ["no"]',
     ],

@@ -49,15 +49,18 @@ class CampaignInstance(Protocol):
 
 @dataclass(frozen=True)
 class CampaignSuite:
-    """A suite to run: its folder, and those of its instances that are wanted."""
+    """A suite to run: its folder, and those of its instances that are wanted.
+
+    `name` is how it is called in records; that of its folder unless given.
+    """
 
     folder: Path
     instances: tuple[CampaignInstance, ...]
+    name: str = ""
 
-    @property
-    def name(self) -> str:
-        """How the suite is called in records: the name of its folder."""
-        return self.folder.absolute().name
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.folder.absolute().name)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import sys
 
+#: The exit code of a command that Ctrl-C ended.
+INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command line. Exit codes: 0 fine, 1 the check found something, 2 usage or input error."""
@@ -18,9 +21,15 @@ def main() -> None:
     except DokimosError as error:
         print(f"dokimos: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("dokimos: interrupted; the same command goes on where it stopped.", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        # The parser of options has turned Ctrl-C into this.
+        if end.code == INTERRUPTED:
+            print("dokimos: interrupted; give the same command again to go on.", file=sys.stderr)
+        raise
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"dokimos: {place}{error.strerror or error}; check the path and its rights.", file=sys.stderr)
+        sys.exit(2)

@@ -21,14 +21,21 @@ def generate(
         str | None,
         typer.Option(help="A shipped suite or a recipe (.toml), instead of a family."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the family's draws; a suite has its own.", min=0)] = 0,
-    count: Annotated[int, typer.Option(help="How many instances, each with its twin.", min=1)] = 1,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the draws; 0 unless given. A suite has its own.", min=0)
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(help="How many instances, each with its twin; 1 unless given.", min=1, max=100_000),
+    ] = None,
     disguise: Annotated[
-        str,
+        str | None,
         typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity."),
-    ] = "",
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds an instance.", min=0.001)] = 60.0,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds an instance; 60 unless given.", min=0.001, max=1e9)
+    ] = None,
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     from dokimos.cli.output import progress_bar
@@ -46,13 +53,17 @@ def generate(
         raise InputError("Say where to write the instances: --out FOLDER.")
     knobs = _knobs(words)
     if suite is not None:
-        if knobs:
-            raise InputError(f"A suite has no knob --{next(iter(knobs))}; change its recipe instead.")
+        options = {"seed": seed, "count": count, "disguise": disguise, "timeout": timeout}
+        for name in [*knobs, *(name for name, value in options.items() if value is not None)]:
+            raise InputError(f"A suite takes no --{name}; change its recipe instead.")
         recipe = _recipe(suite)
     else:
         assert family is not None
         recipe = Recipe(
-            "", seed, timeout, (Draw(family, count, knobs, tuple(disguise.split(",")) if disguise else ()),)
+            "",
+            seed or 0,
+            60.0 if timeout is None else timeout,
+            (Draw(family, count or 1, knobs, tuple(disguise.split(",")) if disguise else ()),),
         )
     there = holds(out, recipe)
     with progress_bar("proving", recipe.size) as step:

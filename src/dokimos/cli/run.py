@@ -50,9 +50,9 @@ def run(
 
     chosen = [installed(name) for name in dict.fromkeys(verifier)]
     suites = [
-        CampaignSuite(found.folder, wanted)
-        for found in (find_suite(name) for name in dict.fromkeys(suite))
-        if (wanted := _wanted(found, only or []))
+        CampaignSuite(found.folder, wanted, name="" if Path(given).exists() else given)
+        for given in dict.fromkeys(suite)
+        if (wanted := _wanted(found := find_suite(given), only or []))
     ]
     _require_found(suites, only or [])
     if probe:

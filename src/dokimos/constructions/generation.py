@@ -96,7 +96,10 @@ def generate_suite(
         raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
     pairs, order = _pairs(recipe)
     building = folder.parent / f".{folder.name}.{_key(recipe)}.part"
-    building.mkdir(parents=True, exist_ok=True)
+    try:
+        building.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written ({error.strerror}); choose another --out.") from None
     try:
         names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
         if len(set(names)) < len(names):

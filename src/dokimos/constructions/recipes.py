@@ -16,6 +16,7 @@ A recipe is a TOML file:
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from dokimos.registry import unknown_name
 
 _DRAW_KEYS = {"family": str, "count": int, "knobs": dict, "sweep": dict, "labels": list, "disguise": list}
 _LABELS = ("unsat", "sat")
+#: More than anybody runs; a slip of the hand should not fill the memory.
+MOST_INSTANCES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -111,12 +114,26 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
         draws += _draws(draw, file, f"draw {number}: ")
     if not draws:
         raise UnreadableFile(file, "the recipe draws nothing; add a [[draw]] with a family")
-    return Recipe(
+    recipe = Recipe(
         about=document.get("about", ""),
         seed=document.get("seed", 0),
         timeout_seconds=document.get("timeout_seconds", 60),
         draws=tuple(draws),
     )
+    _expect_sane(recipe, file)
+    return recipe
+
+
+def _expect_sane(recipe: Recipe, file: str) -> None:
+    if recipe.seed < 0:
+        raise UnreadableFile(file, f"the seed is {recipe.seed}; it must be at least 0")
+    if not (math.isfinite(recipe.timeout_seconds) and recipe.timeout_seconds > 0):
+        raise UnreadableFile(file, "timeout_seconds must be a positive number of seconds")
+    if recipe.size > MOST_INSTANCES:
+        raise UnreadableFile(
+            file,
+            f"the recipe draws {recipe.size} instances; the most is {MOST_INSTANCES}, so lower a count",
+        )
 
 
 def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
@@ -126,12 +143,14 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
     if draw["family"] not in CONSTRUCTIONS:
         raise UnreadableFile(file, f"{where}{unknown_name('family', draw['family'], list(CONSTRUCTIONS))}")
     labels = tuple(draw.get("labels", _LABELS))
-    if not labels or not set(labels) <= set(_LABELS) or len(set(labels)) < len(labels):
+    if not labels or any(labels.count(one) > 1 or one not in _LABELS for one in labels):
         raise UnreadableFile(file, f"{where}labels must be some of {', '.join(_LABELS)}")
     sweep = draw.get("sweep", {})
     for knob, values in sweep.items():
-        if not isinstance(values, list) or not values or knob in draw.get("knobs", {}):
-            raise UnreadableFile(file, f"{where}the sweep of {knob!r} must be a list, and its only value")
+        if knob in draw.get("knobs", {}):
+            raise UnreadableFile(file, f"{where}{knob!r} is both a knob and swept; give one of the two")
+        if not isinstance(values, list) or not values:
+            raise UnreadableFile(file, f"{where}the sweep of {knob!r} must be a list of values")
     disguise = tuple(str(kind) for kind in draw.get("disguise", ()))
     return [
         Draw(
@@ -146,6 +165,8 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
 
 
 def _expect(document: Any, types: Mapping[str, Any], file: str, where: str) -> None:
+    if not isinstance(document, dict):
+        raise UnreadableFile(file, f"{where}this must be a table of keys and values")
     for key, value in document.items():
         if key not in types:
             raise UnreadableFile(file, f"{where}{unknown_name('key', key, sorted(types))}")
