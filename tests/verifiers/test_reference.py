@@ -204,6 +204,7 @@ def test_as_a_process(tmp_path: Path, bound: str, answer: Answer) -> None:
     said = verifier.answer(outcome, query, log)
     assert said.answer is answer
     assert (said.witness is not None) == (answer is Answer.SAT)
+    assert (said.outputs is not None) == (answer is Answer.SAT)
 
 
 def test_sizes_that_do_not_fit_are_an_error(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.verifiers.answers import Answer
-from dokimos.verifiers.vnncomp_results import flat_witness, read_verdict, tensor_witness
+from dokimos.verifiers.vnncomp_results import Assignment, flat_witness, read_verdict, tensor_witness
 from tests.shared import SHARED
 
 
@@ -60,6 +60,9 @@ def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_flat_witness(tmp_path: Path) -> None:
     text = "sat\n( (X_1 -2.5e-1)\n(X_0 1)(Y_0 nan) )\n"
     assert read(tmp_path, text) == (Answer.SAT, (Fraction(1), Fraction(-1, 4)), "")
+    assert read_verdict(tmp_path / "r").outputs is None
+    (tmp_path / "r").write_text("sat\n((X_0 1) (Y_1 3) (Y_0 2.5))")
+    assert read_verdict(tmp_path / "r").outputs == (Fraction(5, 2), Fraction(3))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,8 @@ def test_a_witness_by_tensors(tmp_path: Path) -> None:
     text = "sat\nX float32 [1,2]\n0.5\n-1e-3\n\nY float32 [1]\n2\n"
     assert read(tmp_path, text) == (Answer.SAT, (Fraction(1, 2), Fraction(-1, 1000)), "")
     assert read(tmp_path, text, input_name="Y")[1] == (Fraction(2),)
-    assert tensor_witness("X real []\n0.5", "X") == (Fraction(1, 2),)
+    assert read_verdict(tmp_path / "r").outputs == (Fraction(2),)
+    assert tensor_witness("X real []\n0.5", "X", "Y") == Assignment((Fraction(1, 2),), None)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +105,11 @@ def test_a_witness_by_tensors(tmp_path: Path) -> None:
         "Z float32 [1]\n0.5",
         "0.5",
         "X float32 [1]\ninf",
+        "X float32 [1]\n0.5\nY float32 [1]\n1\nY float32 [1]\n1",
     ],
 )
 def test_a_witness_by_tensors_that_is_none(tmp_path: Path, witness: str) -> None:
-    assert tensor_witness(witness, "X") is None
+    assert tensor_witness(witness, "X", "Y") is None
     assert read(tmp_path, f"sat\n{witness}\n")[1] == ()
 
 
@@ -113,7 +118,8 @@ def test_a_witness_by_tensors_that_is_none(tmp_path: Path, witness: str) -> None
 def test_any_order_of_any_finite_numbers(values: list[float], random: object) -> None:
     pairs = [f"(X_{i} {value!r})" for i, value in enumerate(values)]
     random.shuffle(pairs)  # type: ignore[attr-defined]
-    assert flat_witness(f"({' '.join(pairs)} (Y_0 0))") == tuple(Fraction(repr(v)) for v in values)
+    found = flat_witness(f"({' '.join(pairs)} (Y_0 0))")
+    assert found == Assignment(tuple(Fraction(repr(v)) for v in values), (Fraction(0),))
 
 
 FILES = sorted(SHARED.glob("results2025/*/*/*.counterexample.gz")) if SHARED.is_dir() else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -32,10 +33,18 @@ _PAIR = re.compile(r"\(\s*([XY])_(\d{1,9})\s+([^\s()]+)\s*\)\s*")
 _TENSOR = re.compile(r"(\S+)\s+\S+\s+\[\s*(\d+(?:\s*,\s*\d+)*)?\s*\]")
 
 
-def read_verdict(path: Path, *, input_name: str = "X") -> VerifierAnswer:
+@dataclass(frozen=True)
+class Assignment:
+    """A witness: its inputs, and the outputs claimed there (None where the verifier does not say)."""
+
+    inputs: Point
+    outputs: Point | None
+
+
+def read_verdict(path: Path, *, input_name: str = "X", output_name: str = "Y") -> VerifierAnswer:
     """The answer in a result file; ValueError where its first line is no verdict, OSError without a file.
 
-    `input_name` is the tensor that the witness of a 2.0 property gives. A witness that cannot be read is
+    The names are those of the tensors in the witness of a 2.0 property. A witness that cannot be read is
     the empty point, as in `read_result`: nonsense must not pass for no witness at all. What follows
     another verdict than `sat` is its detail.
     """
@@ -52,52 +61,52 @@ def read_verdict(path: Path, *, input_name: str = "X") -> VerifierAnswer:
         return VerifierAnswer(answer, detail=" ".join(rest.split())[:400])
     if not rest:
         return VerifierAnswer(answer)
-    point = flat_witness(rest) if rest.startswith("(") else tensor_witness(rest, input_name)
-    if point is None:
+    is_flat = rest.startswith("(")
+    found = flat_witness(rest) if is_flat else tensor_witness(rest, input_name, output_name)
+    if found is None:
         return VerifierAnswer(answer, (), "the witness is not one value for each input")
-    return VerifierAnswer(answer, point)
+    return VerifierAnswer(answer, found.inputs, outputs=found.outputs)
 
 
-def flat_witness(text: str) -> Point | None:
-    """The inputs of ``((X_0 v) … (Y_0 v))``; None unless there is one value for each, and nothing else."""
+def flat_witness(text: str) -> Assignment | None:
+    """What ``((X_0 v) … (Y_0 v))`` says; None unless it has one value for each input, and nothing else."""
     text = text.strip()
     if not (text.startswith("(") and text.endswith(")")):
         return None
     inside = text[1:-1].strip()
-    inputs: dict[int, str] = {}
+    values: dict[str, dict[int, str]] = {"X": {}, "Y": {}}
     at = 0
     while at < len(inside):
         match = _PAIR.match(inside, at)
-        if match is None:
+        if match is None or int(match[2]) in values[match[1]]:
             return None
-        kind, number, value = match[1], int(match[2]), match[3]
-        if kind == "X":
-            if number in inputs:
-                return None
-            inputs[number] = value
+        values[match[1]][int(match[2])] = match[3]
         at = match.end()
-    if not inputs or sorted(inputs) != list(range(len(inputs))):
+    inputs = _in_order(values["X"])
+    return None if inputs is None else Assignment(inputs, _in_order(values["Y"]))
+
+
+def _in_order(values: Mapping[int, str]) -> Point | None:
+    """The numbers, by their indices 0, 1, ...; None where one is missing or is not finite."""
+    if not values or sorted(values) != list(range(len(values))):
         return None
-    return read_point([inputs[i] for i in range(len(inputs))])
+    return read_point([values[i] for i in range(len(values))])
 
 
-def tensor_witness(text: str, name: str) -> Point | None:
-    """The values of the tensor `name`; None unless it is there once, with as many values as it says."""
+def tensor_witness(text: str, input_name: str, output_name: str) -> Assignment | None:
+    """What the tensors say; None unless the input is there, and each once with all its values."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found: Point | None = None
+    tensors: dict[str, Point | None] = {}
     at = 0
     while at < len(lines):
         match = _TENSOR.fullmatch(lines[at])
-        if match is None:
+        if match is None or match[1] in tensors:
             return None
         count = prod(int(size) for size in match[2].split(",")) if match[2] else 1
         values = lines[at + 1 : at + 1 + count]
-        point = read_point(values)
-        if len(values) != count or point is None:
+        if len(values) != count:
             return None
-        if match[1] == name:
-            if found is not None:
-                return None
-            found = point
+        tensors[match[1]] = read_point(values)
         at += 1 + count
-    return found
+    inputs = tensors.get(input_name)
+    return None if inputs is None else Assignment(inputs, tensors.get(output_name))

@@ -14,7 +14,7 @@ from dokimos.verifiers.ourselves import our_module
 from dokimos.verifiers.outcomes import Outcome
 from dokimos.verifiers.placed import PlacedVerifier
 from dokimos.verifiers.vnncomp_results import read_verdict
-from dokimos.verifiers.vnnlib2_files import INPUT_NAME
+from dokimos.verifiers.vnnlib2_files import INPUT_NAME, OUTPUT_NAME
 
 
 class Vnnlib2Solver(PlacedVerifier):
@@ -66,4 +66,4 @@ class Vnnlib2Solver(PlacedVerifier):
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict on the first line of the standard output that the runner kept."""
-        return read_verdict(query.result, input_name=INPUT_NAME)
+        return read_verdict(query.result, input_name=INPUT_NAME, output_name=OUTPUT_NAME)

@@ -13,8 +13,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dokimos.errors import DokimosError, UnsupportedOp
 from dokimos.networks.read import read_onnx_file
+from dokimos.networks.replay import replay
 from dokimos.properties.decimals import exact_decimal
 from dokimos.properties.reading import read_vnnlib_file
 from dokimos.properties.violation import require_fit
@@ -36,14 +39,17 @@ def answer(network_file: Path, property_file: Path, *, seconds: float) -> Decisi
         return Decision(Answer.ERROR, detail=str(error))
 
 
-def fields_of(decision: Decision) -> dict[str, Any]:
-    """The result file's object."""
-    witness = None if decision.witness is None else [exact_decimal(x) for x in decision.witness]
+def fields_of(decision: Decision, network_file: Path) -> dict[str, Any]:
+    """The result file's object; its outputs are those that onnxruntime gives at the witness."""
+    fields = {"schema": SCHEMA, "answer": decision.answer.value, "detail": decision.detail}
+    if decision.witness is None:
+        return fields
+    point = np.array([[float(x) for x in decision.witness]], dtype=np.float32)
+    outputs = replay(network_file.read_bytes(), point)[0].tolist()
     return {
-        "schema": SCHEMA,
-        "answer": decision.answer.value,
-        "witness": witness,
-        "detail": decision.detail,
+        **fields,
+        "witness": [exact_decimal(x) for x in decision.witness],
+        "outputs": [repr(y) for y in outputs],
     }
 
 
@@ -60,7 +66,7 @@ def main() -> None:
         proof = {"kind": decision.certificate.kind, "data": dict(decision.certificate.data)}
         options.certificate.write_text(json.dumps(proof))
     draft = result.with_name(result.name + ".part")
-    draft.write_text(json.dumps(fields_of(decision)))
+    draft.write_text(json.dumps(fields_of(decision, network)))
     draft.replace(result)
 
 
