@@ -106,9 +106,16 @@ def _hull(candidates: list[Floats]) -> Interval:
     return widen(np.minimum.reduce(corners), np.maximum.reduce(corners))
 
 
+def _meaningless(a: Interval, b: Interval) -> NDArray[np.bool_]:
+    """Where an end is nan, which no interval should have: nothing may be concluded from it."""
+    here, there = (np.isnan(x.lower) | np.isnan(x.upper) for x in (a, b))
+    return np.asarray(here | there)
+
+
 def multiply(a: Interval, b: Interval) -> Interval:
     """a · b: the hull of the four products of ends."""
-    return _hull([x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)])
+    product = _hull([x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)])
+    return unknown_where(_meaningless(a, b), product)
 
 
 def divide(a: Interval, b: Interval) -> Interval:
@@ -119,7 +126,8 @@ def divide(a: Interval, b: Interval) -> Interval:
     miss.
     """
     quotient = _hull([x / y for x in (a.lower, a.upper) for y in (b.lower, b.upper)])
-    return unknown_where(np.broadcast_to((b.lower <= 0) & (b.upper >= 0), quotient.shape), quotient)
+    unknown = _meaningless(a, b) | ((b.lower <= 0) & (b.upper >= 0))
+    return unknown_where(np.broadcast_to(unknown, quotient.shape), quotient)
 
 
 def square_root(a: Interval) -> Interval:
