@@ -13,7 +13,7 @@ def judge(
     suite: Annotated[Path | None, typer.Option(help="The suite, where it has moved.")] = None,
 ) -> None:
     """Judge every answer of a campaign. Exit code 1 if one is wrong."""
-    from rich.padding import Padding
+    from rich.text import Text
 
     from dokimos.cli.judging import judge_folder
     from dokimos.cli.output import console
@@ -27,7 +27,8 @@ def judge(
         head, *rest = wrong_answer_lines(wrong)
         out.print(head)
         for line in rest:
-            out.print(Padding(line, (0, 0, 0, 4)))
+            # The terminal may wrap it, but what is copied stays one line: commands are among them.
+            out.print(Text("    ").append_text(line), soft_wrap=True)
         out.print()
     out.print(summary_table(rows))
     if judged.is_wrong_somewhere:

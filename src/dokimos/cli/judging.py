@@ -28,9 +28,15 @@ class JudgedCampaign:
 
 def judge_folder(folder: Path, *, suite: Path | None) -> JudgedCampaign:
     """Judge the campaign in `folder` with the suite that it was run on, or with `suite`."""
+    from dokimos.cli.output import say
     from dokimos.errors import InputError
 
     campaign = read_campaign(folder)
+    if missing := campaign.planned - len(campaign.records):
+        say(
+            f"{folder}: {missing} of {campaign.planned} planned runs are missing; "
+            "`dokimos run` goes on with them"
+        )
     where = Path(campaign.manifest.suite) if suite is None else suite
     if not where.exists():
         raise InputError(f"{where}: the campaign's suite is no longer there; say where it is with --suite.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -50,7 +51,8 @@ def run(
         campaign = run_campaign(
             found.folder, entries, chosen, limits=limits, out=out, jobs=jobs, repeat=repeat, progress=show
         )
-    typer.echo(f"{out}: {len(campaign.records)} runs recorded; now: dokimos judge {out}")
+    runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
+    typer.echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}")
 
 
 def _common_timeout(seconds: list[float]) -> float:
