@@ -56,6 +56,9 @@ def test_a_wrong_verifier_is_caught(
     assert "The rule sets disagree on 2 runs" in scored.out
     assert scored.out.count("vnncomp2026: correct (+10): nobody has shown otherwise") == 2
     assert dokimos("judge", tmp_path / "run", "--rules", "fair").code == 2
+    reproduce = [line for line in judged.out.splitlines() if "reproduce: dokimos run" in line]
+    assert len(reproduce) == 4
+    assert all("&& dokimos judge reproduced/" in line for line in reproduce)
 
 
 def test_the_second_run_does_nothing_twice(
@@ -70,12 +73,31 @@ def test_the_second_run_does_nothing_twice(
 def test_one_instance_can_be_run_alone(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
     name = min(labels(suite))
     ran = dokimos("run", suite, "--verifier", "scripted", "--only", name, "--out", tmp_path / "run")
-    assert "1 runs recorded" in ran.out
+    assert "1 run recorded" in ran.out
     missing = dokimos(
         "run", suite, "--verifier", "scripted", "--only", "nothing", "--out", tmp_path / "run2"
     )
     assert missing.code == 2
     assert "no instance 'nothing'" in missing.err
+
+
+def test_what_is_missing_of_a_campaign_is_said(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
+    run = tmp_path / "my run"
+    ran = dokimos("run", suite, "--verifier", "scripted", "--out", run)
+    assert f"dokimos judge '{run}'" in ran.out
+    assert "missing" not in dokimos("judge", run).err
+    lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
+    (run / "journal.jsonl").write_text("".join(lines[:-1]))
+    assert "1 of 4 planned runs are missing" in dokimos("judge", run).err
+
+
+def test_a_script_that_is_not_there_is_named(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOKIMOS_SCRIPT", str(tmp_path / "absent.json"))
+    ran = dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
+    assert ran.code == 2
+    assert "absent.json cannot" in ran.err
 
 
 def test_a_suite_that_moved_is_asked_for(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:

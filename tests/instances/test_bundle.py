@@ -87,7 +87,7 @@ def test_a_damaged_compressed_file_is_unreadable(suite: Path) -> None:
         "onnx/a.onnx,vnnlib/a.vnnlib,0\n",
         "onnx/a.onnx,vnnlib/a.vnnlib,-1\n",
         "\"[('f', 'a.onnx')]\",vnnlib/a.vnnlib,1\n",
-        "onnx/a.onnx,vnnlib/a.vnnlib,1\nonnx/a.onnx,vnnlib/a.vnnlib,1\n",
+        "onnx/a.onnx,vnnlib/a.vnnlib,1\nonnx/a.onnx,vnnlib/a.vnnlib,2\n",
         "x" * 200_000 + ",b,1\n",
     ],
 )
@@ -120,3 +120,14 @@ def test_a_folder_that_is_no_suite(tmp_path: Path, suite: Path) -> None:
         read_suite(tmp_path)
     (suite / "suite.json").unlink()
     assert read_suite(suite).entries[0].family == "suite"
+
+
+def test_a_row_that_is_there_again_counts_once(suite: Path) -> None:
+    table = suite / "instances.csv"
+    before = read_suite(suite).entries
+    first = table.read_text().splitlines()[0]
+    table.write_text(f"{table.read_text()}{first}\n")
+    assert read_suite(suite).entries == before
+    table.write_text(f"{table.read_text()}{first.rpartition(',')[0]},12345\n")
+    with pytest.raises(UnreadableFile, match="listed twice, differently"):
+        read_suite(suite)

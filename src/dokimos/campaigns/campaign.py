@@ -44,6 +44,11 @@ class Campaign:
     manifest: Manifest
     records: tuple[RunRecord, ...]
 
+    @property
+    def planned(self) -> int:
+        """How many runs there are when it is finished."""
+        return len(self.manifest.instances) * len(self.manifest.verifiers) * self.manifest.repeat
+
 
 def read_campaign(folder: Path) -> Campaign:
     """The campaign in `folder`, finished or not."""

@@ -19,7 +19,7 @@ def judge(
     ] = "",
 ) -> None:
     """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""
-    from rich.padding import Padding
+    from rich.text import Text
 
     from dokimos.cli.judging import judge_folder
     from dokimos.cli.output import console
@@ -38,7 +38,8 @@ def judge(
         head, *rest = wrong_answer_lines(wrong)
         out.print(head)
         for line in rest:
-            out.print(Padding(line, (0, 0, 0, 4)))
+            # The terminal may wrap it, but what is copied stays one line: commands are among them.
+            out.print(Text("    ").append_text(line), soft_wrap=True)
         out.print()
     out.print(summary_table(rows))
     if rows.scoring is not None:

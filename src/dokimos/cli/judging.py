@@ -10,6 +10,7 @@ from pathlib import Path
 from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.manifest import Manifest
 from dokimos.campaigns.records import RunRecord
+from dokimos.cli.output import say
 from dokimos.errors import InputError
 from dokimos.instances.bundle import read_suite
 from dokimos.judging.judge import judge_all
@@ -37,6 +38,11 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
     """
     chosen = rule_sets([name.strip() for name in rules.split(",") if name.strip()])
     campaign = read_campaign(folder)
+    if missing := campaign.planned - len(campaign.records):
+        say(
+            f"{folder}: {missing} of {campaign.planned} planned runs are missing; "
+            "`dokimos run` goes on with them"
+        )
     where = _locate(campaign.manifest, suites)
 
     def reproduce(record: RunRecord) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -87,7 +88,8 @@ def run(
             cluster=dask,
             progress=show,
         )
-    typer.echo(f"{out}: {len(campaign.records)} runs recorded; now: dokimos judge {out}")
+    runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
+    typer.echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}")
 
 
 def _probes(suites: list[CampaignSuite], out: Path, say: Callable[[str], None]) -> list[CampaignSuite]:

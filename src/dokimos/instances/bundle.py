@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -115,7 +116,10 @@ def read_text(path: Path) -> str:
 
 
 def read_suite(folder: Path) -> Suite:
-    """The suite in `folder`. Raises UnreadableFile where it is not one."""
+    """The suite in `folder`. Raises UnreadableFile where it is not one.
+
+    A row that is there again, as in some published benchmarks, is the same instance and counts once.
+    """
     table = folder / "instances.csv"
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
@@ -127,13 +131,15 @@ def read_suite(folder: Path) -> Suite:
     except csv.Error as error:
         raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
     rows = [(number, row) for number, row in numbered if any(cell.strip() for cell in row)]
-    entries = tuple(_entry(folder, row, f"{table}:{number}", families) for number, row in rows)
+    listed = (_entry(folder, row, f"{table}:{number}", families) for number, row in rows)
+    entries = tuple(dict.fromkeys(listed))
     if not entries:
         raise UnreadableFile(table, "it lists no instances")
-    names = [entry.name for entry in entries]
-    for name in names:
-        if names.count(name) > 1:
-            raise UnreadableFile(table, f"the instance {name!r} is listed twice")
+    for name, count in Counter(entry.name for entry in entries).items():
+        if count > 1:
+            raise UnreadableFile(
+                table, f"the instance {name!r} is listed twice, differently; remove one row"
+            )
     return Suite(folder=folder, entries=entries)
 
 

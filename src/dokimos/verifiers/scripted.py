@@ -72,6 +72,8 @@ class Scripted(Verifier):
 
     def how_to_get(self) -> str:
         """It is there, unless its script is not."""
+        if self.version() is None:
+            return f"let DOKIMOS_SCRIPT name a file that can be read; {self.script} cannot"
         return "it ships with Dokimos; DOKIMOS_SCRIPT may name a JSON file that says what it does"
 
     def command(self, query: Query) -> Invocation:
