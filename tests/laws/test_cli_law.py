@@ -108,6 +108,7 @@ def test_an_interruption_ends_the_laws(folder: Path, monkeypatch: pytest.MonkeyP
     )
     done = run("test", folder / "income.law", folder / "income.law", "--budget", 10)
     assert done.stdout.count("interrupted") == 1
+    assert done.exit_code == 130  # what was not tested has not passed
 
 
 def test_new(folder: Path) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli import INTERRUPTED
+
 if TYPE_CHECKING:
     from dokimos.laws.ast import Law
     from dokimos.laws.domain import Domain
@@ -162,6 +164,7 @@ def test(
         allow_code=not no_code,
     )
     bad = violated = 0
+    interrupted = False
     files = law_files(laws)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -180,11 +183,14 @@ def test(
         violated += result.is_violated
         bad += result.is_violated or result.failed > 0
         if result.is_interrupted:
+            interrupted = True
             break
     if len(files) > 1:
         typer.echo(f"{violated} of {len(files)} laws violated")
     if bad:
         raise typer.Exit(1)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _expect_feature(by: str, domain: Domain | None) -> None:

@@ -39,7 +39,9 @@ def _verdict(result: LawResult) -> str:
     if result.failed:
         return "its code failed"
     if result.tested == 0:
-        return "not tested: the precondition never held" if result.draws else "not tested"
+        return (
+            "not tested: the precondition never held" if result.draws and not result.held else "not tested"
+        )
     if result.violated:
         return "no violation confirmed: those found do not show when records are predicted one by one"
     if result.is_exhaustive:

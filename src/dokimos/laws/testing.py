@@ -184,10 +184,9 @@ class _Session:
             frame = self._drawn(rng, int(min(self._batch, np.ceil(missing / rate * 1.02), most)))
             sampler = Sampler(rng)
             prepared = self._runner.prepare(frame, sampler)
-            judged = self._runner.judge(prepared.first(missing), sampler)
             self._draws += frame.size
             self._held += prepared.size
-            self._record(judged)
+            self._record(self._runner.judge(prepared.first(missing), sampler))
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
