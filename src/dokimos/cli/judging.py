@@ -49,7 +49,8 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
         again = f"reproduced/{record.instance}"
         limits = record.limits or campaign.manifest.limits
         words = ["dokimos", "run", _short(where[record.suite]), "--verifier", record.verifier]
-        words += ["--timeout", f"{limits.wall_seconds:g}", "--only", record.instance, "--out", again]
+        words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
+        words += ["--only", record.instance, "--out", again]
         return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 
     entries = {name: read_suite(place).entries for name, place in where.items()}

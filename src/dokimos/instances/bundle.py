@@ -175,9 +175,15 @@ def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, 
         network_path=_present(folder / network),
         property_path=_present(folder / property_),
         timeout_seconds=seconds,
-        family=families.get(name, folder.resolve().name),
+        family=families.get(name, _benchmark_name(folder)),
         truth_path=folder / "truth" / f"{name}.json",
     )
+
+
+def _benchmark_name(folder: Path) -> str:
+    """The folder's name, or its parent's where the folder is named for a version of VNN-LIB."""
+    place = folder.resolve()
+    return place.parent.name if place.name in ("1.0", "2.0") else place.name
 
 
 def _stem(path: str) -> str:
