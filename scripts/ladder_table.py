@@ -24,10 +24,10 @@ def origin(suite: Path, instance: str) -> dict[str, object]:
 def main(folder: Path) -> None:
     """Print the table in Markdown."""
     campaign = read_campaign(folder)
-    suite = Path(campaign.manifest.suite)
+    folders = {suite.name: Path(suite.folder) for suite in campaign.manifest.suites}
     steps: dict[str, list[tuple[dict[str, object], RunRecord]]] = defaultdict(list)
     for record in campaign.records:
-        steps[record.family].append((origin(suite, record.instance), record))
+        steps[record.family].append((origin(folders[record.suite], record.instance), record))
     print("| family | knob | verifier | value: answer in seconds |")
     print("|---|---|---|---|")
     for family, rows in sorted(steps.items()):
