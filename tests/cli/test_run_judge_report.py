@@ -195,3 +195,19 @@ def test_amounts_of_memory(text: str, count: int) -> None:
 def test_other_amounts_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_bytes(text)
+
+
+def test_a_campaign_does_not_go_into_a_suite(dokimos: Dokimos, suite: Path) -> None:
+    before = sorted(path.name for path in suite.iterdir())
+    ran = dokimos("run", suite, "--verifier", "scripted", "--out", suite)
+    assert ran.code == 2
+    assert "is a suite" in ran.err
+    assert sorted(path.name for path in suite.iterdir()) == before
+
+
+def test_a_campaign_without_runs_is_not_judged(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:
+    dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
+    (tmp_path / "run" / "journal.jsonl").write_text("")
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 2
+    assert "no run is recorded there yet" in judged.err

@@ -38,6 +38,8 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
     """
     chosen = rule_sets([name.strip() for name in rules.split(",") if name.strip()])
     campaign = read_campaign(folder)
+    if not campaign.records:
+        raise InputError(f"{folder}: no run is recorded there yet; `dokimos run` goes on with it.")
     if missing := campaign.planned - len(campaign.records):
         say(
             f"{folder}: {missing} of {campaign.planned} planned runs are missing; "

@@ -46,9 +46,12 @@ def run(
     from dokimos.campaigns.plan import CampaignSuite
     from dokimos.cli.output import progress_bar, say
     from dokimos.constructions.generation import find_suite
+    from dokimos.errors import InputError
     from dokimos.execution.limits import Limits
     from dokimos.verifiers.catalogue import installed
 
+    if (out / "instances.csv").exists():
+        raise InputError(f"{out} is a suite; choose another folder for the campaign.")
     chosen = [installed(name) for name in dict.fromkeys(verifier)]
     suites = [
         CampaignSuite(found.folder, wanted, name="" if Path(given).exists() else given)
