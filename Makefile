@@ -16,7 +16,7 @@ demo: .venv/.base
 
 test: .venv/.dev browser lint
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
-	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/coverage run -m pytest
 	@for package in $(PROVEN_PACKAGES); do \
 	  if [ -d src/dokimos/$$package ]; then \
 	    echo "coverage of $$package:"; \
