@@ -1,0 +1,57 @@
+"""Ask again with the box cut down around the witness: `python scripts/narrow.py SUITE OUT INSTANCE...`.
+
+For each instance that is proven `sat`, OUT gets the question about the one unsafe conjunction that holds at
+its witness, on the whole box and on two small boxes around the witness. A verifier that answers `sat` on a
+small box and `unsat` on the whole one contradicts itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from dokimos.instances.bundle import read_suite
+from dokimos.networks.exact import evaluate
+from dokimos.networks.read import read_onnx
+from dokimos.properties.model import Box, Case
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.writing import write_vnnlib1
+
+RADII = {"tiny": Fraction(1, 2**20), "small": Fraction(1, 2**8), "whole": None}
+
+
+def main(suite: Path, out: Path, names: list[str]) -> None:
+    """Write the suite of narrowed questions, without labels."""
+    (out / "onnx").mkdir(parents=True)
+    (out / "vnnlib").mkdir()
+    rows = []
+    for name in names:
+        entry = read_suite(suite).entry(name)
+        instance, truth = entry.read_instance(), entry.read_truth()
+        if truth is None or truth.witness is None:
+            sys.exit(f"{name} is not proven sat")
+        point = truth.witness
+        asked = read_vnnlib(instance.property_file, file=name)
+        outputs = evaluate(read_onnx(instance.network_file), point).lower
+        case = next(case for case in asked.cases if point in case.box)
+        unsafe = next(c for c in case.any_of if all(one.holds(point, outputs) for one in c))
+        (out / "onnx" / f"{name}.onnx").write_bytes(instance.network_file)
+        for tag, radius in RADII.items():
+            box = case.box if radius is None else around(point, radius, case.box)
+            question = write_vnnlib1(replace(asked, cases=(Case(box, (unsafe,)),)))
+            (out / "vnnlib" / f"{name}-{tag}.vnnlib").write_text(question, encoding="ascii")
+            rows.append(f"onnx/{name}.onnx,vnnlib/{name}-{tag}.vnnlib,20\n")
+    (out / "instances.csv").write_text("".join(rows), encoding="ascii")
+
+
+def around(point: tuple[Fraction, ...], radius: Fraction, box: Box) -> Box:
+    """The part of `box` within `radius` of `point`."""
+    lower = (max(a, x - radius) for a, x in zip(box.lower, point, strict=True))
+    upper = (min(b, x + radius) for b, x in zip(box.upper, point, strict=True))
+    return Box(tuple(lower), tuple(upper))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
