@@ -1,0 +1,1 @@
+"""The Difficulty Profile: what makes an instance hard, one file per component."""
