@@ -1,9 +1,9 @@
-"""What `judge` and `report` share: a campaign, its suites, and the verdicts on it."""
+"""What `judge`, `report` and `explain` share: a campaign, its suites, and the verdicts on it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +20,11 @@ from dokimos.judging.verdicts import Judgement
 
 @dataclass(frozen=True)
 class JudgedCampaign:
-    """A campaign and the verdict on each of its runs."""
+    """A campaign, the verdict on each of its runs, and where its suites are now, by name."""
 
     campaign: Campaign
     judgements: tuple[Judgement, ...]
+    folders: Mapping[str, Path]
 
     @property
     def is_wrong_somewhere(self) -> bool:
@@ -56,7 +57,8 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
         return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 
     entries = {name: read_suite(place).entries for name, place in where.items()}
-    return JudgedCampaign(campaign, judge_all(campaign.records, entries, reproduce=reproduce, rules=chosen))
+    judgements = judge_all(campaign.records, entries, reproduce=reproduce, rules=chosen)
+    return JudgedCampaign(campaign, judgements, where)
 
 
 def _locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
