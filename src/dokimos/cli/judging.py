@@ -1,4 +1,4 @@
-"""What `judge`, `report` and `explain` share: a campaign, its suites, and the verdicts on it."""
+"""What `judge`, `report`, `explain` and `watch` share: a campaign, its suites, and the verdicts on it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
             f"{folder}: {missing} of {campaign.planned} planned runs are missing; "
             "`dokimos run` goes on with them"
         )
-    where = _locate(campaign.manifest, suites)
+    where = locate(campaign.manifest, suites)
 
     def reproduce(record: RunRecord) -> str:
         again = f"reproduced/{record.instance}"
@@ -61,7 +61,7 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
     return JudgedCampaign(campaign, judgements, where)
 
 
-def _locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
+def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
     """Where each suite of a campaign is now. One that has moved is known by its name,
     or by being the only one."""
     known = {suite.name: Path(suite.folder) for suite in manifest.suites}
