@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dokimos import __version__
-from dokimos.cli import check, families, generate, judge, law, report, run, suites, verifiers
+from dokimos.cli import check, families, generate, judge, law, profile, report, run, suites, verifiers
 
 app = typer.Typer(
     name="dokimos",
@@ -39,6 +39,7 @@ app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)
+app.command("profile")(profile.profile)
 app.command("families")(families.families)
 app.command("suites")(suites.suites)
 app.add_typer(law.app, name="law")
