@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.cli.run import parse_bytes
+from dokimos.constructions.generation import find_suite
 from dokimos.errors import InputError
 from tests.cli.conftest import Dokimos
 
@@ -89,6 +90,19 @@ def test_what_is_missing_of_a_campaign_is_said(dokimos: Dokimos, suite: Path, tm
     lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
     (run / "journal.jsonl").write_text("".join(lines[:-1]))
     assert "1 of 4 planned runs are missing" in dokimos("judge", run).err
+
+
+def test_a_shipped_suite_is_reproduced_by_its_name(
+    dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "wrong"})
+    one = find_suite("scale").entries[0].name
+    run = tmp_path / "run"
+    assert dokimos("run", "scale", "--only", one, "--verifier", "scripted", "--out", run).code == 0
+    judged = dokimos("judge", run, "--rules", "exact")
+    assert judged.code == 1
+    assert "reproduce: dokimos run scale --verifier scripted --timeout 10" in judged.out
+    assert str(tmp_path / "home") not in judged.out
 
 
 def test_a_script_that_is_not_there_is_named(
