@@ -165,6 +165,23 @@ def test_probes_catch_who_says_unsat_to_everything(
     assert dokimos("judge", tmp_path / "other").code == 0
 
 
+def test_probes_also_switch_a_verifiers_own_attack_off(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    tool = tmp_path / "tool"
+    tool.mkdir()
+    (tool / "run_instance.sh").write_text('echo unknown > "$5"\n')
+    (tool / "run_instance_without_attack.sh").write_text('echo unsat > "$5"\n')
+    only = min(name for name, label in labels(suite).items() if label == "sat")
+    options = ("--only", only, "--probe", "--out", tmp_path / "run")
+    assert "4 runs recorded" in dokimos("run", suite, "--verifier", f"vnncomp={tool}", *options).out
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 1
+    assert f"--verifier vnncomp={tool}:no-attack " in judged.out
+    assert judged.out.count("reproduce: ") == 2
+    assert f"--verifier vnncomp={tool} " not in judged.out
+
+
 def test_verifiers_are_listed_with_how_to_get_them(dokimos: Dokimos) -> None:
     ran = dokimos("verifiers")
     assert ran.code == 0
