@@ -116,11 +116,17 @@ def test_every_conjunction_has_a_tree_and_one_constraint_must_fail_on_each_piece
     assert Fraction(999, 1000) < attempt(both, [LEAF], [LEAF]).real <= 1
     with pytest.raises(UnreadableFile, match="a list of 2"):
         attempt(both, [LEAF])
-    # Neither fails everywhere: the first below 1/2, the second above.
-    apart = parabola(0, unsafe="(and (>= X_0 0.75) (<= X_0 0.25))")
-    assert attempt(apart, [0, LEAF, LEAF]).real == Fraction(1, 4)
+
+
+def test_on_different_pieces_different_constraints_may_fail() -> None:
+    same = model([("Mul", ["X", "one"], "Y")], {"one": [[1]]}, [1, 1], [1, 1])
+    apart = instance_of(same, question([(0, 1)], 1, "(and (>= Y_0 0.75) (<= Y_0 0.25))"))
+    assert Fraction(249, 1000) < attempt(apart, [0, LEAF, LEAF]).real <= Fraction(1, 4)
     with pytest.raises(InvalidProof):
-        attempt(parabola(0, unsafe="(and (>= X_0 0.5) (<= X_0 0.5))"), balanced(3))
+        attempt(apart, [LEAF])
+    touching = instance_of(same, question([(0, 1)], 1, "(and (>= Y_0 0.5) (<= Y_0 0.5))"))
+    with pytest.raises(InvalidProof):
+        attempt(touching, balanced(6))
 
 
 def test_what_is_undefined_somewhere_is_not_bounded() -> None:
