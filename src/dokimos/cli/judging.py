@@ -11,7 +11,9 @@ from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.manifest import Manifest
 from dokimos.campaigns.records import RunRecord
 from dokimos.cli.output import say
+from dokimos.constructions.recipes import shipped_names
 from dokimos.errors import InputError
+from dokimos.home import home
 from dokimos.instances.bundle import read_suite
 from dokimos.judging.judge import judge_all
 from dokimos.judging.rules import rule_sets
@@ -25,6 +27,11 @@ class JudgedCampaign:
     campaign: Campaign
     judgements: tuple[Judgement, ...]
     folders: Mapping[str, Path]
+
+    @property
+    def missing(self) -> int:
+        """How many planned runs are not recorded (yet)."""
+        return self.campaign.planned - len(self.campaign.records)
 
     @property
     def is_wrong_somewhere(self) -> bool:
@@ -41,24 +48,31 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
     campaign = read_campaign(folder)
     if not campaign.records:
         raise InputError(f"{folder}: no run is recorded there yet; `dokimos run` goes on with it.")
-    if missing := campaign.planned - len(campaign.records):
-        say(
-            f"{folder}: {missing} of {campaign.planned} planned runs are missing; "
-            "`dokimos run` goes on with them"
-        )
     where = locate(campaign.manifest, suites)
 
     def reproduce(record: RunRecord) -> str:
         again = f"reproduced/{record.instance}"
         limits = record.limits or campaign.manifest.limits
-        words = ["dokimos", "run", _short(where[record.suite]), "--verifier", record.verifier]
+        words = [
+            "dokimos",
+            "run",
+            _pasted(record.suite, where[record.suite]),
+            "--verifier",
+            record.verifier,
+        ]
         words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
         words += ["--only", record.instance, "--out", again]
         return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 
     entries = {name: read_suite(place).entries for name, place in where.items()}
     judgements = judge_all(campaign.records, entries, reproduce=reproduce, rules=chosen)
-    return JudgedCampaign(campaign, judgements, where)
+    judged = JudgedCampaign(campaign, judgements, where)
+    if judged.missing:
+        say(
+            f"{folder}: {judged.missing} of {campaign.planned} planned runs are missing; "
+            "`dokimos run` goes on with them"
+        )
+    return judged
 
 
 def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
@@ -80,8 +94,11 @@ def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
     return known
 
 
-def _short(path: Path) -> str:
-    """The path as seen from here, where that is shorter."""
+def _pasted(name: str, path: Path) -> str:
+    """How a command names a suite that anybody can run: a shipped one by its name, wherever it is cached;
+    any other by its path, as seen from here where that is shorter."""
+    if path.parent == home() / "suites" and name in shipped_names():
+        return name
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:

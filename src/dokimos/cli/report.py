@@ -40,6 +40,7 @@ def report(
         machine=f"{machine.processor}, {size}, {machine.system}",
         limits=manifest.limits,
         own_timeouts=manifest.own_timeouts,
+        missing_runs=judged.missing,
         dokimos_version=__version__,
         generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )

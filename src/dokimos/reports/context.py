@@ -20,6 +20,7 @@ class ReportContext:
     """Everything on the page that is not a judgement. `generated_at` is shown as it is given.
 
     `own_timeouts`: every instance had the time its suite gives it, which is at most that in `limits`.
+    `missing_runs`: how many of the planned runs are not recorded, because the campaign is not finished.
     """
 
     title: str
@@ -30,3 +31,4 @@ class ReportContext:
     dokimos_version: str
     generated_at: str
     own_timeouts: bool = False
+    missing_runs: int = 0
