@@ -108,7 +108,7 @@ def test_whoever_misreads_it_gets_both_labels_wrong(variant: Variant) -> None:
 
 
 def test_most_variants_can_be_misread() -> None:
-    assert len(MISREAD) >= len(VARIANTS) - 3
+    assert len(MISREAD) >= len(VARIANTS) - 5
     for variant in VARIANTS.values():
         assert variant.about
         assert variant.name.startswith(variant.op.lower()[:3]) or variant.op in ("Gemm", "Constant")
