@@ -24,6 +24,7 @@ def report(
 
     from dokimos import __version__
     from dokimos.cli.judging import judge_folder
+    from dokimos.cli.known import known_instances
     from dokimos.reports.context import ReportContext, VerifierInfo
     from dokimos.reports.page import write_report
     from dokimos.verifiers.base import log_tail
@@ -45,5 +46,5 @@ def report(
         generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
     tails = {record.job: log_tail(run / record.log) for record in judged.campaign.records}
-    write_report(judged.judgements, context, html, log_tails=tails)
+    write_report(judged.judgements, context, html, log_tails=tails, known=known_instances(judged))
     typer.echo(f"{html}: {len(judged.judgements)} runs judged")

@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from dokimos.analysis.facts import Facts
 from dokimos.errors import InputError
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.context import ReportContext
@@ -25,12 +26,14 @@ def write_report(
     path: Path,
     *,
     log_tails: Mapping[str, str] | None = None,
+    known: Mapping[tuple[str, str], Facts] | None = None,
 ) -> None:
     """Write the report of `judgements` to `path`: all of it, or nothing.
 
-    `log_tails` gives the end of a run's log by its job id. The folder of `path` is made if missing.
+    `log_tails` gives the end of a run's log by its job id, `known` what suites know of their instances. The
+    folder of `path` is made if missing.
     """
-    page = render_page(report_rows(judgements, log_tails=log_tails), context)
+    page = render_page(report_rows(judgements, log_tails=log_tails, known=known), context)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, page.encode("utf-8", errors="replace"))
@@ -62,6 +65,7 @@ def render_page(rows: ReportRows, context: ReportContext) -> str:
         verifiers=[total.verifier for total in rows.totals],
         counts={o: sum(run.outcome is o for run in rows.runs) for o in Outcome},
         repeated=any(run.repeat for run in rows.runs),
+        support=Markup(environment.from_string(_asset("sections/support.html.jinja")).render(rows=rows)),
         style=Markup(_asset("page.css")),
         script=Markup(_asset("page.js")),
     )

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from dokimos.analysis.facts import Facts
 from dokimos.instances.model import Label
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.headline import headline
 from dokimos.reports.naming import Naming
 from dokimos.reports.numbers import Number, exact_number, float_number, printable
 from dokimos.reports.scoring import ScoringRows, scoring_rows
+from dokimos.reports.support import SupportRows, support_rows
 from dokimos.verifiers.answers import Answer
 
 OUTPUTS_SHOWN = 64
@@ -141,13 +143,18 @@ class ReportRows:
     cactus: tuple[CactusSeries, ...]
     runs: tuple[RunRow, ...]
     scoring: ScoringRows | None = None
+    support: SupportRows | None = None
 
 
 def report_rows(
-    judgements: Sequence[Judgement], *, log_tails: Mapping[str, str] | None = None
+    judgements: Sequence[Judgement],
+    *,
+    log_tails: Mapping[str, str] | None = None,
+    known: Mapping[tuple[str, str], Facts] | None = None,
 ) -> ReportRows:
-    """All rows of a report; `log_tails` gives the end of a run's log by its job id.
+    """All rows of a report.
 
+    `log_tails` gives the end of a run's log by its job id, `known` what suites know of their instances.
     The order of `judgements` makes no difference.
     """
     tails = log_tails or {}
@@ -166,6 +173,7 @@ def report_rows(
             _run_row(j, naming, anchors.get(k), tails.get(j.record.job, "")) for k, j in enumerate(ordered)
         ),
         scoring=scoring_rows(ordered, naming),
+        support=support_rows(ordered, naming, known or {}),
     )
 
 
