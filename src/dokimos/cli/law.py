@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli import INTERRUPTED
+from dokimos.cli.law_study import study
 
 if TYPE_CHECKING:
     from dokimos.laws.ast import Law
     from dokimos.laws.domain import Domain
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
+app.command()(study)
 
 Laws = Annotated[
     list[Path],

@@ -17,14 +17,16 @@ class Settings:
     """How a law is tested.
 
     `budget` is the number of tests: cases in which the precondition holds. `exhaustive` goes through all
-    draws; None does where there are no more of them than the budget. `keep` limits how many violations
-    are kept, each of another input. `by` names features to tell rates by, the domain's GROUPS where none.
+    draws, unless there are more than `most_draws`; None does where there are no more than the budget.
+    `keep` limits how many violations are kept, each of another input. `by` names features to tell rates
+    by, the domain's GROUPS where none.
     """
 
     budget: int = 5000
     seed: int = 0
     source: str = "test"
     exhaustive: bool | None = None
+    most_draws: int = 20_000_000
     keep: int = 100
     by: tuple[str, ...] = ()
     shrink: bool = True

@@ -28,8 +28,6 @@ from dokimos.laws.sources import Source, call_domain, find_source, labels_of
 from dokimos.laws.tallies import Tally
 from dokimos.laws.words import decision_name, describe
 
-#: Going through all draws is refused beyond this many, also where it is asked for.
-EXHAUSTIVE_LIMIT = 20_000_000
 #: A precondition that fails more often than this many times a test is given up on.
 _DRAWS_PER_TEST = 100
 _LEAST_DRAWS = 20_000
@@ -52,14 +50,15 @@ def test_law(
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
     plan = make_plan(law, domain, allow_code=settings.allow_code)
     source = find_source(settings.source, plan.domain)
-    runner = Runner(plan, _model(model, plan.domain), labels_of(plan.domain, source))
+    runner = Runner(plan, as_domain_model(model, plan.domain), labels_of(plan.domain, source))
     return _Session(runner, source, settings).run()
 
 
 test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
 
 
-def _model(given: Any, domain: Domain) -> Model:
+def as_domain_model(given: Any, domain: Domain) -> Model:
+    """A model that is given, or the domain's own where none is. Raises InputError."""
     if given is None:
         if domain.model is None:
             raise InputError(f"Give a model to test: the domain {domain.name} has none of its own.")
@@ -110,7 +109,7 @@ class _Session:
                 raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
             return False
         inputs = size ** len(self._plan.law.inputs)
-        limit = EXHAUSTIVE_LIMIT if wanted else self._settings.budget
+        limit = self._settings.most_draws if wanted else self._settings.budget
         if inputs > limit or (not wanted and self._count(inputs, limit) > limit):
             if wanted:
                 raise self._too_many()
@@ -120,7 +119,7 @@ class _Session:
 
     def _too_many(self) -> InputError:
         return InputError(
-            f"{self._plan.law.name}: there are more than {EXHAUSTIVE_LIMIT:,} draws to go through."
+            f"{self._plan.law.name}: there are more than {self._settings.most_draws:,} draws to go through."
         )
 
     def _count(self, inputs: int, limit: int) -> int:
@@ -158,7 +157,7 @@ class _Session:
                 self._record(self._runner.judge(part, enumerator))
             self._held += prepared.size
             self._draws = self._held + self._runner.rejected
-            if self._draws > EXHAUSTIVE_LIMIT:
+            if self._draws > self._settings.most_draws:
                 raise self._too_many()
 
     def _all_inputs(self, count: int) -> Iterator[Frame]:
