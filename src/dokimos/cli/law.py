@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
 app.command()(study)
 
+STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
 Laws = Annotated[
     list[Path],
     typer.Argument(
-        help="Files of laws (.law, .nom), folders of them, or a shipped domain: compas, german_credit."
+        help=f"Files of laws (.law, .nom), folders of them, or a shipped domain: {STUDIES}."
     ),
 ]
 DomainOption = Annotated[
@@ -276,12 +277,12 @@ def new(
 
 @app.command()
 def train(
-    study: Annotated[str, typer.Argument(help="The case study: compas or german_credit.")],
+    study: Annotated[str, typer.Argument(help=f"The case study: {STUDIES}.")],
     out: Annotated[Path, typer.Option(help="The file to write: .onnx for a network, .json for a tree.")],
     kind: Annotated[str, typer.Option(help="What to train: network or tree.")] = "network",
     seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
 ) -> None:
-    """Train the network or the decision tree of a case study, on data that the Python registry has."""
+    """Train the network or the decision tree of a case study, on data that a registry has or that is made for it."""
     from dokimos.errors import InputError
     from dokimos.laws.data import write_whole
     from dokimos.laws.library import find_study
