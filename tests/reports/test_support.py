@@ -155,7 +155,7 @@ def test_the_page_and_the_terminal_show_it() -> None:
     Console(file=stream, width=100).print(support_table(rows.support))
     shown = stream.getvalue()
     assert "conv-pads" in shown
-    assert "2 both, 1 wrong" in shown.replace("\n", " ")
+    assert "1 wrong, 2 both" in shown.replace("\n", " ")
 
 
 def test_what_comes_from_a_suite_is_escaped() -> None:

@@ -75,9 +75,14 @@ def support_rows(
         return None
     verifiers = tuple(sorted({verifier for group in groups.values() for verifier in group}))
     rows = sorted((_row(v, group, verifiers) for v, group in groups.items()), key=_order)
-    columns = [[row.cells[k] for row in rows] for k in range(len(verifiers))]
-    counts = tuple(Counter(cell.support for cell in column if cell) for column in columns)
+    counts = tuple(_counts([row.cells[k] for row in rows]) for k in range(len(verifiers)))
     return SupportRows(verifiers, tuple(rows), counts)
+
+
+def _counts(column: Sequence[SupportCell | None]) -> Mapping[Support, int]:
+    """How often each word stands in a column, in the order of the words, without those that do not."""
+    found = Counter(cell.support for cell in column if cell)
+    return {support: found[support] for support in Support if found[support]}
 
 
 def _order(row: SupportRow) -> tuple[str, str]:
