@@ -33,6 +33,8 @@ def curve(statuses: Sequence[Status]) -> BreakingCurve:
         ((S, S, S, S), None, None, 8.0, True),
         ((T, T, W, T), None, None, None, True),
         ((S, S, S, F), 8.0, F, 4.0, True),
+        ((T, S, S, T), None, None, 4.0, True),
+        ((S, T, T, S), None, None, 8.0, True),
     ],
 )
 def test_the_breaking_point(
@@ -58,6 +60,7 @@ def test_what_there_is_to_say_beside_the_point() -> None:
     assert curve((T, W)).note == "it solves none of them"
     assert curve((F, F)).note == "it fails on all of them, whatever the knob"
     assert curve((S, T, S, T)).note == "not solved on the way: 2"
+    assert curve((T, S, S, T)).note == "no clear breaking point: solved only at 2, 4"
 
 
 def test_instances_that_differ_in_two_knobs_make_no_curve() -> None:

@@ -137,5 +137,6 @@ def test_an_explanation_is_plain_json(tmp_path: Path) -> None:
 
 def test_every_verifier_that_proves_something_by_itself_has_a_style() -> None:
     assert set(VERIFIERS) - set(STYLES) == {"scripted", "vnncomp", "vnnlib2"}
-    assert styles_of("nnenum=/opt/nnenum") == STYLES["nnenum"]
+    assert styles_of("nnenum=/opt/nnenum") == styles_of("nnenum=/opt/nnenum:no-attack") == STYLES["nnenum"]
+    assert styles_of("vibecheck:no-attack") == STYLES["vibecheck"]
     assert [style.value for style in styles_of("vnncomp=/opt/x")] == ["other"]

@@ -24,6 +24,7 @@ from dokimos.analysis.words import (
     which_interact,
     which_separates,
 )
+from dokimos.profiles import CANONICAL
 from dokimos.profiles.model import COMPONENTS
 
 GOOD = Separation(
@@ -57,6 +58,7 @@ PAIR = Interaction(
 
 def test_every_component_has_a_name() -> None:
     assert set(SYMBOLS) == set(MEANINGS) == set(COMPONENTS)
+    assert {name: CANONICAL[name].symbol for name in CANONICAL} == SYMBOLS
 
 
 def test_what_separates_is_said_with_its_direction() -> None:

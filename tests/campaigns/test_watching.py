@@ -120,11 +120,17 @@ def test_half_a_line_at_the_end_is_not_there_yet(empty: Path) -> None:
     assert len(glance(empty, START).records) == 2
 
 
-def test_a_started_event_without_its_job_is_damage(empty: Path) -> None:
+@pytest.mark.parametrize("rest", [{}, {"job": "j"}, {"job": "j", "at": "soon"}, {"job": "j", "at": 3}])
+def test_a_start_without_its_time_only_makes_the_estimate_worse(
+    empty: Path, rest: dict[str, object]
+) -> None:
+    journalled(empty)
+    held(empty)
     with (empty / "journal.jsonl").open("a") as file:
-        file.write(json.dumps({"schema": 1, "event": "started"}) + "\n")
-    with pytest.raises(UnreadableFile, match="damaged"):
-        glance(empty, START)
+        file.write(json.dumps({"schema": 1, "event": "started", **rest}) + "\n")
+    seen = glance(empty, START + timedelta(seconds=10))
+    assert len(seen.records) == 2
+    assert seen.seconds_left is not None and 0 < seen.seconds_left < 1000
 
 
 def test_a_folder_without_a_campaign_is_said_so(tmp_path: Path) -> None:

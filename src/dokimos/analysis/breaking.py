@@ -6,7 +6,7 @@ chance). On the suite `ladder` every family has one; in other suites there may b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from dokimos.analysis.model import BreakingCurve, Observation, Rung, Status
@@ -80,12 +80,19 @@ def _breaking_point(points: Sequence[Rung]) -> tuple[float | None, bool, str]:
         return None, True, "it solves none of them"
     first, last = solved[0], solved[-1]
     gaps = [p.value for p in points[first : last + 1] if not p.solved]
-    note = f"not solved on the way: {', '.join(f'{v:g}' for v in gaps)}" if gaps else ""
-    if last < len(points) - 1:
+    note = f"not solved on the way: {_listed(gaps)}" if gaps else ""
+    begins, ends = first == 0, last == len(points) - 1
+    if begins and ends:
+        return None, True, note or "it solves every step"
+    if begins:
         return points[last + 1].value, True, note
-    if first > 0:
+    if ends:
         return points[first - 1].value, False, note
-    return None, True, note or "it solves every step"
+    return None, True, f"no clear breaking point: solved only at {_listed(points[k].value for k in solved)}"
+
+
+def _listed(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
 
 
 def _last_solved(points: Sequence[Rung], rising: bool) -> float | None:

@@ -166,8 +166,9 @@ class BreakingCurve:
     """One verifier along one knob of a family, everything else being equal (`fixed`).
 
     `points` are in the order of the knob's value. It breaks at `breaks_at` if there, and everywhere beyond
-    it, nothing is solved, while something is before it; `rising` says whether beyond means above. `note`
-    says what else there is to say, such as why there is no breaking point.
+    it, nothing is solved, while the step at the other end is solved, and the one before it, `last_solved`;
+    `rising` says whether beyond means above. `note` says what else there is to say, such as why there is no
+    breaking point.
     """
 
     subject: str

@@ -7,6 +7,7 @@ rest follows from how the tools describe themselves. A verifier may combine seve
 from __future__ import annotations
 
 from dokimos.analysis.model import Style
+from dokimos.verifiers.base import NO_ATTACK
 
 STYLES: dict[str, tuple[Style, ...]] = {
     # A dual relaxation at each node of a partition search.
@@ -28,5 +29,5 @@ STYLES: dict[str, tuple[Style, ...]] = {
 
 
 def styles_of(verifier: str) -> tuple[Style, ...]:
-    """The styles of a verifier by its name in records (NAME or NAME=PLACE); `OTHER` where unknown."""
-    return STYLES.get(verifier.partition("=")[0], (Style.OTHER,))
+    """The styles of a verifier by its name in records, whatever its place; `OTHER` where unknown."""
+    return STYLES.get(verifier.removesuffix(NO_ATTACK).partition("=")[0], (Style.OTHER,))

@@ -100,8 +100,8 @@ def _cannot_write(path: Path, error: OSError) -> InputError:
 class History:
     """What a journal tells: the finished runs, and what the process that wrote last has been doing.
 
-    `started` are the jobs that this process began, with the time, in order; `finished_since` are the
-    records it wrote itself.
+    `started` are the jobs that this process began, in order, with the time as it wrote it;
+    `finished_since` are the records it wrote itself.
     """
 
     records: tuple[RunRecord, ...]
@@ -127,7 +127,7 @@ def read_history(path: Path) -> History:
             if event["event"] == "resumed":
                 started, since = {}, []
             elif event["event"] == "started":
-                started[event["job"]] = event["at"]
+                started[str(event.get("job"))] = str(event.get("at"))
             else:
                 record = record_from_json(event["record"])
                 records.setdefault(record.job, record)

@@ -103,7 +103,11 @@ def _unfinished(history: History) -> list[str]:
 
 
 def _age(moment: str, now: datetime) -> float:
-    return max((now - datetime.fromisoformat(moment)).total_seconds(), 0.0)
+    """How long ago that was; not at all where it is no time."""
+    try:
+        return max((now - datetime.fromisoformat(moment)).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return 0.0
 
 
 def _is_held(lock: Path) -> bool:

@@ -138,7 +138,8 @@ def _curve_table(curves: Sequence[BreakingCurve]) -> Table:
 
 def _breaking(curve: BreakingCurve) -> Text:
     if curve.breaks_at is None:
-        return Text("never" if curve.last_solved is not None else "-", style="dim")
+        never, unclear = all(point.solved for point in curve.points), curve.last_solved is not None
+        return Text("never" if never else "unclear" if unclear else "-", style="dim")
     return Text(f"{'' if curve.rising else '<= '}{curve.breaks_at:g}", style="bold")
 
 
