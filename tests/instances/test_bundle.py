@@ -131,3 +131,12 @@ def test_a_row_that_is_there_again_counts_once(suite: Path) -> None:
     table.write_text(f"{table.read_text()}{first.rpartition(',')[0]},12345\n")
     with pytest.raises(UnreadableFile, match="listed twice, differently"):
         read_suite(suite)
+
+
+def test_a_table_may_be_named_after_its_benchmark(suite: Path) -> None:
+    before = read_suite(suite)
+    (suite / "instances.csv").rename(suite / "bench_instances.csv")
+    assert read_suite(suite) == before
+    (suite / "other_instances.csv").write_text("")
+    with pytest.raises(UnreadableFile, match=r"no instances\.csv"):
+        read_suite(suite)

@@ -8,8 +8,9 @@ transposes of affine operators lead to g >= λ₀·x + c₀, whose least value o
 
 The lower line has slope 1 where u > −l and α elsewhere. l and u are those of interval propagation,
 improved, ReLU layer by ReLU layer, by the same bound for each unstable unit, as long as this costs no more
-than the passes through all samples would; what is left over keeps its intervals. Sums are rounded to
-nearest in float64: the bound is sound up to their rounding. Importing this module imports torch.
+than the passes through all samples would; what is left over keeps its intervals. So do constraints of the
+property whose interval bound is the better one. Sums are rounded to nearest in float64: the bound is sound
+up to their rounding. Importing this module imports torch.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dokimos.networks.graph import Network, Node
 from dokimos.networks.outward import Interval
 from dokimos.profiles.gradient_pass import BATCH_BYTES, one_thread
 from dokimos.profiles.margin_form import MarginForm
-from dokimos.profiles.sampling import float_ends
+from dokimos.profiles.sampling import Floats, float_ends
 from dokimos.properties.model import Box
 
 RECTIFIERS = ("Relu", "LeakyRelu")
@@ -54,22 +55,24 @@ def crown_bound(
     forms: Sequence[MarginForm],
     enclosures: Sequence[Mapping[str, Interval]],
     boxes: Sequence[Box],
+    intervals: Sequence[Floats],
     *,
     samples: int,
 ) -> CrownBound | str:
-    """The least bound over all cases, or why there is none."""
+    """The least bound over all cases, or why there is none; `intervals` bounds each case's constraints."""
     reason = beyond(network)
     if reason is not None:
         return reason
     bounds, kept = [], 0
     with one_thread(), torch.no_grad():
-        for form, enclosure, box in zip(forms, enclosures, boxes, strict=True):
+        for form, enclosure, box, known in zip(forms, enclosures, boxes, intervals, strict=True):
             relaxation = _Relaxation(network, enclosure, box)
             kept = max(kept, relaxation.improve(samples))
-            bounds.append(form.least(relaxation.of_margin(form)))
-    lower = min(bounds) if np.isfinite(bounds).all() else -float("inf")
+            bounds.append(form.least(np.fmax(relaxation.of_margin(form), known)))
     layers = sum(node.op in RECTIFIERS for node in network.nodes)
-    return CrownBound(lower, f"{kept} of {layers} ReLU layers keep their interval bounds" if kept else None)
+    return CrownBound(
+        min(bounds), f"{kept} of {layers} ReLU layers keep their interval bounds" if kept else None
+    )
 
 
 def beyond(network: Network) -> str | None:
@@ -95,6 +98,7 @@ class _Relaxation:
             name: torch.from_numpy(np.array(array, dtype=np.float64))
             for name, array in network.constants.items()
         }
+        self._graphs: dict[str, tuple[dict[str, Tensor], Tensor]] = {}
         lower, upper = (torch.from_numpy(end) for end in float_ends(box))
         self._centre, self._radius = (lower + upper) / 2, (upper - lower) / 2
         self._bounds: dict[str, tuple[Tensor, Tensor]] = {}
@@ -142,10 +146,11 @@ class _Relaxation:
         self._bounds[name] = (lower.reshape(shape), upper.reshape(shape))
 
     def _batch(self) -> int:
-        largest = max(prod(shape) for shape in self._network.shapes.values())
-        return max(1, BATCH_BYTES // (8 * 8 * largest))
+        """How many functionals are bounded at a time: each holds a few copies of a tensor."""
+        largest = max((prod(self._network.shapes[node.output]) for node in self._network.nodes), default=1)
+        return max(1, BATCH_BYTES // (8 * 8 * max(largest, self._network.input_size)))
 
-    def of_margin(self, form: MarginForm) -> np.ndarray:
+    def of_margin(self, form: MarginForm) -> Floats:
         """A lower bound of each constraint's g."""
         network, found = self._network, []
         batch = self._batch()
@@ -189,20 +194,27 @@ class _Relaxation:
         return {node.inputs[0]: positive * line + negative * chord}, offset
 
     def _transposed(self, node: Node, functional: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-        """λ·A(u) = Aᵀλ·u + λ·A(0), by the pull-back of the operator at 0."""
-        varying = [name for name in dict.fromkeys(node.inputs) if name and name not in self._constants]
-
-        def operator(*values: Tensor) -> Tensor:
-            given = dict(zip(varying, values, strict=True))
-            arguments = [given.get(n, self._constants.get(n)) if n else None for n in node.inputs]
-            return TABLE[node.op](node, arguments)
-
-        zeros = [torch.zeros(self._network.shapes[name], dtype=torch.float64) for name in varying]
-        with torch.enable_grad():
-            at_zero, pull_back, *_ = torch.func.vjp(operator, *zeros)
-        parts = torch.vmap(pull_back)(functional)
+        """λ·A(u) = Aᵀλ·u + λ·A(0), by pulling λ back through the operator at 0."""
+        sources, at_zero = self._at_zero(node)
+        parts = torch.autograd.grad(
+            at_zero, list(sources.values()), functional, is_grads_batched=True, retain_graph=True
+        )
         offset = (functional * at_zero.detach()).flatten(1).sum(1)
-        return {name: part.detach() for name, part in zip(varying, parts, strict=True)}, offset
+        return dict(zip(sources, parts, strict=True)), offset
+
+    def _at_zero(self, node: Node) -> tuple[dict[str, Tensor], Tensor]:
+        """The varying inputs of an affine operator, all 0, and its output there, joined by autograd."""
+        if node.output not in self._graphs:
+            sources = {
+                name: torch.zeros(self._network.shapes[name], dtype=torch.float64, requires_grad=True)
+                for name in node.inputs
+                if name and name not in self._constants
+            }
+            known = {**self._constants, **sources}
+            with torch.enable_grad():
+                output = TABLE[node.op](node, [known[name] if name else None for name in node.inputs])
+            self._graphs[node.output] = sources, output
+        return self._graphs[node.output]
 
 
 def _cost(network: Network, node: Node) -> int:

@@ -7,8 +7,8 @@ hold. Written as  g(x) = a·x + d·f(x) − b <= 0,  a conjunction holds where t
 
 is positive where the input is safe and negative where it is unsafe. (At μ = 0 the input is unsafe, unless
 the deciding constraint is strict.) For "class c wins" this is the smallest lead of c over another class.
-Constraints may speak of inputs as well as of outputs. The margin of a property of several cases is
-the least over them, each on its own box.
+Constraints may speak of inputs as well as of outputs. The margin of a property of several cases is the
+least over them, each on its own box.
 """
 
 from __future__ import annotations

@@ -91,8 +91,13 @@ class Observation:
     @cached_property
     def ibp_bound(self) -> float:
         """L_IBP: a lower bound of the margin over all cases, sound for the real network."""
-        return min(
-            form.least(row_bounds(self.network, enclosure, form.exact))
+        return min(form.least(rows) for form, rows in zip(self.forms, self._ibp_rows, strict=True))
+
+    @cached_property
+    def _ibp_rows(self) -> tuple[Floats, ...]:
+        """The interval bound of each constraint, case by case."""
+        return tuple(
+            row_bounds(self.network, enclosure, form.exact)
             for form, enclosure in zip(self.forms, self.enclosures, strict=True)
         )
 
@@ -102,7 +107,12 @@ class Observation:
         from dokimos.profiles.crown import crown_bound
 
         return crown_bound(
-            self.network, self.forms, self.enclosures, self.boxes, samples=self.settings.samples
+            self.network,
+            self.forms,
+            self.enclosures,
+            self.boxes,
+            self._ibp_rows,
+            samples=self.settings.samples,
         )
 
     @cached_property

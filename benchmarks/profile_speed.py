@@ -1,0 +1,139 @@
+"""What a profile costs, against the bare passes and against finite differences, measured in one run.
+
+python benchmarks/profile_speed.py [SAMPLES]
+
+For networks of d inputs and the same samples: the batched forward and backward passes alone; the five
+components; the five and the extras beside them; and the gradients alone by finite differences in batches of
+the same size, forward (d + 1 evaluations a sample) and central (2d). The differences are taken at some of
+the samples and their time scaled up, since all would take minutes. Times are CPU seconds, the median of a
+few runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
+from statistics import median
+from time import process_time
+
+import numpy as np
+import torch
+
+from dokimos.networks.builder import ModelBuilder
+from dokimos.networks.gradients import to_torch
+from dokimos.networks.graph import Network
+from dokimos.networks.read import read_onnx
+from dokimos.profiles import CANONICAL, EXTRAS
+from dokimos.profiles.gradient_pass import batch_size, torch_margin
+from dokimos.profiles.margin_form import margin_form
+from dokimos.profiles.model import COMPONENTS, Settings
+from dokimos.profiles.observation import Observation
+from dokimos.properties.model import Box, Case, Linear, Property, Signature
+
+REPEATS = 5
+RADIUS = Fraction(3, 100)
+STEP = 1e-6
+
+
+def dense(*widths: int) -> Network:
+    rng = np.random.default_rng(0)
+    builder = ModelBuilder((widths[0],))
+    for layer, (inputs, outputs) in enumerate(pairwise(widths)):
+        weights = rng.standard_normal((outputs, inputs)) * (2 / inputs) ** 0.5
+        builder.affine(weights.astype(np.float32), np.zeros(outputs, dtype=np.float32))
+        if layer < len(widths) - 2:
+            builder.relu()
+    return read_onnx(builder.build(widths[-1]))
+
+
+def convolutional(channels: int, side: int) -> Network:
+    rng = np.random.default_rng(0)
+    builder = ModelBuilder((3, side, side))
+    for inputs, outputs in ((3, channels), (channels, 2 * channels)):
+        filters = rng.standard_normal((outputs, inputs, 4, 4)) * (2 / (16 * inputs)) ** 0.5
+        builder.conv(filters.astype(np.float32), np.zeros(outputs, np.float32), stride=2, padding=1).relu()
+    flat = 2 * channels * (side // 4) ** 2
+    builder.flatten().affine(
+        (rng.standard_normal((10, flat)) / flat).astype(np.float32), np.zeros(10, np.float32)
+    )
+    return read_onnx(builder.build(10))
+
+
+def robustness(network: Network) -> Property:
+    """Another class than the first comes within reach of it somewhere around 1/2."""
+    size, outputs = network.input_size, network.output_size
+    middle = Fraction(1, 2)
+    box = Box((middle - RADIUS,) * size, (middle + RADIUS,) * size)
+    others = tuple(
+        (Linear((), ((0, Fraction(1)), (j, Fraction(-1))), Fraction(0)),) for j in range(1, outputs)
+    )
+    signature = Signature("f", "X", (size,), "Y", (outputs,))
+    return Property((signature,), (Case(box, others),))
+
+
+def seconds(action: Callable[[], object], repeats: int = REPEATS) -> float:
+    action()
+    taken = []
+    for _ in range(repeats):
+        begin = process_time()
+        action()
+        taken.append(process_time() - begin)
+    return median(taken)
+
+
+def measure(name: str, network: Network, samples: int) -> None:
+    asked, settings = robustness(network), Settings(samples=samples)
+    points = torch.from_numpy(Observation(network, asked, settings).points[0])
+    function, batch = to_torch(network), batch_size(network)
+    margin = torch_margin(margin_form(asked.cases[0], network.input_size, network.output_size))
+
+    def passes() -> None:
+        for start in range(0, samples, batch):
+            x = points[start : start + batch].clone().requires_grad_(True)
+            torch.autograd.grad(margin(x, function(x)).sum(), x)
+
+    def five() -> None:
+        seen = Observation(network, asked, settings)
+        for component in COMPONENTS:
+            CANONICAL[component](seen)
+
+    def everything() -> None:
+        seen = Observation(network, asked, settings)
+        for component in COMPONENTS:
+            CANONICAL[component](seen)
+        for extra in EXTRAS:
+            EXTRAS[extra](seen)
+
+    size = network.input_size
+    some = max(1, min(samples, 50_000 // size))
+
+    def differences(*, central: bool) -> None:
+        steps = STEP * torch.eye(size, dtype=torch.float64)
+        with torch.no_grad():
+            for x in points[:some]:
+                moved = torch.cat([x + steps, x - steps] if central else [x[None], x + steps])
+                for start in range(0, len(moved), batch):
+                    part = moved[start : start + batch]
+                    margin(part, function(part))
+
+    torch.set_num_threads(1)
+    bare, ours, all_of_it = seconds(passes), seconds(five), seconds(everything)
+    scale = samples / some
+    forward = seconds(lambda: differences(central=False), 3) * scale
+    central = seconds(lambda: differences(central=True), 3) * scale
+    print(
+        f"{name}: {size} inputs, {samples} samples: passes {bare:.3f} s; "
+        f"five components {ours / bare:.2f} times that (at most 3 wanted), "
+        f"with extras {all_of_it / bare:.2f}; "
+        f"finite differences {forward / ours:.0f} (forward) and {central / ours:.0f} (central) "
+        f"times the five components (at least d/10 = {size / 10:.0f} wanted)"
+    )
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    measure("dense 100-100x2-10", dense(100, 100, 100, 10), count)
+    measure("dense 784-256x4-10", dense(784, 256, 256, 256, 256, 10), count)
+    measure("convolutional 3x32x32-16-32-10", convolutional(16, 32), count)

@@ -1,0 +1,82 @@
+"""What every component of a profile must keep to, on every registered family."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.profiles import CANONICAL, EXTRAS, Component
+from dokimos.profiles.crown import CrownBound
+from dokimos.profiles.model import COMPONENTS
+from dokimos.profiles.observation import Observation
+from dokimos.properties.violation import violation_at
+from tests.profiles.seeing import observe_labelled
+
+FAMILIES = tuple(CONSTRUCTIONS)
+HALVES = [(family, half) for family in FAMILIES for half in (0, 1)]
+
+
+@cache
+def observed(family: str, half: int) -> Observation:
+    return observe_labelled(CONSTRUCTIONS[family](seed=0)[half], samples=200)
+
+
+def test_the_canonical_five_are_those_of_the_file() -> None:
+    assert set(CANONICAL) == set(COMPONENTS)
+    assert not set(CANONICAL) & set(EXTRAS)
+
+
+@pytest.mark.parametrize("name", [*CANONICAL, *EXTRAS])
+def test_a_component_states_its_definition(name: str) -> None:
+    component = CANONICAL[name] if name in CANONICAL else EXTRAS[name]
+    assert isinstance(component, Component)
+    assert component.name == name
+    assert component.symbol
+    assert type(component).__doc__
+    assert type(component).measure.__doc__
+    if name in CANONICAL:
+        assert f"{component.symbol} = " in (type(component).__doc__ or "")
+
+
+@pytest.mark.parametrize(("family", "half"), HALVES)
+def test_every_component_has_an_answer(family: str, half: int) -> None:
+    seen = observed(family, half)
+    found = {name: CANONICAL[name](seen) for name in CANONICAL} | {
+        name: EXTRAS[name](seen) for name in EXTRAS
+    }
+    assert all(found[name].value is not None for name in CANONICAL)
+    values = {name: measurement.value for name, measurement in found.items()}
+    assert values["ibp_gap"] is not None
+    assert values["ibp_gap"] >= 0
+    assert 0 <= (values["unstable"] or 0) <= 1
+    assert 0 <= (values["regions"] or 0) <= np.log(200)
+    assert 0 <= (values["gradient_dimension"] or 0) <= seen.network.input_size * (1 + 1e-9)
+    assert values["attacked_margin"] is not None
+    assert values["margin"] is not None
+    assert values["attacked_margin"] <= values["margin"]
+
+
+@pytest.mark.parametrize(("family", "half"), HALVES)
+def test_interval_bounds_are_never_above_the_margin(family: str, half: int) -> None:
+    """At the sample of the least margin and at some others, replayed exactly: no tolerance."""
+    seen = observed(family, half)
+    (points,) = seen.points
+    chosen = {int(seen.sampled.margins.argmin()), 0, len(points) - 1}
+    for index in chosen:
+        exact = violation_at(seen.network, seen.property, tuple(map(Fraction, points[index].tolist())))
+        assert exact.margin_lower is not None
+        assert Fraction(seen.ibp_bound) <= -exact.margin_lower
+
+
+@pytest.mark.parametrize(("family", "half"), HALVES)
+def test_linear_bounds_are_never_above_the_sampled_margin(family: str, half: int) -> None:
+    seen = observed(family, half)
+    if isinstance(seen.crown, CrownBound):
+        margins = seen.sampled.margins
+        assert seen.ibp_bound <= seen.crown.lower <= margins.min() + 1e-9 * np.abs(margins).max()
+    else:
+        assert "no linear relaxation" in seen.crown
