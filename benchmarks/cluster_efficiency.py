@@ -1,18 +1,26 @@
 """How much of a second worker's time is used, measured side by side in one run.
 
-python benchmarks/cluster_efficiency.py [RUNS] [SECONDS]
+python benchmarks/cluster_efficiency.py [RUNS] [SECONDS] [ROUNDS]
 
-The same campaign (RUNS runs of SECONDS each) on a real Dask cluster of worker processes on this machine,
-once with one worker and once with two: efficiency is time(1) / (2 · time(2)). Runs that sleep show what the
-cluster costs; runs that compute share this machine's cores with the cluster's own processes.
+The same campaign (RUNS runs of SECONDS each) on real Dask clusters of worker processes on this machine,
+with one worker and with two in turn, ROUNDS times: efficiency is time(1) / (2 · time(2)). Runs that sleep
+show what the cluster costs; runs that compute share this machine's cores with the cluster's own processes
+and with whatever else runs there, so that they say something on an idle machine only.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+
+import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -43,25 +51,59 @@ def campaign_seconds(folder: Path, address: str, behaviour: str, runs: int, seco
     return time.perf_counter() - begin
 
 
-def main(runs: int, seconds: float) -> None:
-    took: dict[tuple[str, int], float] = {}
-    with tempfile.TemporaryDirectory() as name:
-        for workers in (1, 2):
-            with cluster(Path(name) / f"cluster-{workers}", workers=workers) as made:
+def bare_seconds(processes: int, runs: int, seconds: float) -> float:
+    """As many runs of that much computing, shared by so many processes and nothing else."""
+    burn = f"import time\nwhile time.process_time() < {runs * seconds / processes}: pass"
+    begin = time.perf_counter()
+    started = [subprocess.Popen([sys.executable, "-I", "-S", "-c", burn]) for _ in range(processes)]
+    for process in started:
+        process.wait()
+    return time.perf_counter() - begin
+
+
+def busy_cores() -> float:
+    """How many cores others use now, while nothing of ours runs."""
+    return float(psutil.cpu_percent(interval=1.0)) * (psutil.cpu_count() or 1) / 100
+
+
+def main(runs: int, seconds: float, rounds: int) -> None:
+    took: dict[tuple[str, int], list[float]] = defaultdict(list)
+    others = []
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        made = {n: stack.enter_context(cluster(Path(name) / f"cluster-{n}", workers=n)) for n in (1, 2)}
+        for k in range(rounds):
+            order = (1, 2) if k % 2 == 0 else (2, 1)  # so that a load that grows or wanes hits both alike
+            for workers in order:
+                others.append(busy_cores())
+                took["bare", workers].append(bare_seconds(workers, 10, seconds))
                 for kind, behaviour in (("sleep", "slow"), ("compute", "busy")):
-                    folder = Path(name) / f"{kind}-{workers}"
+                    folder = Path(name) / f"{kind}-{workers}-{k}"
                     folder.mkdir()
-                    took[kind, workers] = campaign_seconds(folder, made.address, behaviour, runs, seconds)
+                    spent = campaign_seconds(folder, made[workers].address, behaviour, runs, seconds)
+                    took[kind, workers].append(spent)
+    print(f"others used {min(others):.1f} to {max(others):.1f} of {psutil.cpu_count()} cores", end="; ")
+    print(f"load {os.getloadavg()[0]:.1f}; {rounds} rounds of {runs} runs of {seconds:g} s")
+    print(
+        f"two bare processes that compute: efficiency {efficiency(took, 'bare')} (what the machine allows)"
+    )
     for kind, least in LEAST.items():
-        one, two = took[kind, 1], took[kind, 2]
-        print(
-            f"{kind}: {runs} runs of {seconds:g} s: 1 worker {one:.1f} s, 2 workers {two:.1f} s; "
-            f"efficiency {one / two / 2:.2f} (at least {least} wanted)"
-        )
+        print(f"{kind}: efficiency {efficiency(took, kind)}; at least {least} wanted")
+    if max(others) > 0.2:
+        print("The machine was not idle: what is said of runs that compute does not count.")
+
+
+def efficiency(took: Mapping[tuple[str, int], Sequence[float]], kind: str) -> str:
+    """Over all rounds together, and the range of the rounds alone."""
+    ones, twos = took[kind, 1], took[kind, 2]
+    each = [one / two / 2 for one, two in zip(ones, twos, strict=True)]
+    total = sum(ones) / sum(twos) / 2
+    return f"{total:.2f} ({min(each):.2f} to {max(each):.2f}; {sum(ones):.1f} s and {sum(twos):.1f} s)"
 
 
 if __name__ == "__main__":
+    given = sys.argv[1:]
     main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 100,
-        float(sys.argv[2]) if len(sys.argv) > 2 else 0.5,
+        int(given[0]) if given else 100,
+        float(given[1]) if given[1:] else 0.5,
+        int(given[2]) if given[2:] else 2,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.metadata
 import runpy
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 
@@ -23,10 +24,17 @@ def main_script() -> Path:
 
 
 def op_being_converted(trace: TracebackType | None) -> str | None:
-    """The operator that the reader was at when it raised, from the frames of the traceback."""
+    """The operator that the reader was at when it raised, from the frames of the traceback.
+
+    The reader of ONNX looks at one node; what bounds the network has a list of those it has no rule for.
+    """
     found = None
     while trace is not None:
-        found = getattr(trace.tb_frame.f_locals.get("node"), "op_type", found)
+        names = trace.tb_frame.f_locals
+        found = getattr(names.get("node"), "op_type", found)
+        if unknown := names.get("unsupported_ops"):
+            # A torch operator without an ONNX form is called aten::ATen, and named by an attribute.
+            found = ", ".join(sorted({str(node.attr.get("operator", node.op)) for node in unknown}))
         trace = trace.tb_next
     return found
 
@@ -39,15 +47,22 @@ def main() -> None:
     sys.argv[0] = str(script)
     try:
         runpy.run_path(str(script), run_name="__main__")
+    except NotImplementedError as unknown:
+        say_unsupported(unknown)
     except SystemExit as end:
         # Its reader prints whatever it met and leaves with exit code 0, without a result.
-        unknown = end.__context__
-        if not isinstance(unknown, NotImplementedError):
+        if not isinstance(end.__context__, NotImplementedError):
             raise
-        op = op_being_converted(unknown.__traceback__)
-        said = " ".join(str(unknown).split()) or "no rule for it"
-        result = Path(sys.argv[sys.argv.index("--result_file") + 1])
-        result.write_text(f"unsupported\n{f'operator {op}: ' if op else ''}{said}\n")
+        say_unsupported(end.__context__)
+
+
+def say_unsupported(unknown: NotImplementedError) -> None:
+    """Write what it has no rule for as its result."""
+    traceback.print_exception(unknown)
+    op = op_being_converted(unknown.__traceback__)
+    said = " ".join(str(unknown).split()) or "no rule for it"
+    result = Path(sys.argv[sys.argv.index("--result_file") + 1])
+    result.write_text(f"unsupported\n{f'operator {op}: ' if op else ''}{said}\n")
 
 
 if __name__ == "__main__":
