@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from dokimos.cli.law_study import study
 if TYPE_CHECKING:
     from dokimos.laws.ast import Law
     from dokimos.laws.domain import Domain
+    from dokimos.laws.results import LawResult, Settings
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
 app.command()(study)
@@ -149,6 +151,7 @@ def test(
     shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
     shrink: Annotated[bool, typer.Option(help="Look for the smallest change that still violates.")] = True,
     out: Annotated[Path | None, typer.Option(help="A folder for results, one JSON file a law.")] = None,
+    html: Annotated[Path | None, typer.Option(help="A page to write of what was found.")] = None,
     no_code: NoCode = False,
 ) -> None:
     """Test laws against a model. Exit code 1 where one is violated or its code fails."""
@@ -169,11 +172,13 @@ def test(
         shrink=shrink,
         allow_code=not no_code,
     )
-    bad = violated = 0
+    results, commands = [], []
     interrupted = False
     files = law_files(laws)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
+    if html is not None:
+        _expect_place(html)
     for path, law in [(path, read_law(path)) for path in files]:
         found = _domain(law, path, domain, no_code=no_code)
         for each in by or ():
@@ -182,21 +187,58 @@ def test(
         result = test_law(law, model=loaded, domain=found, settings=settings)
         typer.echo(summary(result, shown=shown))
         if out is not None:
-            save_result(result, out / f"{path.stem}.json")
-            typer.echo(
-                f"  saved in {out / path.stem}.json; replay with: dokimos law replay {out / path.stem}.json"
-            )
-        violated += result.is_violated
-        bad += result.is_violated or result.failed > 0
+            saved = out / f"{path.stem}.json"
+            save_result(result, saved)
+            typer.echo(f"  saved in {saved}; replay with: dokimos law replay {saved}")
+        results.append(result)
+        commands.append(_again(path, settings, model=model, domain=domain))
         if result.is_interrupted:
             interrupted = True
             break
     if len(files) > 1:
+        violated = sum(result.is_violated for result in results)
         typer.echo(f"{violated} of {len(files)} laws violated")
-    if bad:
+    if html is not None:
+        _write_page(html, results, commands)
+    if any(result.is_violated or result.failed for result in results):
         raise typer.Exit(1)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _again(path: Path, settings: Settings, *, model: str | None, domain: str | None) -> str:
+    """The command that tests a law once more in the same way."""
+    given = {"--model": model, "--domain": domain, "--budget": settings.budget, "--seed": settings.seed}
+    parts = [f"dokimos law test {quote(str(path))}"]
+    parts += [f"{option} {quote(str(value))}" for option, value in given.items() if value is not None]
+    if settings.source != "test":
+        parts.append(f"--source {quote(settings.source)}")
+    if settings.exhaustive is not None:
+        parts.append("--exhaustive" if settings.exhaustive else "--no-exhaustive")
+    return " ".join(parts)
+
+
+def _expect_place(page: Path) -> None:
+    """What cannot be written is found before the test, not after it."""
+    from dokimos.errors import InputError
+
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"{page}: the page cannot be written ({problem.strerror}).") from None
+    if page.is_dir():
+        raise InputError(f"{page}: is a folder; give the page a name, such as {page / 'laws.html'}.")
+
+
+def _write_page(path: Path, results: list[LawResult], commands: list[str]) -> None:
+    from datetime import UTC, datetime
+
+    from dokimos import __version__
+    from dokimos.laws.page import PageContext, write_page
+
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    write_page(results, commands, PageContext("Laws put to the test", made, __version__), path)
+    typer.echo(f"{path}: the page of {len(results)} {'law' if len(results) == 1 else 'laws'}")
 
 
 def _expect_feature(by: str, domain: Domain | None) -> None:

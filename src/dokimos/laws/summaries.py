@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dokimos.laws.cases import Case
 from dokimos.laws.grouping import NamedRates
 from dokimos.laws.results import LawResult
+from dokimos.laws.verdicts import LawVerdict, verdict_of
 
 
 def summary(result: LawResult, *, shown: int = 3) -> str:
@@ -29,27 +31,30 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     if len(result.violations) > shown > 0:
         lines.append(f"  - … and {len(result.violations) - shown} more")
     for reason, case in result.errors:
-        rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
-        drawn = f"draws {list(case.draws)}" if case.draws else ""
-        where = ", ".join(each for each in (rows, drawn) if each) or f"seed {case.seed}"
-        lines.append(f"  ! {reason} ({where})")
+        lines.append(f"  ! {reason} ({which_case(case)})")
     return "\n".join(lines)
 
 
+def which_case(case: Case) -> str:
+    """What tells a case apart: the rows of its inputs, and what was drawn."""
+    rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
+    drawn = f"draws {list(case.draws)}" if case.draws else ""
+    return ", ".join(each for each in (rows, drawn) if each) or f"seed {case.seed}"
+
+
 def _verdict(result: LawResult) -> str:
-    if result.is_violated:
-        return "VIOLATED"
-    if result.failed:
-        return "its code failed"
-    if result.tested == 0:
-        return (
-            "not tested: the precondition never held" if result.draws and not result.held else "not tested"
-        )
-    if result.violated:
-        return "no violation confirmed: those found do not show when records are predicted one by one"
-    if result.is_exhaustive:
-        return f"holds for every draw from the source {result.source}"
-    return "no violation found"
+    verdict = verdict_of(result)
+    if verdict is LawVerdict.UNTESTED:
+        never = result.draws and not result.held
+        return "not tested: the precondition never held" if never else "not tested"
+    return {
+        LawVerdict.VIOLATED: "VIOLATED",
+        LawVerdict.FAILED: "its code failed",
+        LawVerdict.ROUNDING: "no violation confirmed: "
+        "those found do not show when records are predicted one by one",
+        LawVerdict.HOLDS: f"holds for every draw from the source {result.source}",
+        LawVerdict.PASSED: "no violation found",
+    }[verdict]
 
 
 def _counts(result: LawResult) -> str:

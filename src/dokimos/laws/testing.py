@@ -62,7 +62,10 @@ def as_domain_model(given: Any, domain: Domain) -> Model:
     if given is None:
         if domain.model is None:
             raise InputError(f"Give a model to test: the domain {domain.name} has none of its own.")
-        given = call_domain(domain.model, domain, "model")
+        own = call_domain(domain.model, domain, "model")
+        return as_model(
+            own, domain, name=str(own) if isinstance(own, str | Path) else f"the model of {domain.name}"
+        )
     name = str(given) if isinstance(given, str | Path) else getattr(given, "name", type(given).__name__)
     return as_model(given, domain, name=str(name))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,19 @@ def _slot_change(slot: Slot, base: Any, other: Any) -> str:
     if feature.kind is Kind.TEXT or is_flag:
         return f"{feature.spoken} {_from_to(old, new)}"
     fewer = "fewer" if feature.kind is Kind.INTEGER else "less"
-    return f"{abs(new - old):g} {'more' if new > old else fewer} {feature.spoken}"
+    amount = abs(new - old)
+    spoken = one_of(feature.spoken) if amount == 1 else feature.spoken
+    return f"{amount:g} {'more' if new > old else fewer} {spoken}"
+
+
+def one_of(things: str) -> str:
+    """The singular of what a feature counts: "juvenile felonies", "points of residence"."""
+    head, *rest = re.split(r"(?= (?:of|between|since|until|from) )", things, maxsplit=1)
+    if head.endswith("ies"):
+        head = f"{head[:-3]}y"
+    elif head.endswith("s") and not head.endswith(("ss", "us", "is")):
+        head = head[:-1]
+    return head + "".join(rest)
 
 
 def _chosen(slot: Slot, record: Any) -> str:
