@@ -1,4 +1,4 @@
-"""One self-contained HTML page: the template, its style and its script are files beside this one."""
+"""One self-contained HTML page: its templates (one for each section), style and script are in assets/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from dokimos.errors import InputError
@@ -47,11 +47,15 @@ def render_page(rows: ReportRows, context: ReportContext) -> str:
     script are not.
     """
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("dokimos.reports", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["seconds"] = seconds
     environment.filters["megabytes"] = megabytes
-    template = environment.from_string(_asset("page.html.jinja"))
+    template = environment.get_template("page.html.jinja")
     return template.render(
         rows=rows,
         context=context,
