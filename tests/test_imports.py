@@ -30,6 +30,7 @@ LAYERS = (
     "campaigns",
     "judging",
     "profiles",
+    "analysis",
     "reports",
     "laws",
     "cli",

@@ -1,0 +1,269 @@
+"""The rows that explain a campaign: what was seen, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+
+class Status(Enum):
+    """What came of running one verifier on one instance.
+
+    `SOLVED`: it decided, and nothing shows the decision wrong (an answer without a label to compare it
+    with counts, too). `FAILED`: it gave up for a reason that is not the difficulty of the instance (an
+    error, an operator that it does not read).
+    """
+
+    SOLVED = "solved"
+    TIMEOUT = "timeout"
+    MEMOUT = "memout"
+    UNKNOWN = "unknown"
+    WRONG = "wrong"
+    FAILED = "failed"
+
+
+class Style(Enum):
+    """What a verifier builds as evidence (Appendix C of the paper)."""
+
+    DUAL = "dual relaxation"
+    PARTITION = "partition"
+    SAT = "SAT"
+    REACHABILITY = "reachability"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """One verifier on one instance: all its repeats, in however many campaigns, taken together.
+
+    `status` is `WRONG` where any repeat was, else the most frequent one (of equally frequent ones the
+    worse); `seconds` is the median wall-clock time of the repeats with that status. `position` is the
+    instance's place in its suite. `knobs` are the parameters by which its family made it (empty for an
+    instance that nobody here made). `components` are the canonical five of its profile, None where one
+    does not apply; empty where there is no profile. `extras` likewise.
+    """
+
+    suite: str
+    instance: str
+    position: int
+    family: str
+    label: str | None
+    verifier: str
+    styles: tuple[Style, ...]
+    status: Status
+    seconds: float
+    repeats: int
+    knobs: Mapping[str, float] = field(default_factory=dict)
+    components: Mapping[str, float | None] = field(default_factory=dict)
+    extras: Mapping[str, float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("knobs", "components", "extras"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The instance: its suite and its name."""
+        return (self.suite, self.instance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Separation:
+    """How well one component tells the timeouts of `subject` from what it solved.
+
+    `auc` is the chance that a timed-out instance has the larger value (ties count half): 0.5 says
+    nothing, 1 that every timeout lies above everything solved, 0 below. [`low`, `high`] is its bootstrap
+    interval. All three are None where `note` says why. `left_out` counts solved and timed-out ones
+    without a value.
+    """
+
+    subject: str
+    component: str
+    auc: float | None
+    low: float | None
+    high: float | None
+    solved: int
+    timeouts: int
+    left_out: int
+    note: str = ""
+
+    @property
+    def tells(self) -> bool:
+        """Whether the interval excludes chance."""
+        return self.low is not None and self.high is not None and not self.low <= 0.5 <= self.high
+
+    @property
+    def strength(self) -> float:
+        """How far from chance, in either direction: 0 to 0.5."""
+        return 0.0 if self.auc is None else abs(self.auc - 0.5)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One bin: how many of its instances timed out."""
+
+    timeouts: int
+    total: int
+
+    @property
+    def rate(self) -> float | None:
+        """The share of timeouts; None for an empty bin."""
+        return self.timeouts / self.total if self.total else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interaction:
+    """Timeout rates of `subject` over two components at once.
+
+    `cells[i][j]` holds the instances whose `first` lies in bin i of `first_edges` and whose `second` in
+    bin j of `second_edges`; a bin has its lower edge in it (the last one its upper edge, too).
+
+    `effect` is a difference of differences: cut both components in two near their medians (at or below
+    `first_cut`, above it); by how much more does the timeout rate rise with `first` where `second` is
+    high than where it is low? [`low`, `high`] is its bootstrap interval, widened for the number of pairs
+    looked at. All are None where `note` says why.
+    """
+
+    subject: str
+    first: str
+    second: str
+    first_edges: tuple[float, ...]
+    second_edges: tuple[float, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+    first_cut: float | None
+    second_cut: float | None
+    effect: float | None
+    low: float | None
+    high: float | None
+    note: str = ""
+
+    @property
+    def interacts(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
+class Rung:
+    """All instances of a sweep with one value of the knob: the worst status, the median time."""
+
+    value: float
+    status: Status
+    seconds: float
+    solved: int
+    total: int
+    instances: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakingCurve:
+    """One verifier along one knob of a family, everything else being equal (`fixed`).
+
+    `points` are in the order of the knob's value. It breaks at `breaks_at` if there, and everywhere beyond
+    it, nothing is solved, while something is before it; `rising` says whether beyond means above. `note`
+    says what else there is to say, such as why there is no breaking point.
+    """
+
+    subject: str
+    suite: str
+    family: str
+    knob: str
+    label: str | None
+    fixed: Mapping[str, float]
+    points: tuple[Rung, ...]
+    breaks_at: float | None
+    broken_by: Status | None
+    last_solved: float | None
+    rising: bool
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fixed", MappingProxyType(dict(self.fixed)))
+
+
+class Lone(Enum):
+    """In what a verifier stands alone."""
+
+    SOLVED = "the only one to solve"
+    FAILED = "the only one to fail"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alone:
+    """An instance on which `subject` did what none of the `others` others did."""
+
+    subject: str
+    lone: Lone
+    suite: str
+    instance: str
+    family: str
+    status: Status
+    seconds: float
+    others: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instance of a trajectory: its components, and what each verifier made of it."""
+
+    position: int
+    instance: str
+    family: str
+    components: Mapping[str, float | None]
+    outcomes: Mapping[str, Status]
+    seconds: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for name in ("components", "outcomes", "seconds"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """The instances of one benchmark in its own order (Figures 5 and 6 of the paper)."""
+
+    suite: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """All about one verifier, or about one certificate style with all its verifiers pooled.
+
+    `members` are the verifiers of a style, or the one verifier; `counts` has every status.
+    """
+
+    subject: str
+    members: tuple[str, ...]
+    counts: Mapping[Status, int]
+    separations: tuple[Separation, ...]
+    interactions: tuple[Interaction, ...]
+    curves: tuple[BreakingCurve, ...]
+    alone: tuple[Alone, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Instances whose profile cannot be used: why, and the command that makes one."""
+
+    suite: str
+    reason: str
+    instances: tuple[str, ...]
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Everything there is to say; `remarks` are sentences about the data as a whole."""
+
+    observations: tuple[Observation, ...]
+    verifiers: tuple[Account, ...]
+    styles: tuple[Account, ...]
+    trajectories: tuple[Trajectory, ...]
+    missing: tuple[Missing, ...]
+    remarks: tuple[str, ...]
