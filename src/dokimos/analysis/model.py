@@ -42,7 +42,8 @@ class Observation:
     worse); `seconds` is the median wall-clock time of the repeats with that status. `position` is the
     instance's place in its suite. `knobs` are the parameters by which its family made it (empty for an
     instance that nobody here made). `components` are the canonical five of its profile, None where one
-    does not apply; empty where there is no profile. `extras` likewise.
+    does not apply; empty where there is no profile. `extras` likewise. `variant` spells whatever its origin
+    says beside knobs (such as a disguise).
     """
 
     suite: str
@@ -58,6 +59,7 @@ class Observation:
     knobs: Mapping[str, float] = field(default_factory=dict)
     components: Mapping[str, float | None] = field(default_factory=dict)
     extras: Mapping[str, float | None] = field(default_factory=dict)
+    variant: str = ""
 
     def __post_init__(self) -> None:
         for name in ("knobs", "components", "extras"):
@@ -123,7 +125,8 @@ class Interaction:
     `effect` is a difference of differences: cut both components in two near their medians (at or below
     `first_cut`, above it); by how much more does the timeout rate rise with `first` where `second` is
     high than where it is low? [`low`, `high`] is its bootstrap interval, widened for the number of pairs
-    looked at. All are None where `note` says why.
+    looked at. All are None where `note` says why. `quarters` are the four parts: both low, only `second`
+    high, only `first` high, both high; empty where there is no cut.
     """
 
     subject: str
@@ -137,6 +140,7 @@ class Interaction:
     effect: float | None
     low: float | None
     high: float | None
+    quarters: tuple[Cell, ...] = ()
     note: str = ""
 
     @property

@@ -13,8 +13,8 @@ import errno
 import json
 import os
 import threading
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -96,21 +96,45 @@ def _cannot_write(path: Path, error: OSError) -> InputError:
     )
 
 
+@dataclass(frozen=True)
+class History:
+    """What a journal tells: the finished runs, and what the process that wrote last has been doing.
+
+    `started` are the jobs that this process began, with the time, in order; `finished_since` are the
+    records it wrote itself.
+    """
+
+    records: tuple[RunRecord, ...]
+    started: Mapping[str, str]
+    finished_since: tuple[RunRecord, ...]
+
+
 def read_journal(path: Path) -> tuple[RunRecord, ...]:
     """The finished runs of a journal, in the order in which they finished; none where there is no file.
 
     A job that was recorded twice counts once, as first recorded.
     """
+    return read_history(path).records
+
+
+def read_history(path: Path) -> History:
+    """All that a journal tells; it may be read while another process writes it."""
     records: dict[str, RunRecord] = {}
+    started: dict[str, str] = {}
+    since: list[RunRecord] = []
     for line, event in _events(path):
-        if event["event"] != "finished":
-            continue
         try:
-            record = record_from_json(event["record"])
+            if event["event"] == "resumed":
+                started, since = {}, []
+            elif event["event"] == "started":
+                started[event["job"]] = event["at"]
+            else:
+                record = record_from_json(event["record"])
+                records.setdefault(record.job, record)
+                since.append(record)
         except (KeyError, TypeError, ValueError, ZeroDivisionError, InputError) as error:
             raise _damaged(path, line) from error
-        records.setdefault(record.job, record)
-    return tuple(records.values())
+    return History(tuple(records.values()), started, tuple(since))
 
 
 def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

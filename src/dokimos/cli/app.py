@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from dokimos import __version__
-from dokimos.cli import check, families, generate, judge, law, report, run, suites, verifiers
+from dokimos.cli import (
+    check,
+    explain,
+    families,
+    generate,
+    judge,
+    law,
+    report,
+    run,
+    suites,
+    verifiers,
+    watch,
+)
 
 app = typer.Typer(
     name="dokimos",
@@ -37,8 +49,10 @@ def _root(
 app.command("generate", context_settings=generate.CONTEXT)(generate.generate)
 app.command("check")(check.check)
 app.command("run")(run.run)
+app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)
+app.command("explain")(explain.explain)
 app.command("families")(families.families)
 app.command("suites")(suites.suites)
 app.add_typer(law.app, name="law")

@@ -1,9 +1,9 @@
-"""What `judge` and `report` share: a campaign, its suites, and the verdicts on it."""
+"""What `judge`, `report`, `explain` and `watch` share: a campaign, its suites, and the verdicts on it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +20,11 @@ from dokimos.judging.verdicts import Judgement
 
 @dataclass(frozen=True)
 class JudgedCampaign:
-    """A campaign and the verdict on each of its runs."""
+    """A campaign, the verdict on each of its runs, and where its suites are now, by name."""
 
     campaign: Campaign
     judgements: tuple[Judgement, ...]
+    folders: Mapping[str, Path]
 
     @property
     def is_wrong_somewhere(self) -> bool:
@@ -45,7 +46,7 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
             f"{folder}: {missing} of {campaign.planned} planned runs are missing; "
             "`dokimos run` goes on with them"
         )
-    where = _locate(campaign.manifest, suites)
+    where = locate(campaign.manifest, suites)
 
     def reproduce(record: RunRecord) -> str:
         again = f"reproduced/{record.instance}"
@@ -56,10 +57,11 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
         return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 
     entries = {name: read_suite(place).entries for name, place in where.items()}
-    return JudgedCampaign(campaign, judge_all(campaign.records, entries, reproduce=reproduce, rules=chosen))
+    judgements = judge_all(campaign.records, entries, reproduce=reproduce, rules=chosen)
+    return JudgedCampaign(campaign, judgements, where)
 
 
-def _locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
+def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
     """Where each suite of a campaign is now. One that has moved is known by its name,
     or by being the only one."""
     known = {suite.name: Path(suite.folder) for suite in manifest.suites}

@@ -1,0 +1,42 @@
+"""`dokimos explain`: why verifiers slow down, in words and numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def explain(
+    run: Annotated[list[Path], typer.Argument(help="The folder of a campaign; several may be given.")],
+    suite: Annotated[
+        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the bootstrap.", min=0)] = 0,
+    resamples: Annotated[
+        int, typer.Option(help="How often the bootstrap resamples.", min=100, max=100_000)
+    ] = 2000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON instead.")] = False,
+) -> None:
+    """Say per verifier, and per certificate style, what makes it time out and where it breaks.
+
+    Profiles are read from the suites: make them first, with `dokimos profile SUITE`.
+    """
+    import json
+
+    from dokimos.analysis.resampling import Resampling
+    from dokimos.cli.explaining import explain_folders
+    from dokimos.cli.output import console
+
+    explanation = explain_folders(run, suites=suite or (), resampling=Resampling(resamples, seed))
+    if as_json:
+        from dokimos.analysis.plain import explanation_to_json
+
+        typer.echo(json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=False))
+        return
+    from dokimos.reports.explained import explanation_lines
+
+    out = console()
+    for part in explanation_lines(explanation):
+        out.print(part)
