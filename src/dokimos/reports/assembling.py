@@ -27,7 +27,9 @@ def drawing_style() -> str:
     Not everything that draws SVG knows variables.
     """
     palette = _palette()
-    return re.sub(r"var\((--[a-z0-9-]+)\)", lambda found: palette[found[1]], _asset("styles", "figures.css"))
+    return re.sub(
+        r"var\((--[a-z0-9-]+)\)", lambda found: palette[found[1]], _asset("styles", "figures.css")
+    )
 
 
 def _palette() -> Mapping[str, str]:

@@ -1,40 +1,21 @@
-"""Every instance with what is known of it: its parameters, its profile, and its runs, as frozen rows."""
+"""Every instance with what is known of it: its parameters and its profile, as frozen rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any
 
+from dokimos.analysis.facts import Facts
 from dokimos.instances.model import Label
 from dokimos.judging.verdicts import Judgement
-from dokimos.profiles.model import Measurement, Profile
+from dokimos.profiles.model import Measurement
 from dokimos.reports.naming import Naming
 from dokimos.reports.numbers import printable
 
-NO_PROFILE = "no profile has been measured"
-
-
-@dataclass(frozen=True)
-class Background:
-    """What a suite knows of an instance besides its files: how it was made, and how hard it is.
-
-    `problem` says why there is no profile, and what makes one.
-    """
-
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    seed: int | None = None
-    profile: Profile | None = None
-    problem: str = NO_PROFILE
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-
-
-Backgrounds = Mapping[tuple[str, str], Background]
-"""By suite and instance."""
+Known = Mapping[tuple[str, str], Facts]
+"""What suites know of their instances, by suite and instance."""
 
 
 @dataclass(frozen=True)
@@ -50,24 +31,23 @@ class InstanceRow:
     family: str
     label: Label | None
     certificate: str
-    seed: int | None
     parameters: tuple[tuple[str, Any], ...]
     components: Mapping[str, Measurement]
     extras: Mapping[str, Measurement]
     problem: str
 
 
-def instance_rows(
-    judgements: Sequence[Judgement], naming: Naming, backgrounds: Backgrounds
-) -> tuple[InstanceRow, ...]:
+def instance_rows(judgements: Sequence[Judgement], naming: Naming, known: Known) -> tuple[InstanceRow, ...]:
     """A row for each instance that was run, in the order in which `judgements` first have them."""
     first = {(j.record.suite, j.record.instance): j for j in reversed(judgements)}
     keys = dict.fromkeys((j.record.suite, j.record.instance) for j in judgements)
-    return tuple(_row(first[key], naming, backgrounds.get(key, Background())) for key in keys)
+    return tuple(_row(first[key], naming, known.get(key)) for key in keys)
 
 
-def _row(judgement: Judgement, naming: Naming, background: Background) -> InstanceRow:
-    record, profile = judgement.record, background.profile
+def _row(judgement: Judgement, naming: Naming, facts: Facts | None) -> InstanceRow:
+    record = judgement.record
+    profile = facts.profile if facts else None
+    parameters = facts.made_by if facts else {}
     return InstanceRow(
         name=naming.instance(record),
         own_name=printable(record.instance),
@@ -75,11 +55,10 @@ def _row(judgement: Judgement, naming: Naming, background: Background) -> Instan
         family=naming.family(record),
         label=judgement.label,
         certificate=printable(judgement.certificate or ""),
-        seed=background.seed,
-        parameters=tuple((printable(name), _plain(v)) for name, v in background.parameters.items()),
+        parameters=tuple((printable(str(name)), _plain(value)) for name, value in parameters.items()),
         components={} if profile is None else dict(profile.components),
         extras={} if profile is None else dict(profile.extras),
-        problem="" if profile is not None else printable(background.problem),
+        problem="" if profile else printable(facts.problem if facts else "its suite was not looked into"),
     )
 
 

@@ -6,21 +6,20 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dokimos.analysis.model import Status
+from dokimos.analysis.observing import status_of
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.naming import Naming
-from dokimos.verifiers.answers import Answer
-
-_SOLVED = (Verdict.CORRECT, Verdict.UNWITNESSED, Verdict.ROUNDING, Verdict.UNLABELLED)
 
 
 @dataclass(frozen=True)
 class MatrixCell:
     """How one verifier did on one family (None: on all of them).
 
-    A run is *solved* if it decided and nothing shows the decision wrong; `confirmed` counts those whose
-    answer a proven label confirms. The time is that of solved runs and timeouts, a timeout counting with
-    its limit (as in Figure 4 of the paper): `timed` of them, with the mean and the standard deviation of
-    the sample, which needs two. Errors, unsupported and unknown ones have no time that says anything.
+    A run is *solved* if it decided and nothing shows the decision wrong; `confirmed` counts those that a
+    proven label confirms. The time is that of solved runs and timeouts, a timeout counting with its limit
+    (as in Figure 4 of the paper): `timed` of them, with their mean and the standard deviation of the
+    sample, which needs two. What failed or gave up has no time that says anything.
     """
 
     family: str | None
@@ -53,26 +52,25 @@ def matrix_cells(judgements: Sequence[Judgement], naming: Naming) -> tuple[Matri
 
 
 def _cell(family: str | None, verifier: str, judgements: Sequence[Judgement]) -> MatrixCell:
-    verdicts = [j.verdict for j in judgements]
-    solved = [j for j in judgements if j.verdict in _SOLVED]
-    timeouts = [j for j in judgements if _timed_out(j)]
-    times = [j.record.wall_seconds for j in solved] + [_limit(j) for j in timeouts]
+    statuses = [status_of(j) for j in judgements]
+    times = [
+        _limit(j) if status is Status.TIMEOUT else j.record.wall_seconds
+        for j, status in zip(judgements, statuses, strict=True)
+        if status in (Status.SOLVED, Status.TIMEOUT)
+    ]
+    solved, wrong = statuses.count(Status.SOLVED), statuses.count(Status.WRONG)
     return MatrixCell(
         family=family,
         verifier=verifier,
-        solved=len(solved),
-        confirmed=verdicts.count(Verdict.CORRECT),
-        wrong=sum(verdict.is_wrong for verdict in verdicts),
-        timeouts=len(timeouts),
-        undecided=verdicts.count(Verdict.UNDECIDED),
+        solved=solved,
+        confirmed=sum(j.verdict is Verdict.CORRECT for j in judgements),
+        wrong=wrong,
+        timeouts=statuses.count(Status.TIMEOUT),
+        undecided=len(statuses) - solved - wrong,
         timed=len(times),
         mean_seconds=statistics.fmean(times) if times else None,
         deviation_seconds=statistics.stdev(times) if len(times) > 1 else None,
     )
-
-
-def _timed_out(judgement: Judgement) -> bool:
-    return judgement.verdict is Verdict.UNDECIDED and judgement.record.answer is Answer.TIMEOUT
 
 
 def _limit(judgement: Judgement) -> float:

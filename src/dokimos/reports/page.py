@@ -11,15 +11,23 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from dokimos.analysis.model import Explanation, Status
+from dokimos.analysis.model import Account, Explanation, Status
+from dokimos.analysis.words import (
+    SYMBOLS,
+    alone_in_words,
+    missing_in_words,
+    tally,
+    which_interact,
+    which_separates,
+)
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.assembling import script, style
-from dokimos.reports.components import SYMBOLS, describe
+from dokimos.reports.components import describe
 from dokimos.reports.context import ReportContext
 from dokimos.reports.figures.frame import STATUS_SHAPES
 from dokimos.reports.figures.gallery import Gallery, gallery
 from dokimos.reports.figures.svg import Figure, Sheet
-from dokimos.reports.instances import Backgrounds
+from dokimos.reports.instances import Known
 from dokimos.reports.numbers import megabytes, seconds
 from dokimos.reports.payload import payload
 from dokimos.reports.rows import Outcome, ReportRows, report_rows
@@ -45,15 +53,15 @@ def write_report(
     path: Path,
     *,
     log_tails: Mapping[str, str] | None = None,
-    backgrounds: Backgrounds | None = None,
+    known: Known | None = None,
     explanation: Explanation | None = None,
 ) -> None:
     """Write the report of `judgements` to `path`: all of it, or nothing.
 
-    `log_tails` gives the end of a run's log by its job id, `backgrounds` what its suite knows of an
-    instance, `explanation` why verifiers slow down. The folder of `path` is made if missing.
+    `log_tails` gives the end of a run's log by its job id, `known` what suites know of their
+    instances, `explanation` why verifiers slow down. The folder of `path` is made if missing.
     """
-    rows = report_rows(judgements, log_tails=log_tails, backgrounds=backgrounds, explanation=explanation)
+    rows = report_rows(judgements, log_tails=log_tails, known=known, explanation=explanation)
     write_page(rows, context, path)
 
 
@@ -89,6 +97,8 @@ def render_page(rows: ReportRows, context: ReportContext) -> str:
             symbols=SYMBOLS,
             profiled=any(instance.components for instance in rows.instances),
             statuses=list(Status),
+            accounts=_in_words(rows.explanation.verifiers if rows.explanation else ()),
+            missing_profiles=_missing(rows.explanation),
             style=Markup(style()),
             script=Markup(script()),
             data=Markup(payload(rows)),
@@ -99,6 +109,30 @@ def render_page(rows: ReportRows, context: ReportContext) -> str:
 def figures_of(rows: ReportRows, context: ReportContext) -> Gallery:
     """All figures of the page."""
     return gallery(rows, limit_wall_seconds=context.wall_seconds)
+
+
+def _in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]]]:
+    """What there is to say of each verifier."""
+    return [
+        (
+            account.subject,
+            [
+                tally(account),
+                which_separates(account.separations),
+                which_interact(account.interactions),
+                *alone_in_words(account.alone),
+            ],
+        )
+        for account in accounts
+    ]
+
+
+def _missing(found: Explanation | None) -> list[tuple[str, str]]:
+    """Which profiles are missing, in words, and the command that makes them."""
+    if found is None:
+        return []
+    sizes = {one.suite: len(one.steps) for one in found.trajectories}
+    return [(missing_in_words(row, sizes.get(row.suite, 0)), row.remedy) for row in found.missing]
 
 
 @cache

@@ -10,8 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dokimos.analysis.words import SYMBOLS
 from dokimos.profiles.model import COMPONENTS, Measurement
-from dokimos.reports.components import SYMBOLS, describe
+from dokimos.reports.components import describe
 from dokimos.reports.instances import InstanceRow
 from dokimos.reports.rows import ReportRows, RunRow
 
@@ -62,7 +63,6 @@ def _instance(row: InstanceRow, extras: Sequence[str], pool: _Pool) -> list[Any]
         pool(row.suite),
         pool(label),
         pool(row.certificate),
-        row.seed,
         [[pool(name), value] for name, value in row.parameters],
         _measurements(row.components, COMPONENTS, pool),
         _measurements(row.extras, extras, pool),

@@ -10,7 +10,7 @@ from dokimos.analysis.model import Explanation
 from dokimos.instances.model import Label
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.headline import headline
-from dokimos.reports.instances import Backgrounds, InstanceRow, instance_rows
+from dokimos.reports.instances import InstanceRow, Known, instance_rows
 from dokimos.reports.matrix import MatrixCell, matrix_cells
 from dokimos.reports.naming import Naming
 from dokimos.reports.numbers import printable
@@ -112,13 +112,13 @@ def report_rows(
     judgements: Sequence[Judgement],
     *,
     log_tails: Mapping[str, str] | None = None,
-    backgrounds: Backgrounds | None = None,
+    known: Known | None = None,
     explanation: Explanation | None = None,
 ) -> ReportRows:
     """All rows of a report.
 
-    `log_tails` gives the end of a run's log by its job id, `backgrounds` what its suite knows of an
-    instance. The order of `judgements` makes no difference.
+    `log_tails` gives the end of a run's log by its job id, `known` what suites know of their
+    instances. The order of `judgements` makes no difference.
     """
     tails = log_tails or {}
     naming = Naming.of([j.record for j in judgements])
@@ -136,7 +136,7 @@ def report_rows(
             _run_row(j, naming, anchors.get(k), tails.get(j.record.job, "")) for k, j in enumerate(ordered)
         ),
         matrix=matrix_cells(ordered, naming),
-        instances=instance_rows(ordered, naming, backgrounds or {}),
+        instances=instance_rows(ordered, naming, known or {}),
         scoring=scoring_rows(ordered, naming),
         explanation=explanation,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dokimos.analysis.model import BreakingCurve
-from dokimos.reports.figures.frame import STATUS_SHAPES, Area, draw_axes, draw_keys, series_class
-from dokimos.reports.figures.scales import Scale, Tick, fitting, logarithmic
+from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, Area, draw_axes, draw_keys, series_class
+from dokimos.reports.figures.scales import Tick, logarithmic
 from dokimos.reports.figures.svg import Figure, Sheet, at
 from dokimos.reports.numbers import seconds
 
@@ -29,11 +30,10 @@ def breaking(
     keys = [(c.subject, None, series_class(numbers[c.subject]), True) for c in shown]
     end = draw_keys(sheet, keys, x=6, y=36, right=_WIDTH - 6)
     area = Area(left=46, top=end + 34, right=_WIDTH - 18, bottom=end + 34 + _HEIGHT)
-    values = sorted({rung.value for curve in shown for rung in curve.points})
     times = [max(r.seconds, _SHORTEST_SECONDS) for curve in shown for r in curve.points]
-    x = fitting(values, area.left + 12, area.right - 12)
+    x = _Steps([rung.value for curve in shown for rung in curve.points], area)
     y = logarithmic(times, area.bottom, area.top)
-    draw_axes(sheet, area, x, y, x_title=first.knob, y_title="seconds", x_ticks=_ticks(values, x))
+    draw_axes(sheet, area, x.ticks, y.ticks, x_title=first.knob, y_title="seconds")
     for curve in shown:
         kind = series_class(numbers[curve.subject])
         places = [(x(r.value), y(max(r.seconds, _SHORTEST_SECONDS))) for r in curve.points]
@@ -46,13 +46,15 @@ def breaking(
         if curve.breaks_at is not None:
             here = x(curve.breaks_at)
             sheet.line(here, area.top, here, area.bottom, f"break {kind}")
+    told = " ".join(in_words(curve) for curve in shown)
     return Figure(
         name,
         f"{first.suite}: time over {first.knob} of {first.family}{label}",
-        " ".join(in_words(curve) for curve in shown),
+        told,
         _WIDTH,
         int(area.bottom + 44),
         sheet.body,
+        told,
     )
 
 
@@ -65,11 +67,20 @@ def in_words(curve: BreakingCurve) -> str:
     return f"{curve.subject} breaks at {curve.knob} = {curve.breaks_at:g}{by}{last}."
 
 
-def _ticks(values: Sequence[float], x: Scale) -> list[Tick]:
-    """The values of the knob themselves, as far as there is room for them."""
-    ticks: list[Tick] = []
-    for value in values:
-        place = x(value)
-        if not ticks or place - ticks[-1].at > 34:
-            ticks.append(Tick(place, f"{value:g}"))
-    return ticks
+class _Steps:
+    """The values of a knob, one step after the other, whatever lies between them."""
+
+    def __init__(self, values: Sequence[float], area: Area) -> None:
+        self._values = sorted(set(values))
+        self._left = area.left + 14
+        self._step = (area.right - 14 - self._left) / max(len(self._values) - 1, 1)
+
+    def __call__(self, value: float) -> float:
+        return self._left + self._values.index(value) * self._step
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        """The values themselves, as far as there is room for them."""
+        widest = max(len(f"{value:g}") for value in self._values)
+        every = math.ceil((CHARACTER * widest + 8) / self._step) if self._step else 1
+        return tuple(Tick(self(value), f"{value:g}") for value in self._values[::every])

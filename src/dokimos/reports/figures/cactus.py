@@ -32,7 +32,7 @@ def cactus(
     y = logarithmic([*times, *([limit] if limit else [])], area.bottom, area.top)
     most = max(len(s.wall_seconds) for s in series)
     x = linear([0, max(most, 4)], area.left, area.right, steps=8 if width > 500 else 4)
-    draw_axes(sheet, area, x, y, x_title="runs answered correctly", y_title="seconds for a run")
+    draw_axes(sheet, area, x.ticks, y.ticks, x_title="runs answered correctly", y_title="seconds for a run")
     if limit:
         sheet.line(area.left, y(limit), area.right, y(limit), "limit")
         sheet.text(area.right - 4, y(limit) - 5, f"limit {limit:g} s", "tick", Anchor.END)

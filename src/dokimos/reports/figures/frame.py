@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dokimos.analysis.model import Status
-from dokimos.reports.figures.scales import Scale, Tick
+from dokimos.reports.figures.scales import Tick
 from dokimos.reports.figures.svg import Anchor, Shape, Sheet
 
 WIDE, NARROW = 760, 350
@@ -47,21 +47,13 @@ class Area:
 
 
 def draw_axes(
-    sheet: Sheet,
-    area: Area,
-    x: Scale,
-    y: Scale,
-    *,
-    x_title: str,
-    y_title: str,
-    x_ticks: Sequence[Tick] | None = None,
-    y_ticks: Sequence[Tick] | None = None,
+    sheet: Sheet, area: Area, x: Sequence[Tick], y: Sequence[Tick], *, x_title: str, y_title: str
 ) -> None:
     """Grid lines, labels and titles; the title of y stands above it, where it can be read."""
-    for tick in y.thinned(9) if y_ticks is None else y_ticks:
+    for tick in y:
         sheet.line(area.left, tick.at, area.right, tick.at, "grid")
         sheet.text(area.left - 7, tick.at + 4, tick.label, "tick", Anchor.END)
-    for tick in x.ticks if x_ticks is None else x_ticks:
+    for tick in x:
         sheet.line(tick.at, area.top, tick.at, area.bottom, "grid")
         sheet.text(tick.at, area.bottom + 16, tick.label, "tick", Anchor.MIDDLE)
     sheet.path(f"M{area.left:g} {area.top:g}V{area.bottom:g}H{area.right:g}", "axis")

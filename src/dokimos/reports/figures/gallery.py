@@ -53,16 +53,16 @@ def gallery(rows: ReportRows, *, limit_wall_seconds: float | None) -> Gallery:
     """All figures; those without anything to show are left out."""
     found = rows.explanation
     strongest, others = _maps(found.verifiers if found else ())
-    curves = _curves(found) if found else []
+    told, untold = _curves(found) if found else ([], [])
     return Gallery(
         cactus=_pair(lambda w: cactus(rows.cactus, limit_wall_seconds=limit_wall_seconds, width=w)),
         verifiers=_auc(found.verifiers if found else (), "auc"),
-        styles=_auc(found.styles if found else (), "auc-by-style"),
+        styles=_auc([a for a in found.styles if len(a.members) > 1] if found else (), "auc-by-style"),
         maps=strongest,
         more_maps=others,
         trajectories=_trajectories(found.trajectories if found else ()),
-        curves=tuple(curves[:CURVES_SHOWN]),
-        more_curves=tuple(curves[CURVES_SHOWN:]),
+        curves=tuple(told[:CURVES_SHOWN]),
+        more_curves=(*told[CURVES_SHOWN:], *untold),
     )
 
 
@@ -105,18 +105,25 @@ def _maps(accounts: Sequence[Account]) -> tuple[tuple[Figure, ...], tuple[Figure
     return tuple(first), tuple(others)
 
 
-def _curves(found: Explanation) -> list[Figure]:
-    """One figure for each knob and all that was equal along it, with the curves of all verifiers."""
+def _curves(found: Explanation) -> tuple[list[Figure], list[Figure]]:
+    """One figure for each knob and all that was equal along it, with the curves of all verifiers.
+
+    First those along which somebody solves something, then the others.
+    """
     subjects = [account.subject for account in found.verifiers]
     groups: dict[tuple[object, ...], list[BreakingCurve]] = {}
     for account in found.verifiers:
         for curve in account.curves:
             equal = (curve.suite, curve.family, curve.knob, curve.label, *sorted(curve.fixed.items()))
             groups.setdefault(equal, []).append(curve)
-    told = sorted(groups.values(), key=lambda curves: all(curve.breaks_at is None for curve in curves))
-    names = _unique([f"breaking-{_slug(c[0].family)}-{_slug(c[0].knob)}" for c in told])
-    drawn = (breaking(c, subjects=subjects, name=n) for n, c in zip(names, told, strict=True))
-    return [figure for figure in drawn if figure is not None]
+    names = _unique([f"breaking-{_slug(c[0].family)}-{_slug(c[0].knob)}" for c in groups.values()])
+    told: list[Figure] = []
+    untold: list[Figure] = []
+    for name, curves in zip(names, groups.values(), strict=True):
+        if figure := breaking(curves, subjects=subjects, name=name):
+            solved = any(rung.solved for curve in curves for rung in curve.points)
+            (told if solved else untold).append(figure)
+    return told, untold
 
 
 def _pair(draw: Callable[[int], Figure | None]) -> Pair | None:

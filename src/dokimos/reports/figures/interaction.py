@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dokimos.analysis.model import Interaction
+from dokimos.analysis.words import interaction_in_words
 from dokimos.reports.components import describe
+from dokimos.reports.figures.scales import spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet
 
 _WIDTH, _CELL = 350, 44
@@ -16,7 +18,7 @@ def interaction(row: Interaction, *, name: str = "interaction") -> Figure | None
     if not columns or not lines:
         return None
     sheet = Sheet()
-    left, top = 62, 44
+    left, top = 62, 52
     wide = (_WIDTH - left - 16) / columns
     bottom = top + _CELL * lines
     sheet.text(6, 16, row.subject, "key")
@@ -36,12 +38,20 @@ def interaction(row: Interaction, *, name: str = "interaction") -> Figure | None
             counts = f"{cell.timeouts}/{cell.total}"
             sheet.text(middle[0], middle[1] + 13, counts, f"small in-{shade}", Anchor.MIDDLE)
     for k, edge in enumerate(row.first_edges):
-        sheet.text(left + k * wide, bottom + 15, f"{edge:.3g}", "tick", Anchor.MIDDLE)
+        sheet.text(left + k * wide, bottom + 15, spelt(float(f"{edge:.3g}")), "tick", Anchor.MIDDLE)
     for k, edge in enumerate(row.second_edges):
-        sheet.text(left - 6, bottom - k * _CELL + 4, f"{edge:.3g}", "tick", Anchor.END)
+        sheet.text(left - 6, bottom - k * _CELL + 4, spelt(float(f"{edge:.3g}")), "tick", Anchor.END)
     sheet.text(_WIDTH - 16, bottom + 33, describe(row.first), "title", Anchor.END)
     title = f"{row.subject}: timeout rate over {describe(row.first)} and {describe(row.second)}"
-    return Figure(name, title, _in_words(row), _WIDTH, int(bottom + 42), sheet.body)
+    caption = row.note if row.effect is None else _effect(row)
+    return Figure(name, title, _in_words(row), _WIDTH, int(bottom + 42), sheet.body, caption)
+
+
+def _effect(row: Interaction) -> str:
+    if row.interacts:
+        return interaction_in_words(row)
+    interval = f"interval {row.low:+.2f} to {row.high:+.2f}"
+    return f"Difference of differences {row.effect:+.2f} ({interval}): no more than chance."
 
 
 def _bin(edges: tuple[float, ...], k: int) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+_MILLION = 1e6
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,20 @@ class Scale:
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """The labelled places."""
-        return tuple(Tick(self(value), f"{value:g}") for value in self.values)
+        return tuple(Tick(self(value), spelt(value)) for value in self.values)
 
-    def thinned(self, most: int) -> tuple[Tick, ...]:
-        """At most that many of the ticks, evenly chosen."""
-        every = max(1, math.ceil(len(self.ticks) / most))
-        return self.ticks[::every]
+
+def spelt(value: float) -> str:
+    """A number for an axis, without idle signs and zeros in its exponent."""
+    return re.sub(r"e([-+])0*", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.6g}")
 
 
 def linear(values: Sequence[float], start: float, end: float, *, steps: int = 5) -> Scale:
     """An axis with round numbers that holds all `values`."""
     low, high = min(values), max(values)
-    if low == high:
-        low, high = (low - 1, high + 1) if low else (0.0, 1.0)
+    size = max(abs(low), abs(high))
+    if high - low <= 1e-9 * size:
+        low, high = (low - size, high + size) if size else (0.0, 1.0)
     step = round_step((high - low) / steps)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return Scale(
@@ -57,11 +61,25 @@ def linear(values: Sequence[float], start: float, end: float, *, steps: int = 5)
 
 
 def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
-    """An axis of whole powers of ten that holds all `values`, which are positive."""
-    first = math.floor(math.log10(min(values)) + 1e-9)
-    last = max(math.ceil(math.log10(max(values)) - 1e-9), first + 1)
-    low, high = 10.0**first, 10.0**last
-    return Scale(start, end, low, high, math.log10, tuple(10.0**k for k in range(first, last + 1)))
+    """An axis between 1, 2 or 5 times powers of ten that holds all `values`, which are positive."""
+    steps = [
+        factor * 10.0**power
+        for power in range(_power(min(values)), _power(max(values)) + 2)
+        for factor in (1.0, 2.0, 5.0)
+    ]
+    low = max(step for step in steps if step <= min(values) * (1 + 1e-9))
+    high = min(step for step in steps if step >= max(values) * (1 - 1e-9))
+    if high == low:
+        low, high = low / 10, high * 10
+        steps = [low, 10 * low, high]
+    inside = tuple(step for step in steps if low <= step <= high)
+    tens = tuple(step for step in inside if math.log10(step) == round(math.log10(step)))
+    return Scale(start, end, low, high, math.log10, tens if high / low > 150 else inside)
+
+
+def _power(value: float) -> int:
+    """The power of ten just below a positive number, within what can be told apart from 0."""
+    return max(math.floor(math.log10(value) + 1e-9), -300)
 
 
 def two_sided(values: Sequence[float], start: float, end: float) -> Scale:
@@ -69,29 +87,30 @@ def two_sided(values: Sequence[float], start: float, end: float) -> Scale:
     sizes = [abs(v) for v in values if v]
     if not sizes:
         return linear([0.0, 1.0], start, end)
-    small = 10.0 ** math.floor(math.log10(min(sizes)) + 1e-9)
-    small = max(small, max(sizes) * 1e-9)
     big = math.ceil(math.log10(max(sizes)) - 1e-9)
-    first = round(math.log10(small))
+    first = max(_power(min(sizes)), big - 6)
+    small = 10.0**first
 
     def bend(value: float) -> float:
         size = abs(value)
         bent = size / small if size < small else 1 + math.log10(size / small)
         return math.copysign(bent, value)
 
-    ups = tuple(10.0**k for k in range(first, max(big, first) + 1))
-    low = -ups[-1] if min(values) < 0 else 0.0
-    high = ups[-1] if max(values) > 0 else 0.0
-    downs = tuple(-v for v in reversed(ups)) if low < 0 else ()
-    return Scale(start, end, low, high, bend, (*downs, 0.0, *(ups if high > 0 else ())))
+    powers = [10.0**k for k in range(first, max(big, first) + 1)]
+    ups = [p for k, p in enumerate(powers) if max(values) > (powers[k - 1] if k else 0)]
+    downs = [-p for k, p in enumerate(powers) if -min(values) > (powers[k - 1] if k else 0)]
+    marked = (*reversed(downs), 0.0, *ups)
+    return Scale(start, end, marked[0], marked[-1], bend, marked)
 
 
 def fitting(values: Sequence[float], start: float, end: float) -> Scale:
-    """Linear where all values are of about one size or all small numbers apart; otherwise by their size."""
+    """Linear where all values are of about one size; otherwise by their size, down to a millionth."""
     sizes = [abs(v) for v in values if v]
     if not sizes or max(sizes) <= 30 * min(sizes):
         return linear(values, start, end, steps=3)
-    return logarithmic(values, start, end) if min(values) > 0 else two_sided(values, start, end)
+    if min(values) > 0 and max(values) <= _MILLION * min(values):
+        return logarithmic(values, start, end)
+    return two_sided(values, start, end)
 
 
 def round_step(at_least: float) -> float:

@@ -5,60 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dokimos.analysis.model import Separation
+from dokimos.analysis.words import MEANINGS, SYMBOLS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import WIDE, draw_keys, series_class, series_shape
 from dokimos.reports.figures.scales import Scale
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet
 
-_ROW, _HEAD = 17, 24
+_ROW, _LEAST, _GAP = 17, 34, 10
 
 
 def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "auc") -> Figure | None:
-    """A dot with its interval for each component and subject; None where there is nothing to show."""
+    """A dot with its interval for each component and subject; None where nothing has an AUC."""
+    if all(row.auc is None for row in rows):
+        return None
     subjects = list(dict.fromkeys(row.subject for row in rows))
     components = list(dict.fromkeys(row.component for row in rows))
-    if not rows:
-        return None
     sheet = Sheet()
     keys = [(s, series_shape(k), series_class(k), False) for k, s in enumerate(subjects)]
-    end = draw_keys(sheet, keys, x=6, y=16, right=width - 6)
-    left = 250 if width > 500 else 14
     beside = width > 500
+    left = 262 if beside else 14
+    top = y = draw_keys(sheet, keys, x=6, y=16, right=width - 6) + 18
     x = Scale(left, width - 20, 0.0, 1.0, float, (0.0, 0.25, 0.5, 0.75, 1.0))
-    top = y = end + 18
+    marks = Sheet()
     for component in components:
         of_it = [row for row in rows if row.component == component]
-        y += 8 if beside else _HEAD
-        sheet.text(
-            left - 14 if beside else left,
-            y + (_ROW * len(of_it)) / 2 + 4 if beside else y - 5,
-            describe(component),
-            "label",
-            Anchor.END if beside else Anchor.START,
-        )
-        for row in of_it:
-            _draw(sheet, row, x, y + _ROW / 2, subjects.index(row.subject))
-            y += _ROW
-    bottom = y + 8
+        symbol, meaning = SYMBOLS.get(component, component), MEANINGS.get(component, "")
+        height = max(_ROW * len(of_it), _LEAST if beside else 0)
+        if beside:
+            marks.text(left - 14, y + height / 2 + 1, symbol, "key", Anchor.END)
+            marks.text(left - 14, y + height / 2 + 15, meaning, "tick", Anchor.END)
+        else:
+            y += 20
+            marks.text(left, y - 5, f"{symbol}, {meaning}", "label")
+        for k, row in enumerate(of_it):
+            middle = y + height / 2 + _ROW * (k - (len(of_it) - 1) / 2)
+            _draw(marks, row, x, middle, subjects.index(row.subject))
+        y += height + _GAP
     for tick in x.ticks:
-        sheet.line(tick.at, top, tick.at, bottom, "axis" if tick.label == "0.5" else "grid")
-        sheet.text(tick.at, bottom + 16, tick.label, "tick", Anchor.MIDDLE)
-    sheet.text(x(0.5), bottom + 33, "chance", "title", Anchor.MIDDLE)
-    sheet.text(width - 8, bottom + 33, "timeouts lie higher →", "title", Anchor.END)
-    if beside:
-        sheet.text(left, bottom + 33, "← timeouts lie lower", "title")
+        sheet.line(tick.at, top, tick.at, y, "axis" if tick.label == "0.5" else "grid")
+        sheet.text(tick.at, y + 16, tick.label, "tick", Anchor.MIDDLE)
+    sheet.text(x(0.5), y + 33, "chance", "title", Anchor.MIDDLE)
+    sheet.text(width - 8, y + 33, "timeouts higher →", "title", Anchor.END)
+    sheet.text(left, y + 33, "← timeouts lower", "title")
     title = "Timeout AUC by component of the profile"
-    return Figure(name, title, _in_words(rows), width, int(bottom + 42), sheet.body)
+    return Figure(name, title, _in_words(rows), width, int(y + 42), sheet.body + marks.body)
 
 
 def _draw(sheet: Sheet, row: Separation, x: Scale, y: float, number: int) -> None:
-    if row.auc is None:
-        sheet.text(x(0.5) + 6, y + 4, f"{row.subject}: {row.note}", "tick")
-        return
     kind = series_class(number)
+    if row.auc is None:
+        sheet.text(x(0.5) + 8, y + 4, f"{row.subject}: {row.note}", "tick")
+        return
     if row.low is not None and row.high is not None:
         sheet.line(x(row.low), y, x(row.high), y, f"whisker {kind}")
-    sheet.mark(x(row.auc), y, series_shape(number), kind, in_words(row))
+    sheet.mark(x(row.auc), y, series_shape(number), kind, in_words(row), size=4.5)
 
 
 def in_words(row: Separation) -> str:

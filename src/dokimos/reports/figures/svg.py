@@ -42,7 +42,10 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Figure:
-    """A finished drawing: `name` for its file, `title` and `description` for those who cannot see it."""
+    """A finished drawing: `name` for its file, `title` and `description` for those who cannot see it.
+
+    `caption` says in words what there is to see, for everyone.
+    """
 
     name: str
     title: str
@@ -50,6 +53,7 @@ class Figure:
     width: int
     height: int
     body: str
+    caption: str = ""
 
     def inline(self, kind: str = "") -> str:
         """The drawing for a page in HTML, whose style sheet gives the colours."""

@@ -8,7 +8,7 @@ from dokimos.analysis.model import Status, Step, Trajectory
 from dokimos.profiles.model import COMPONENTS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
-from dokimos.reports.figures.scales import Scale, fitting
+from dokimos.reports.figures.scales import Scale, fitting, spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
 
 _STRIP, _GAP, _LINE = 62, 26, 19
@@ -24,10 +24,10 @@ _LANES = {
 
 
 def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") -> Figure | None:
-    """The strips of one benchmark, in the order of its own; None where it has no instances."""
+    """The strips of one benchmark, family by family, in its own order; None where it has no instances."""
     if not row.steps:
         return None
-    steps = sorted(row.steps, key=lambda step: step.position)
+    steps = sorted(row.steps, key=lambda step: (step.family, step.position))
     verifiers = list(dict.fromkeys(v for step in steps for v in step.outcomes))
     seen = {status for step in steps for status in step.outcomes.values()}
     sheet = Sheet()
@@ -39,17 +39,16 @@ def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") 
         if s in seen
     ]
     y = draw_keys(sheet, keys, x=6, y=16, right=width - 6)
+    y += 8
     top = y + 12
     for component in COMPONENTS:
         y = _draw_component(sheet, component, steps, x, y + _GAP)
     y += 14
     for verifier in verifiers:
         y = _draw_verifier(sheet, verifier, steps, x, y, beside=width > 500)
-    _draw_families(sheet, steps, x, top + 10, y + 6)
-    sheet.text(left, y + 22, "1", "tick", Anchor.MIDDLE)
-    sheet.text(right, y + 22, f"instance {len(steps)}", "tick", Anchor.END)
+    y = _draw_families(sheet, steps, x, top + 10, y + 6)
     title = f"{row.suite}: profile and outcome of each of {len(steps)} instances"
-    return Figure(name, title, _in_words(row, verifiers), width, int(y + 34), sheet.body)
+    return Figure(name, title, _in_words(row, verifiers), width, int(y + 10), sheet.body)
 
 
 class _Columns:
@@ -86,7 +85,7 @@ def _draw_component(sheet: Sheet, component: str, steps: Sequence[Step], x: _Col
     sheet.rectangle(x.left, top, x.right - x.left, _STRIP, "strip")
     for tick in _few(scale):
         sheet.line(x.left, scale(tick), x.right, scale(tick), "grid")
-        sheet.text(x.left - 6, scale(tick) + 4, f"{tick:.2g}", "tick", Anchor.END)
+        sheet.text(x.left - 6, scale(tick) + 4, spelt(tick), "tick", Anchor.END)
     places = [(x(k), scale(value)) for k, value in known]
     size = x.size
     data = "".join(f"M{a - size:.1f} {b:.1f}h{2 * size:.1f}" for a, b in places)
@@ -120,12 +119,21 @@ def _draw_verifier(
     return top + _LINE
 
 
-def _draw_families(sheet: Sheet, steps: Sequence[Step], x: _Columns, top: float, bottom: float) -> None:
-    """A line wherever the family changes, if that is not at every other instance."""
-    changes = [k for k in range(1, len(steps)) if steps[k].family != steps[k - 1].family]
-    if len(changes) * 4 < len(steps):
-        for k in changes:
-            sheet.line(x.left + k * x.step, top, x.left + k * x.step, bottom, "change")
+def _draw_families(sheet: Sheet, steps: Sequence[Step], x: _Columns, top: float, bottom: float) -> float:
+    """A line wherever a family begins, its name below, in as many lines as they need; returns the end."""
+    free: list[float] = []
+    for k, step in enumerate(steps):
+        if k and step.family == steps[k - 1].family:
+            continue
+        here = x.left + k * x.step
+        room = CHARACTER * len(step.family) + 10
+        start = max(x.left, min(here, x.right - room + 10))
+        lane = next((n for n, end in enumerate(free) if end <= start), len(free))
+        free[lane : lane + 1] = [start + room]
+        base = bottom + 14 + 14 * lane
+        sheet.line(here, top, here, base - 9, "change")
+        sheet.text(start + 2, base, step.family, "tick")
+    return bottom + 8 + 14 * len(free)
 
 
 def _cut(text: str, room: float) -> str:

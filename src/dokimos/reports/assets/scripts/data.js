@@ -14,9 +14,9 @@ const element = (tag, properties = {}, ...children) => {
 
 const data = JSON.parse(byId("data").textContent);
 const instances = data.instances.map((row, index) => {
-  const [own, family, suite, label, certificate, seed, parameters, components, extras, problem] = row;
+  const [own, family, suite, label, certificate, parameters, components, extras, problem] = row;
   const found = {
-    index, own, seed, components, extras, runs: [],
+    index, own, components, extras, runs: [],
     family: data.pool[family], suite: data.pool[suite], label: data.pool[label],
     certificate: data.pool[certificate], problem: data.pool[problem],
     parameters: parameters.map(([name, value]) => [data.pool[name], value]),

@@ -33,7 +33,7 @@ const measurements = (instance, key, names) => {
 };
 
 const profile = (instance) => {
-  if (instance.problem) return [element("p", { class: "lead" }, `No profile: ${instance.problem}.`)];
+  if (instance.problem) return [element("p", { class: "lead" }, `None that can be used: ${instance.problem}; `, element("code", {}, "dokimos profile"), " measures it.")];
   const extras = measurements(instance, "extras", data.extras);
   return [
     measurements(instance, "components", data.components),
@@ -49,11 +49,11 @@ const command = (text) => element(
 
 const runArticle = (instance, run) => {
   const name = data.verifiers[run.verifier];
-  const several = instance.runs.filter((other) => other.verifier === run.verifier).length > 1;
+  const several = instance.runs.filter((other) => other.verifier === run.verifier);
   const made = element(
     "article", { class: `run ${run.outcome}` },
     element(
-      "header", {}, sign(run), element("h4", {}, several ? `${name} #${run.repeat + 1}` : name),
+      "header", {}, sign(run), element("h4", {}, several.length > 1 ? `${name} #${several.indexOf(run) + 1}` : name),
       element("b", {}, run.answer), element("span", { class: `badge ${run.verdict}` }, run.verdict),
       element("span", { class: "origin" }, `${seconds(run.wall)} s, CPU ${seconds(run.cpu)} s, ${(run.memory / 1e6).toFixed(0)} MB, ${run.ended}`)
     ),
@@ -75,7 +75,6 @@ const open = (instance) => {
     ["Family", instance.family], ["Suite", instance.suite], ["Label", instance.label || "none"],
     ["Proven by", instance.certificate || "–"],
   ];
-  const origin = [...instance.parameters, ...(instance.seed === null ? [] : [["seed", instance.seed]])];
   byId("instance-name").textContent = instance.name;
   byId("instance-body").replaceChildren(
     facts(made),
@@ -83,7 +82,7 @@ const open = (instance) => {
     ...instance.runs.map((run) => runArticle(instance, run)),
     element("h3", {}, "Profile"), ...profile(instance).filter(Boolean),
     element("h3", {}, "Parameters"),
-    origin.length ? facts(origin) : element("p", { class: "lead" }, "None are known: nobody here made this instance.")
+    instance.parameters.length ? facts(instance.parameters) : element("p", { class: "lead" }, "None are known: nobody here made this instance.")
   );
   const place = shown.indexOf(instance);
   byId("instance-back").disabled = place <= 0;
