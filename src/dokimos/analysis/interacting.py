@@ -42,7 +42,7 @@ def interaction(
     late = np.array([o.status is Status.TIMEOUT for o in known], dtype=np.float64)
     x_cut, y_cut = balanced_cut(x), balanced_cut(y)
     x_edges, y_edges = quantile_edges(x), quantile_edges(y)
-    note = not_enough(int(late.sum()), int((1 - late).sum()), len(decided))
+    note = not_enough(int(late.sum()), int((1 - late).sum()), decided)
     effect, interval = None, None
     quarters: tuple[Cell, ...] = ()
     if not note and x_cut is not None and y_cut is not None:

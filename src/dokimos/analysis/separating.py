@@ -35,7 +35,7 @@ def separation(
     values = np.array([value for _, value in known], dtype=np.float64)
     positive = np.array([o.status is Status.TIMEOUT for o, _ in known], dtype=bool)
     timeouts, solved = int(positive.sum()), int((~positive).sum())
-    auc, interval, note = None, None, not_enough(timeouts, solved, len(decided))
+    auc, interval, note = None, None, not_enough(timeouts, solved, decided)
     if not note:
         ranking = Ranking(values, positive)
         auc = float(ranking.auc(np.ones((1, len(values))))[0])
@@ -60,10 +60,11 @@ def timed(observations: Sequence[Observation]) -> list[Observation]:
     return [o for o in observations if o.status in (Status.SOLVED, Status.TIMEOUT)]
 
 
-def not_enough(timeouts: int, solved: int, decided: int) -> str:
-    """Why nothing can be said of so few; empty where something can."""
+def not_enough(timeouts: int, solved: int, decided: Sequence[Observation]) -> str:
+    """Why nothing can be said of so few, out of `decided`; empty where something can."""
     if decided and not timeouts + solved:
-        return "not enough data: no profiles"
+        has_profiles = any(o.components for o in decided)
+        return "not applicable to any instance" if has_profiles else "not enough data: no profiles"
     if timeouts >= ENOUGH and solved >= ENOUGH:
         return ""
     return (

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dokimos.analysis.model import Alone, Lone, Observation, Status, Style
-from dokimos.analysis.observing import SEVERITY
+
+#: What a style is credited with where its verifiers differ: not finishing is better than failing.
+_BEST_FIRST = (
+    Status.SOLVED,
+    Status.UNKNOWN,
+    Status.TIMEOUT,
+    Status.MEMOUT,
+    Status.FAILED,
+    Status.WRONG,
+)
 
 
 def alone(observations: Sequence[Observation]) -> tuple[Alone, ...]:
@@ -43,10 +52,14 @@ def _alone(o: Observation, lone: Lone, others: int) -> Alone:
 def best_of_style(observations: Sequence[Observation], style: Style) -> tuple[Observation, ...]:
     """For each instance what the best verifier of a style made of it, in the style's name.
 
-    A solved one is best, the faster the better; then the least severe.
+    A solved one is best, the faster the better.
     """
+
+    def rank(o: Observation) -> tuple[int, float]:
+        return _BEST_FIRST.index(o.status), o.seconds
+
     best: dict[tuple[str, str], Observation] = {}
     for o in observations:
         if style in o.styles:
-            best[o.key] = min(best.get(o.key, o), o, key=lambda o: (-SEVERITY.index(o.status), o.seconds))
+            best[o.key] = min(best.get(o.key, o), o, key=rank)
     return tuple(replace(o, verifier=style.value, styles=(style,)) for o in best.values())

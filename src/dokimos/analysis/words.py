@@ -17,10 +17,10 @@ from dokimos.analysis.model import (
 )
 
 SYMBOLS = {
-    "margin": "M_min",
+    "margin": "M̂_min",
     "ibp_gap": "G_IBP",
     "unstable": "U",
-    "regions": "A_tau",
+    "regions": "A_τ",
     "gradient_dimension": "d_eff",
 }
 MEANINGS = {
@@ -28,7 +28,7 @@ MEANINGS = {
     "ibp_gap": "looseness of interval bounds",
     "unstable": "share of unstable units",
     "regions": "log of the number of linear pieces",
-    "gradient_dimension": "directions that the margin depends on",
+    "gradient_dimension": "directions the margin depends on",
 }
 _COUNTED = {
     Status.SOLVED: "solved",
@@ -44,7 +44,10 @@ def tally(account: Account) -> str:
     """How many of what."""
     total = sum(account.counts.values())
     parts = [f"{account.counts[s]} {word}" for s, word in _COUNTED.items() if account.counts[s]]
-    return f"{total} instance{'' if total == 1 else 's'}: {', '.join(parts)}."
+    what = f"instance{'' if total == 1 else 's'}"
+    if len(account.members) > 1:
+        what = f"results of {len(account.members)} verifiers"
+    return f"{total} {what}: {', '.join(parts)}."
 
 
 def named(component: str) -> str:
@@ -57,17 +60,18 @@ def separation_in_words(row: Separation) -> str:
     if row.auc is None:
         return row.note
     if row.note.startswith("complete"):
-        return f"every timeout has a {_side(row)} value than everything solved"
+        return f"every timeout has a {separation_side(row)} value than everything solved"
     if not row.tells:
         return "no better than chance"
-    return f"timeouts have {_side(row)} values"
+    return f"timeouts have {separation_side(row)} values"
 
 
 def which_separates(rows: Sequence[Separation]) -> str:
     """The answer to "which component separates timeouts from solved instances?"."""
     measured = [row for row in rows if row.auc is not None]
     if not measured:
-        return f"What separates its timeouts from what it solves: {_common_note(rows)}."
+        most = max(rows, key=lambda row: row.timeouts + row.solved)
+        return f"What separates its timeouts from what it solves: {most.note}."
     best = max(measured, key=lambda row: row.strength)
     telling = sorted((row for row in measured if row.tells), key=lambda row: -row.strength)
     if not telling:
@@ -81,16 +85,24 @@ def which_separates(rows: Sequence[Separation]) -> str:
         f"(AUC {first.auc:.2f}, {_interval(first)}; {first.timeouts} timed out, {first.solved} solved)."
     )
     if others:
-        also = ", ".join(f"{SYMBOLS[row.component]} ({_side(row)}, {row.auc:.2f})" for row in others)
+        also = ", ".join(
+            f"{SYMBOLS[row.component]} ({separation_side(row)}, {row.auc:.2f})" for row in others
+        )
         sentence += f" So do {also}." if len(others) > 1 else f" So does {also}."
     return sentence
+
+
+def best_separation(rows: Sequence[Separation]) -> Separation | None:
+    """The component that separates best, of those that do; None where none does."""
+    return max((row for row in rows if row.tells), key=lambda row: row.strength, default=None)
 
 
 def which_interact(rows: Sequence[Interaction]) -> str:
     """The answer to "which pair of components interacts?"."""
     tested = [row for row in rows if row.effect is not None]
     if not tested:
-        return f"Which components interact: {_common_note(rows)}."
+        most = max(rows, key=_size)
+        return f"Which components interact: {most.note}."
     found = [row for row in tested if row.interacts]
     if not found:
         return f"No pair of components interacts beyond chance ({len(tested)} of {len(rows)} pairs tested)."
@@ -143,7 +155,8 @@ def missing_in_words(row: Missing, total: int) -> str:
     return f"{row.suite}: {which} instances {why}; `{row.remedy}` makes it."
 
 
-def _side(row: Separation) -> str:
+def separation_side(row: Separation) -> str:
+    """Whether timeouts have the higher or the lower values."""
     return "higher" if row.auc is not None and row.auc > 0.5 else "lower"
 
 
@@ -151,6 +164,5 @@ def _interval(row: Separation) -> str:
     return "no interval" if row.low is None else f"95 % interval {row.low:.2f} to {row.high:.2f}"
 
 
-def _common_note(rows: Sequence[Separation] | Sequence[Interaction]) -> str:
-    notes = Counter(row.note for row in rows)
-    return notes.most_common(1)[0][0] if notes else "nothing was measured"
+def _size(row: Interaction) -> int:
+    return sum(cell.total for cells in row.cells for cell in cells)

@@ -35,8 +35,11 @@ def explain(
 
         typer.echo(json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=False))
         return
+    from rich.text import Text
+
     from dokimos.reports.explained import explanation_lines
 
     out = console()
     for part in explanation_lines(explanation):
-        out.print(part)
+        # The terminal may wrap what stands alone, but what is copied stays one line: commands are among it.
+        out.print(part, soft_wrap=isinstance(part, Text))

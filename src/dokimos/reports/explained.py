@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -15,8 +14,10 @@ from dokimos.analysis.words import (
     MEANINGS,
     SYMBOLS,
     alone_in_words,
+    best_separation,
     missing_in_words,
     separation_in_words,
+    separation_side,
     tally,
     which_interact,
     which_separates,
@@ -41,38 +42,68 @@ def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
         yield Text(missing_in_words(row, sizes.get(row.suite, 0)), style="yellow")
     for remark in explanation.remarks:
         yield Text(remark, style="yellow")
+    if len(explanation.verifiers) > 1:
+        yield _title("At a glance")
+        yield _overview(explanation.verifiers)
     for account in explanation.verifiers:
         yield Rule(Text(account.subject, style="bold"), align="left")
         yield _account(account)
     if explanation.styles:
         yield Rule(Text("By certificate style", style="bold"), align="left")
         yield Text("What all verifiers of one style have in common; breaking points are those of its best.")
+    before: dict[tuple[str, ...], str] = {}
     for account in explanation.styles:
         members = ", ".join(account.members)
-        yield Text.assemble("\n", (account.subject, "bold"), f" ({members})")
-        if len(account.members) == 1 and _is_twin(account, explanation.verifiers):
-            yield Text(f"The only verifier of this style: what is said of {members} above.")
+        yield Text.assemble((account.subject, "bold"), f" ({members})")
+        if len(account.members) == 1:
+            yield Text(f"One verifier: see {members} above.\n")
+        elif account.members in before:
+            yield Text(f"The same verifiers: see {before[account.members]} above.\n")
         else:
             yield _account(account)
+        before.setdefault(account.members, account.subject)
 
 
-def _is_twin(account: Account, verifiers: Sequence[Account]) -> bool:
-    return any(account.members == (one.subject,) for one in verifiers)
+def _title(text: str) -> Text:
+    return Text(text, style="italic")
+
+
+def _overview(accounts: Sequence[Account]) -> Table:
+    """A line for each verifier."""
+    table = Table()
+    table.add_column("verifier", overflow="fold")
+    shown = [status for status in Status if any(account.counts[status] for account in accounts)]
+    for status in shown:
+        table.add_column(status.value, justify="right")
+    table.add_column("what tells its timeouts")
+    for account in accounts:
+        best = best_separation(account.separations)
+        told = (
+            "-"
+            if best is None
+            else f"{separation_side(best)} {SYMBOLS[best.component]} (AUC {best.auc:.2f})"
+        )
+        counts = [str(account.counts[status]) for status in shown]
+        table.add_row(Text(account.subject), *counts, Text(told))
+    return table
 
 
 def _account(account: Account) -> RenderableType:
     parts: list[RenderableType] = [Text(tally(account))]
     if any(row.auc is not None for row in account.separations):
-        parts += [Text(), _separation_table(account.separations)]
+        parts += [Text(), _title("Timeouts against solved"), _separation_table(account.separations)]
     parts += [Text(which_separates(account.separations)), Text(which_interact(account.interactions))]
     if account.curves:
-        parts += [Text(), _curve_table(account.curves)]
+        shown = _worth_showing(account.curves)
+        left_off = len(account.curves) - len(shown)
+        more = f" ({len(shown)} of {len(account.curves)} sweeps; --json has all)" if left_off else ""
+        parts += [Text(), _title(f"One knob at a time{more}"), _curve_table(shown)]
     parts += [Text(sentence) for sentence in alone_in_words(account.alone)]
-    return Padding(Group(*parts), (0, 0, 1, 0))
+    return Group(*parts, Text())
 
 
 def _separation_table(rows: Sequence[Separation]) -> Table:
-    table = Table(title=Text("Timeouts against solved"), title_justify="left")
+    table = Table()
     for name in ("component", "AUC", "95 % interval", "timed out", "solved", "in words"):
         table.add_column(name, justify="left" if name in ("component", "in words") else "right")
     for row in rows:
@@ -88,17 +119,19 @@ def _separation_table(rows: Sequence[Separation]) -> Table:
     return table
 
 
-def _curve_table(curves: Sequence[BreakingCurve]) -> Table:
-    """The longest sweeps first to be kept, then in the order of families."""
+def _worth_showing(curves: Sequence[BreakingCurve]) -> list[BreakingCurve]:
+    """Those that break before those that do not, the longest first; in the order in which they came."""
     kept = sorted(range(len(curves)), key=lambda k: (curves[k].breaks_at is None, -len(curves[k].points)))
-    shown = [curves[k] for k in sorted(kept[:CURVES_SHOWN])]
-    more = "" if len(shown) == len(curves) else f" ({len(shown)} of {len(curves)}; --json has all)"
-    table = Table(title=Text(f"One knob at a time{more}"), title_justify="left")
+    return [curves[k] for k in sorted(kept[:CURVES_SHOWN])]
+
+
+def _curve_table(curves: Sequence[BreakingCurve]) -> Table:
+    table = Table()
     table.add_column("family", overflow="fold")
     table.add_column("knob", overflow="fold")
     table.add_column("breaks at", justify="right")
     table.add_column("value: seconds, or what happened")
-    for curve in shown:
+    for curve in curves:
         table.add_row(Text(curve.family), Text(curve.knob), _breaking(curve), _points(curve))
     return table
 

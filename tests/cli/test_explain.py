@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from dokimos.verifiers.answers import Answer
+from tests.analysis.sample import Made, record, write_campaign, write_suite
+from tests.cli.conftest import Dokimos
+
+MADE = [
+    Made(f"i{k:02}", knobs={"pairs": k}, components={"unstable": k / 20, "margin": (k * 7) % 20})
+    for k in range(20)
+]
+RECORDS = [record(made.name, Answer.UNSAT if k < 10 else Answer.TIMEOUT) for k, made in enumerate(MADE)]
+
+
+def campaign(tmp_path: Path) -> Path:
+    suite = write_suite(tmp_path / "suite", MADE)
+    return write_campaign(tmp_path / "run", suite, RECORDS, verifiers=["marabou"])
+
+
+def test_a_campaign_is_explained_in_words(dokimos: Dokimos, tmp_path: Path) -> None:
+    ran = dokimos("explain", campaign(tmp_path), "--resamples", 200)
+    assert ran.code == 0, ran.err
+    assert "U (share of unstable units) separates its timeouts best" in ran.out
+    assert "20 instances: 10 solved, 10 timed out." in ran.out
+    assert "SAT (marabou)" in ran.out
+
+
+def test_the_same_seed_gives_the_same_rows(dokimos: Dokimos, tmp_path: Path) -> None:
+    run = campaign(tmp_path)
+    first = dokimos("explain", run, "--json", "--resamples", 200)
+    assert first.code == 0
+    document = json.loads(first.out)
+    margin = next(r for r in document["verifiers"][0]["separations"] if r["component"] == "margin")
+    assert margin["low"] < margin["auc"] < margin["high"]
+    assert dokimos("explain", run, "--json", "--resamples", 200).out == first.out
+    assert dokimos("explain", run, "--json", "--resamples", 200, "--seed", 1).out != first.out
+
+
+def test_a_suite_that_has_moved_can_be_named(dokimos: Dokimos, tmp_path: Path) -> None:
+    run = campaign(tmp_path)
+    (tmp_path / "suite").rename(tmp_path / "moved")
+    lost = dokimos("explain", run)
+    assert lost.code == 2
+    assert "--suite" in lost.err
+    assert dokimos("explain", run, "--suite", tmp_path / "moved", "--resamples", 200).code == 0
+
+
+def test_wrong_input_is_one_sentence(dokimos: Dokimos, tmp_path: Path) -> None:
+    nowhere = dokimos("explain", tmp_path / "nowhere")
+    assert nowhere.code == 2
+    assert "there is no campaign here" in nowhere.err
+    suite = write_suite(tmp_path / "suite", MADE)
+    empty = dokimos("explain", write_campaign(tmp_path / "empty", suite, [], verifiers=["marabou"]))
+    assert empty.code == 2
+    assert "no run is recorded" in empty.err
