@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PROVEN_PACKAGES := certificates judging laws
 
-.PHONY: demo test test-slow lint lock clean browser
+.PHONY: demo state test test-slow lint lock clean browser
 .DELETE_ON_ERROR:
 
 demo: .venv/.base
@@ -13,6 +13,11 @@ demo: .venv/.base
 	$(call dokimos,judge demo/run) || [ $$? -eq 1 ]   # 1: wrong answers were found, which is a result
 	$(call dokimos,report demo/run --html demo/report.html)
 	@echo "The report is demo/report.html"
+
+# docs/state-of-the-verifiers.md; takes hours, and goes on where it was interrupted.
+state: .venv/.base
+	@for verifier in marabou vibecheck neuralsat never2; do $(BIN)/dokimos verifiers install $$verifier || exit; done
+	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
 
 test: .venv/.dev browser lint
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.cli.run import parse_bytes
+from dokimos.constructions.generation import find_suite
 from dokimos.errors import InputError
 from tests.cli.conftest import Dokimos
 
@@ -91,6 +92,19 @@ def test_what_is_missing_of_a_campaign_is_said(dokimos: Dokimos, suite: Path, tm
     assert "1 of 4 planned runs are missing" in dokimos("judge", run).err
 
 
+def test_a_shipped_suite_is_reproduced_by_its_name(
+    dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "wrong"})
+    one = find_suite("scale").entries[0].name
+    run = tmp_path / "run"
+    assert dokimos("run", "scale", "--only", one, "--verifier", "scripted", "--out", run).code == 0
+    judged = dokimos("judge", run, "--rules", "exact")
+    assert judged.code == 1
+    assert "reproduce: dokimos run scale --verifier scripted --timeout 10" in judged.out
+    assert str(tmp_path / "home") not in judged.out
+
+
 def test_a_script_that_is_not_there_is_named(
     dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +163,23 @@ def test_probes_catch_who_says_unsat_to_everything(
     script(monkeypatch, tmp_path, default={"behaviour": "right"})
     dokimos("run", suite, "--verifier", "scripted", "--probe", "--out", tmp_path / "other")
     assert dokimos("judge", tmp_path / "other").code == 0
+
+
+def test_probes_also_switch_a_verifiers_own_attack_off(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    tool = tmp_path / "tool"
+    tool.mkdir()
+    (tool / "run_instance.sh").write_text('echo unknown > "$5"\n')
+    (tool / "run_instance_without_attack.sh").write_text('echo unsat > "$5"\n')
+    only = min(name for name, label in labels(suite).items() if label == "sat")
+    options = ("--only", only, "--probe", "--out", tmp_path / "run")
+    assert "4 runs recorded" in dokimos("run", suite, "--verifier", f"vnncomp={tool}", *options).out
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 1
+    assert f"--verifier vnncomp={tool}:no-attack " in judged.out
+    assert judged.out.count("reproduce: ") == 2
+    assert f"--verifier vnncomp={tool} " not in judged.out
 
 
 def test_verifiers_are_listed_with_how_to_get_them(dokimos: Dokimos) -> None:

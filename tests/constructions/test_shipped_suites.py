@@ -14,7 +14,7 @@ from dokimos.instances.bundle import SuiteEntry
 from dokimos.instances.model import Label, Semantics, Truth
 
 #: Families with a suite of their own are in no other.
-APART = {"disjuncts", "scale"}
+APART = {"disjuncts", "ops", "scale"}
 FAMILIES = set(CONSTRUCTIONS) - APART
 
 
@@ -60,7 +60,7 @@ def test_ladder_climbs_every_family(tmp_path: Path) -> None:
     assert {truth.label for _, truth in entries} == {Label.UNSAT}
 
 
-@pytest.mark.parametrize(("name", "count"), [("scale", 30), ("disjuncts", 66)])
+@pytest.mark.parametrize(("name", "count"), [("scale", 30), ("disjuncts", 66), ("ops", 120)])
 def test_a_suite_apart_holds_both_labels_of_its_family(tmp_path: Path, name: str, count: int) -> None:
     entries = entries_of(name, tmp_path)
     assert len(entries) == count

@@ -99,7 +99,7 @@ def test_networks_learn_and_laws_run(name: str, tmp_path: Path, monkeypatch: pyt
     domain = with_data(name)
     assert domain.model is not None and domain.inputs is not None and domain.labels is not None
     study = find_study(name)
-    study.split  # noqa: B018  # the data is loaded from the real cache, the model goes to another
+    study.split  # type: ignore[attr-defined]  # noqa: B018  # the data is loaded from the real cache, the model goes to another
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
     path = domain.model()
     assert path == domain.model() and path.is_relative_to(tmp_path)
@@ -114,8 +114,32 @@ def test_networks_learn_and_laws_run(name: str, tmp_path: Path, monkeypatch: pyt
     assert any(each.is_violated for each in results)
     done = cli("train", name, "--out", tmp_path / "net.onnx")
     assert done.exit_code == 0 and "% of" in done.stdout
+    assert isinstance(cli("train", name, "--out", tmp_path / "net.json").exception, InputError)
     assert (tmp_path / "net.onnx").read_bytes() == path.read_bytes()
     assert cli("test", name, "--budget", 50, "--model", path).exit_code == 1
+
+
+@pytest.mark.parametrize("name", shipped_domains())
+def test_trees_and_networks_learn_more_than_the_most_frequent_class(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = with_data(name)
+    if "tree" not in domain.models:
+        with pytest.raises(InputError, match="has no tree; there is network"):
+            find_study(name, "tree")
+        return
+    assert domain.inputs is not None and domain.labels is not None
+    find_study(name).split  # type: ignore[attr-defined]  # noqa: B018
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
+    data, labels = domain.inputs(), domain.labels()
+    usual = np.bincount(labels).max() / len(labels)
+    for kind in ("network", "tree"):
+        assert (load_model(kind, domain).predict(data) == labels).mean() > usual
+    out = tmp_path / "tree.json"
+    done = cli("train", name, "--kind", "tree", "--out", out)
+    assert done.exit_code == 0 and "always the most frequent class" in done.stdout
+    assert load_model("tree", domain).sha256 == load_model(out, domain, allow_code=False).sha256
+    assert cli("test", name, "--budget", 50, "--model", "tree", "--no-code").exit_code in (0, 1)
 
 
 def test_laws_of_the_published_tool_run_on_the_shipped_domain() -> None:

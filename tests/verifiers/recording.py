@@ -1,7 +1,7 @@
 """Runs installed verifiers on tiny queries and keeps what they write: python -m tests.verifiers.recording X
 
 Each recording is a folder recorded/<verifier>/<kind>/ with the log, the result file where there is one, and
-outcome.json: how the process ended. Paths of the machine are replaced.
+outcome.json: how the process ended. Paths of the machine are replaced. ``X/kind`` records one kind only.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def ask(verifier: Verifier, question: Question, folder: Path) -> tuple[Query, Ou
 
 def record(name: str, kind: str) -> None:
     verifier = installed(name)
-    target = RECORDED / name / kind
+    target = recording(name, kind)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -147,6 +147,11 @@ def record(name: str, kind: str) -> None:
     print(name, kind, given.answer.value, given.witness, given.detail[:200], flush=True)
 
 
+def recording(name: str, kind: str) -> Path:
+    """The folder of a recording; a verifier's name may hold what a file's should not."""
+    return RECORDED / name.replace(":", "-") / kind
+
+
 def recorded_outcome(folder: Path) -> Outcome:
     """How a recorded process ended."""
     data = json.loads((folder / "outcome.json").read_text())
@@ -157,6 +162,6 @@ def recorded_outcome(folder: Path) -> Outcome:
 
 if __name__ == "__main__":
     for spelling in sys.argv[1:]:
-        chosen, _, only = spelling.partition(":")
+        chosen, _, only = spelling.partition("/")
         for question_kind in [only] if only else QUESTIONS:
             record(chosen, question_kind)

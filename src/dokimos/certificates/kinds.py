@@ -13,6 +13,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "contraction": "dokimos.certificates.contraction:Contraction",
         "convex-corners": "dokimos.certificates.convex_corners:ConvexCorners",
         "convex-tangent": "dokimos.certificates.convex_tangent:ConvexTangent",
+        "enclosure": "dokimos.certificates.enclosure:Enclosure",
         "linear-attention": "dokimos.certificates.linear_attention:DominantKey",
         "ordered-pairs": "dokimos.certificates.ordered_pairs:OrderedPairs",
         "pinning": "dokimos.certificates.pinning:Pinning",

@@ -14,6 +14,7 @@ from dokimos.cli import (
     generate,
     judge,
     law,
+    profile,
     report,
     run,
     suites,
@@ -52,6 +53,7 @@ app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)
 app.command("report")(report.report)
+app.command("profile")(profile.profile)
 app.command("explain")(explain.explain)
 app.command("families")(families.families)
 app.command("suites")(suites.suites)

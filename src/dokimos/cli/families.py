@@ -25,7 +25,9 @@ def families(
             table.add_column(column, overflow="fold")
         for knob in knobs_of(family.knobs_class):
             option = f"--{knob.name.replace('_', '-')}"
-            table.add_row(option, f"{knob.default:g}", f"{knob.least:g} to {knob.most:g}", knob.help)
+            span = ", ".join(knob.options) or f"{knob.least:g} to {knob.most:g}"
+            default = knob.default if knob.options else f"{knob.default:g}"
+            table.add_row(option, default, span, knob.help)
         out.print(table)
         return
     table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")

@@ -12,7 +12,9 @@ from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.manifest import Manifest
 from dokimos.campaigns.records import RunRecord
 from dokimos.cli.output import say
+from dokimos.constructions.recipes import shipped_names
 from dokimos.errors import InputError
+from dokimos.home import home
 from dokimos.instances.bundle import SuiteEntry, read_suite
 from dokimos.judging.judge import judge_all
 from dokimos.judging.rules import rule_sets
@@ -26,6 +28,11 @@ class JudgedCampaign:
     campaign: Campaign
     judgements: tuple[Judgement, ...]
     folders: Mapping[str, Path]
+
+    @property
+    def missing(self) -> int:
+        """How many planned runs are not recorded (yet)."""
+        return self.campaign.planned - len(self.campaign.records)
 
     @property
     def is_wrong_somewhere(self) -> bool:
@@ -72,21 +79,23 @@ def judge_folders(
         reproduce=lambda record: commands[record.job],
         rules=chosen,
     )
-    return tuple(
+    judged = tuple(
         JudgedCampaign(campaign, judgements[start:end], where)
         for campaign, where, start, end in zip(campaigns, places, ends, ends[1:], strict=False)
     )
+    for one in judged:
+        if one.missing:
+            say(
+                f"{one.campaign.folder}: {one.missing} of {one.campaign.planned} planned runs are missing; "
+                "`dokimos run` goes on with them"
+            )
+    return judged
 
 
 def _read(folder: Path) -> Campaign:
     campaign = read_campaign(folder)
     if not campaign.records:
         raise InputError(f"{folder}: no run is recorded there yet; `dokimos run` goes on with it.")
-    if missing := campaign.planned - len(campaign.records):
-        say(
-            f"{folder}: {missing} of {campaign.planned} planned runs are missing; "
-            "`dokimos run` goes on with them"
-        )
     return campaign
 
 
@@ -110,7 +119,8 @@ def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path])
     """The command that runs a record's verifier on its instance again."""
     again = f"reproduced/{record.instance}"
     limits = record.limits or manifest.limits
-    words = ["dokimos", "run", _short(where[record.suite]), "--verifier", record.verifier]
+    suite = _pasted(record.suite, where[record.suite])
+    words = ["dokimos", "run", suite, "--verifier", record.verifier]
     words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
     words += ["--only", record.instance, "--out", again]
     return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
@@ -151,8 +161,11 @@ def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
     return known
 
 
-def _short(path: Path) -> str:
-    """The path as seen from here, where that is shorter."""
+def _pasted(name: str, path: Path) -> str:
+    """How a command names a suite that anybody can run: a shipped one by its name, wherever it is cached;
+    any other by its path, as seen from here where that is shorter."""
+    if path.parent == home() / "suites" and name in shipped_names():
+        return name
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:

@@ -272,18 +272,42 @@ def new(
 @app.command()
 def train(
     study: Annotated[str, typer.Argument(help="The case study: compas or german_credit.")],
-    out: Annotated[Path, typer.Option(help="The ONNX file to write.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .onnx for a network, .json for a tree.")],
+    kind: Annotated[str, typer.Option(help="What to train: network or tree.")] = "network",
     seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
 ) -> None:
-    """Train the network of a case study, on data that the Python registry has."""
+    """Train the network or the decision tree of a case study, on data that the Python registry has."""
+    from dokimos.errors import InputError
     from dokimos.laws.data import write_whole
-    from dokimos.laws.domain import load_domain
     from dokimos.laws.library import find_study
-    from dokimos.laws.models import onnx_model
 
-    found = find_study(study)
+    found = find_study(study, kind)
+    suffix = ".json" if kind == "tree" else ".onnx"
+    if out.suffix != suffix:
+        raise InputError(f"{out}: a {kind} is written to a file that ends in {suffix}.")
     content = found.train(seed)
-    model = onnx_model(content, load_domain(study), name=str(out))
-    share = float((model.predict(found.split.test) == found.split.test_labels).mean())
+    quality = found.quality(content)
     write_whole(out, content)
-    typer.echo(f"{out}: trained; right on {100 * share:.1f} % of {len(found.split.test):,} test records")
+    typer.echo(f"{out}: trained; {quality}")
+
+
+@app.command()
+def convert(
+    model: Annotated[Path, typer.Argument(help="A pickle of your own: a tree or ensemble.")],
+    out: Annotated[Path, typer.Option(help="The file of trees to write, NAME.json.")],
+) -> None:
+    """Turn scikit-learn's trees into a file of plain numbers, which is no code."""
+    from dokimos.errors import InputError
+    from dokimos.laws.data import write_whole
+    from dokimos.laws.models import read_pickle
+    from dokimos.laws.sklearn_trees import read_sklearn
+    from dokimos.laws.trees import write_trees
+
+    if out.suffix != ".json":
+        raise InputError(f"{out}: trees are written to a file that ends in .json.")
+    ensemble = read_sklearn(read_pickle(model)[0])
+    if ensemble is None:
+        raise InputError(f"{model}: holds no fitted tree or ensemble of trees of scikit-learn.")
+    write_whole(out, write_trees(ensemble))
+    nodes = sum(len(tree.feature) for tree in ensemble.trees)
+    typer.echo(f"{out}: {len(ensemble.trees):,} trees of {nodes:,} nodes")

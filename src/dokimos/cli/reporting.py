@@ -60,7 +60,7 @@ def _info(judged: JudgedCampaign) -> CampaignInfo:
         limits=manifest.limits,
         own_timeouts=manifest.own_timeouts,
         planned=judged.campaign.planned,
-        recorded=len(judged.campaign.records),
+        recorded=judged.campaign.planned - judged.missing,
     )
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from dokimos.campaigns.plan import CampaignSuite
     from dokimos.instances.bundle import Suite, SuiteEntry
+    from dokimos.verifiers.base import Verifier
 
 
 def run(
@@ -37,7 +38,12 @@ def run(
     ] = None,
     repeat: Annotated[int, typer.Option(help="How often each is run.", min=1)] = 1,
     probe: Annotated[
-        bool, typer.Option("--probe", help="Also run each query without its output constraint: it is sat.")
+        bool,
+        typer.Option(
+            "--probe",
+            help="Also run each query without its output constraint (it is sat), and each verifier without "
+            "its own attack where it has a switch for that.",
+        ),
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
 ) -> None:
@@ -60,6 +66,7 @@ def run(
     ]
     _require_found(suites, only or [])
     if probe:
+        chosen += _quiet(chosen)
         suites += _probes(suites, out, say)
     entries = [entry for each in suites for entry in each.instances]
     limits = Limits(
@@ -110,6 +117,13 @@ def _probes(suites: list[CampaignSuite], out: Path, say: Callable[[str], None]) 
         if probes.suite is not None:
             found.append(CampaignSuite(probes.suite.folder, probes.suite.entries))
     return found
+
+
+def _quiet(verifiers: list[Verifier]) -> list[Verifier]:
+    """The verifiers without their own attack, where they have a switch for it."""
+    named = {verifier.name for verifier in verifiers}
+    quiet = [verifier.without_attack() for verifier in verifiers]
+    return [verifier for verifier in quiet if verifier is not None and verifier.name not in named]
 
 
 def _wanted(suite: Suite, only: list[str]) -> tuple[SuiteEntry, ...]:

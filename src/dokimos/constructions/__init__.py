@@ -15,6 +15,7 @@ CONSTRUCTIONS: Registry[Construction[Any]] = Registry(
         "exclusive-pairs": "dokimos.constructions.exclusive_pairs:ExclusivePairs",
         "exact-radius": "dokimos.constructions.exact_radius:ExactRadius",
         "linear-attention": "dokimos.constructions.linear_attention:LinearAttention",
+        "ops": "dokimos.constructions.ops:Ops",
         "paired-bias": "dokimos.constructions.paired_bias:PairedBias",
         "polynomial": "dokimos.constructions.polynomial:Polynomial",
         "scale": "dokimos.constructions.scale:Scale",

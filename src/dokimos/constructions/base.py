@@ -41,11 +41,12 @@ class Construction(ABC, Generic[P]):
 
     Nothing leaves unproven: `__call__` is final, writes the two files of each draft, has the checker
     prove the label on those files, and makes sure that neither the centre of the box nor 10,000 uniform
-    samples give the twin away.
+    samples give the twin away (unless the family says that its twins are not `hidden`).
     """
 
     family: ClassVar[str]
     summary: ClassVar[str]
+    hidden: ClassVar[bool] = True
     knobs_class: type[P]
 
     @abstractmethod
@@ -77,7 +78,7 @@ class Construction(ABC, Generic[P]):
                 reason = str(error)
                 continue
             twin = drafts[1]
-            if not gives_itself_away(twin.network, twin.question, rng):
+            if not self.hidden or not gives_itself_away(twin.network, twin.question, rng):
                 return made[0], made[1]
             reason = "uniform samples find the twin's counterexample"
         raise ConstructionFailed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,15 +18,21 @@ def knob(default: float, help: str, *, least: float, most: float) -> Any:
     return field(default=default, metadata={"help": help, "least": least, "most": most})
 
 
+def choice(default: str, help: str, *, options: Sequence[str]) -> Any:
+    """A field of a knobs class that takes one of several names."""
+    return field(default=default, metadata={"help": help, "options": tuple(options)})
+
+
 @dataclass(frozen=True)
 class Knob:
-    """One knob, as a person is told of it."""
+    """One knob, as a person is told of it: a number in a range, or one of `options` if there are any."""
 
     name: str
-    default: float
+    default: Any
     help: str
-    least: float
-    most: float
+    least: float = 0
+    most: float = 0
+    options: tuple[str, ...] = ()
 
     @property
     def is_integer(self) -> bool:
@@ -41,12 +47,12 @@ def knobs_of(knobs_class: type[Any]) -> tuple[Knob, ...]:
 
 
 def make_knobs(knobs_class: type[P], values: Mapping[str, Any], *, family: str) -> P:
-    """Knobs from names and values (numbers or their spelling).
+    """Knobs from names and values (numbers or their spelling, or one of the names that a knob knows).
 
     Raises InputError for a knob that the family does not have, or a value out of its range.
     """
     known = {each.name: each for each in knobs_of(knobs_class)}
-    chosen: dict[str, float] = {}
+    chosen: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
             raise unknown_name(f"knob of {family}", name, sorted(known))
@@ -54,7 +60,11 @@ def make_knobs(knobs_class: type[P], values: Mapping[str, Any], *, family: str) 
     return knobs_class(**chosen)
 
 
-def _value(knob: Knob, value: Any, family: str) -> float:
+def _value(knob: Knob, value: Any, family: str) -> float | str:
+    if knob.options:
+        if value not in knob.options:
+            raise unknown_name(f"{knob.name} of {family}", str(value), list(knob.options))
+        return str(value)
     kind = "a whole number" if knob.is_integer else "a number"
     try:
         number: float = int(value) if knob.is_integer else float(value)

@@ -120,11 +120,9 @@ def read_suite(folder: Path) -> Suite:
 
     A row that is there again, as in some published benchmarks, is the same instance and counts once.
     """
-    table = folder / "instances.csv"
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
-    if not table.exists():
-        raise UnreadableFile(folder, "not a suite: it has no instances.csv")
+    table = _instances_table(folder)
     families = _families(folder)
     try:
         numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
@@ -141,6 +139,17 @@ def read_suite(folder: Path) -> Suite:
                 table, f"the instance {name!r} is listed twice, differently; remove one row"
             )
     return Suite(folder=folder, entries=entries)
+
+
+def _instances_table(folder: Path) -> Path:
+    """`instances.csv`, or the one `<benchmark>_instances.csv` that benchmarks of 2021 have instead."""
+    table = folder / "instances.csv"
+    others = sorted(folder.glob("*_instances.csv"))
+    if not table.exists() and len(others) == 1:
+        return others[0]
+    if not table.exists():
+        raise UnreadableFile(folder, "not a suite: it has no instances.csv")
+    return table
 
 
 def _families(folder: Path) -> Mapping[str, str]:
@@ -168,8 +177,7 @@ def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, 
         seconds = float("nan")
     if not 0 < seconds < float("inf"):
         raise UnreadableFile(place, f"the timeout {timeout!r} is not a positive number of seconds")
-    network_stem, property_stem = _stem(network), _stem(property_)
-    name = network_stem if network_stem == property_stem else f"{network_stem}__{property_stem}"
+    name = instance_name(network, property_)
     return SuiteEntry(
         name=name,
         network_path=_present(folder / network),
@@ -178,6 +186,12 @@ def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, 
         family=families.get(name, _benchmark_name(folder)),
         truth_path=folder / "truth" / f"{name}.json",
     )
+
+
+def instance_name(network: str, property_: str) -> str:
+    """What an instance of these two files is called: by their stem, or both where they differ."""
+    stems = _stem(network), _stem(property_)
+    return stems[0] if stems[0] == stems[1] else "__".join(stems)
 
 
 def _benchmark_name(folder: Path) -> str:

@@ -10,6 +10,8 @@ A domain is a plain Python file (or package). What it may define, all of it opti
     inputs()   the test set: an array with one record a row, or a list of records
     labels()   the right decision of each input
     model()    the model to test where none is given: anything that `models.py` takes
+    MODELS     {"tree": function}: further models by name, each made by a function like model()
+    GROUPS     names of features to tell rates by where no others are asked for
     decide(s)  decisions from what the model gives for a batch, where that is not simply the largest
     any other public function f(...), for laws to call, on single records and values; beside it
     f_batch(...) takes arrays instead, one row for each case; a parameter `rng` gets a seeded generator
@@ -76,6 +78,8 @@ class Domain:
     labels: Callable[[], Any] | None = None
     model: Callable[[], Any] | None = None
     decide: Callable[[Any], Any] | None = None
+    models: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     decision: str = "decision"
     is_ordered: bool = True
@@ -93,6 +97,8 @@ class Domain:
             labels=self.labels or other.labels,
             model=self.model or other.model,
             decide=self.decide or other.decide,
+            models={**other.models, **self.models},
+            groups=self.groups or other.groups,
             classes=self.classes or other.classes,
             decision=self.decision if self.decision != "decision" else other.decision,
             is_ordered=self.is_ordered and other.is_ordered,
@@ -194,6 +200,8 @@ def read_domain(
         labels=getattr(module, "labels", None),
         model=getattr(module, "model", None),
         decide=getattr(module, "decide", None),
+        models=dict(getattr(module, "MODELS", {})),
+        groups=_groups(getattr(module, "GROUPS", ()), layout, name),
         classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
         decision=str(getattr(module, "DECISION", "decision")),
         is_ordered=bool(getattr(module, "ORDERED", True)),
@@ -212,6 +220,17 @@ def _features(given: Sequence[Feature | str], name: str) -> list[Feature]:
     return features
 
 
+def _groups(given: Sequence[str], layout: Layout | None, name: str) -> tuple[str, ...]:
+    for each in given:
+        if layout is None:
+            raise InputError(f"Domain {name}: GROUPS names {each}, and there are no FEATURES.")
+        try:
+            layout.named(each)
+        except InputError as problem:
+            raise InputError(f"Domain {name}: GROUPS: {problem}.") from None
+    return tuple(given)
+
+
 def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
     """The functions defined in the module itself (imported ones are its own affair)."""
     own = {
@@ -223,6 +242,8 @@ def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
         and getattr(value, "__module__", None) == getattr(module, "__name__", None)
         and name not in _RESERVED
     }
+    models = getattr(module, "MODELS", {}).values()
+    own = {name: value for name, value in own.items() if value not in models}
     names = {name.removesuffix(_BATCH) for name in own}
     functions = {name: DomainFunction(name, own.get(name), own.get(name + _BATCH)) for name in names}
     for name in functions:

@@ -1,7 +1,8 @@
 """The model under test, whatever it is made of: records in, one decision for each out, in batches.
 
-ONNX networks, scikit-learn-like estimators and policies (anything with `predict`), torch modules, and
-any callable (on one record, or on a batch where it has a true attribute `batched`).
+ONNX networks and classifiers, decision trees and ensembles of them, scikit-learn-like estimators and
+policies (anything with `predict`), torch modules, and any callable (on one record, or on a batch where it
+has a true attribute `batched`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from numpy.typing import NDArray
 
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.laws.domain import Domain, load_module
+from dokimos.laws.onnx_classifiers import label_function
+from dokimos.laws.problems import did_you_mean
+from dokimos.laws.sklearn_trees import native_predict
+from dokimos.laws.sources import call_domain
+from dokimos.laws.trees import read_trees
 from dokimos.networks.replay import Replayer
 
 Rows = NDArray[Any]
@@ -63,30 +69,38 @@ def largest(scores: NDArray[Any]) -> NDArray[Any]:
 
 
 def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
-    """A model from a file: NAME.onnx, NAME.pkl, or FILE.py:NAME and MODULE:NAME for a Python object.
+    """A model from a file: NAME.onnx, NAME.json (trees), NAME.pkl, or FILE.py:NAME and MODULE:NAME.
 
-    Only ONNX files where `allow_code` is false. Raises InputError.
+    Or one of the models that the domain names. Only files that are no code where `allow_code` is false.
+    Raises InputError.
     """
     text = str(given)
+    if domain is not None and text in domain.models:
+        made = call_domain(domain.models[text], domain, text)
+        return as_model(made, domain, name=str(made) if isinstance(made, str | Path) else text)
     place, colon, name = text.rpartition(":")
     is_object = bool(colon) and name.isidentifier()
     path = Path(text)
     if not is_object and path.suffix not in _PICKLES:
-        return _onnx(path, domain)
+        _expect_file(path, domain)
+        return (_trees if path.suffix == ".json" else _onnx)(path, domain)
     if not allow_code:
         raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
     if is_object:
         return as_model(_object(place, name), domain, name=text)
+    unpickled, content = read_pickle(path)
+    return as_model(unpickled, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
+
+
+def read_pickle(path: Path) -> tuple[Any, bytes]:
+    """What a pickle holds, and its content; opening it runs code. Raises UnreadableFile."""
+    content = _content(path)
     try:
-        content = path.read_bytes()
-        made = pickle.loads(content)
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+        return pickle.loads(content), content
     except Exception as problem:
         raise UnreadableFile(
             path, f"is no pickle of a model: {type(problem).__name__}: {problem}."
         ) from None
-    return as_model(made, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
 
 
 def _object(place: str, name: str) -> Any:
@@ -102,16 +116,42 @@ def _object(place: str, name: str) -> Any:
     return getattr(module, name)
 
 
-def _onnx(path: Path, domain: Domain | None) -> Model:
+def _expect_file(path: Path, domain: Domain | None) -> None:
+    """Where there is no such file, a name of a model of the domain may have been meant."""
+    if domain is not None and domain.models and not path.exists() and path.suffix == "":
+        named = ", ".join(domain.models)
+        hint = did_you_mean(str(path), domain.models)
+        raise InputError(f"{path}: there is no such file, and the domain's models are {named}{hint}.")
+
+
+def _content(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as problem:
         raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
-    return onnx_model(content, domain, name=str(path))
+
+
+def _onnx(path: Path, domain: Domain | None) -> Model:
+    return onnx_model(_content(path), domain, name=str(path))
+
+
+def _trees(path: Path, domain: Domain | None) -> Model:
+    return tree_model(_content(path), domain, name=str(path))
+
+
+def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in the content of a file of trees. Raises InputError."""
+    ensemble = read_trees(content, name=name)
+    own = domain is not None and domain.decide is not None
+    decide = _decide(domain) if own else ensemble.decide
+    return Model(name, ensemble, decide, hashlib.sha256(content).hexdigest())
 
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of an ONNX file. Raises InputError."""
+    labels = label_function(content, name=name)
+    if labels is not None:
+        return Model(name, labels, _decide(domain), hashlib.sha256(content).hexdigest())
     network = Replayer(content, name=name)
     rows_per_run = max(_MIN_ROWS_PER_RUN, _NUMBERS_PER_RUN // network.input_size)
 
@@ -139,6 +179,9 @@ def as_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
         return Model(name, _torch_scores(torch, given), _decide(domain), sha256)
+    native = native_predict(given)
+    if native is not None:
+        return Model(name, native, _decide(domain), sha256)
     if callable(getattr(given, "predict", None)):
         return Model(name, lambda records: _first(given.predict(records)), _decide(domain), sha256)
     if not callable(given):

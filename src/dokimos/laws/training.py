@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dokimos.home import home
 from dokimos.laws.data import write_whole
 from dokimos.networks.builder import ModelBuilder
+from dokimos.networks.replay import replay
 
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -43,6 +44,7 @@ class Study:
     load: Callable[[], tuple[Matrix, Labels]]
     hidden: tuple[int, ...]
     epochs: int
+    decay: float = 0.0
 
     @cached_property
     def split(self) -> Split:
@@ -57,26 +59,53 @@ class Study:
         """The trained network as the content of an ONNX file."""
         split = self.split
         return train_network(
-            split.train, split.train_labels, hidden=self.hidden, epochs=self.epochs, seed=seed
+            split.train,
+            split.train_labels,
+            hidden=self.hidden,
+            epochs=self.epochs,
+            decay=self.decay,
+            seed=seed,
         )
+
+    def quality(self, content: bytes) -> str:
+        """How good a trained network is, in words."""
+        scores = replay(content, self.split.test.astype(np.float32))
+        return rightness(np.argmax(scores, axis=1), self.split.test_labels)
 
     def model(self) -> Path:
         """The file of the network trained with seed 0, trained and kept where it is not there yet."""
         split = self.split
         content = split.train.tobytes() + split.train_labels.tobytes() + repr(self.hidden).encode()
-        key = hashlib.sha256(content + str(self.epochs).encode()).hexdigest()[:16]
+        content += str((self.epochs, self.decay)).encode()
+        key = hashlib.sha256(content).hexdigest()[:16]
         path = home() / "models" / f"{self.name}-{key}.onnx"
         if not path.is_file():
             write_whole(path, self.train())
         return path
 
 
+def rightness(decisions: Labels, labels: Labels) -> str:
+    """How many decisions are right, beside how many are where all are the most frequent one."""
+    share, usual = float((decisions == labels).mean()), np.bincount(labels).max() / len(labels)
+    return (
+        f"right on {100 * share:.1f} % of {len(labels):,} test records "
+        f"(always the most frequent class: {100 * usual:.1f} %)"
+    )
+
+
 def train_network(
-    records: Matrix, labels: Labels, *, hidden: tuple[int, ...], epochs: int, seed: int = 0
+    records: Matrix,
+    labels: Labels,
+    *,
+    hidden: tuple[int, ...],
+    epochs: int,
+    decay: float = 0.0,
+    seed: int = 0,
 ) -> bytes:
     """A ReLU classifier trained with Adam on the cross entropy; the scaling of inputs is part of it.
 
-    The same arguments give the same network on the same machine.
+    `decay` draws the weights towards zero, which keeps a network from learning few records by heart. The
+    same arguments give the same network on the same machine.
     """
     rng = np.random.default_rng(seed)
     mean, spread = records.mean(axis=0), records.std(axis=0)
@@ -84,7 +113,7 @@ def train_network(
     scaled = (records - mean) / spread
     sizes = (records.shape[1], *hidden, int(labels.max()) + 1)
     layers = [[rng.normal(scale=np.sqrt(2 / n), size=(m, n)), np.zeros(m)] for n, m in pairwise(sizes)]
-    adam = _Adam(layers)
+    adam = _Adam(layers, decay)
     for _ in range(epochs):
         order = rng.permutation(len(scaled))
         for start in range(0, len(order), _BATCH):
@@ -113,10 +142,10 @@ def _gradients(layers: list[list[Matrix]], records: Matrix, labels: Labels) -> l
 
 
 class _Adam:
-    """Adam's update, in place."""
+    """Adam's update, in place, with weights (not biases) that decay beside it."""
 
-    def __init__(self, layers: list[list[Matrix]], rate: float = 3e-3) -> None:
-        self._layers, self._rate, self._steps = layers, rate, 0
+    def __init__(self, layers: list[list[Matrix]], decay: float, rate: float = 3e-3) -> None:
+        self._layers, self._decay, self._rate, self._steps = layers, decay, rate, 0
         self._first = [[np.zeros_like(each) for each in layer] for layer in layers]
         self._second = [[np.zeros_like(each) for each in layer] for layer in layers]
 
@@ -130,7 +159,8 @@ class _Adam:
                 second[k] = 0.999 * second[k] + 0.001 * gradient[k] ** 2
                 mean = first[k] / (1 - 0.9**self._steps)
                 square = second[k] / (1 - 0.999**self._steps)
-                layer[k] = layer[k] - self._rate * mean / (np.sqrt(square) + 1e-8)
+                kept = 1 - self._rate * self._decay if k == 0 else 1
+                layer[k] = kept * layer[k] - self._rate * mean / (np.sqrt(square) + 1e-8)
 
 
 def _as_onnx(layers: list[list[Matrix]]) -> bytes:

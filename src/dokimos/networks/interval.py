@@ -38,6 +38,7 @@ __all__ = [
     "enclose",
     "gemm_product",
     "outward_box",
+    "round_outward",
     "window_counts",
 ]
 
@@ -72,8 +73,8 @@ def outward_box(network: Network, lower: Sequence[Fraction], upper: Sequence[Fra
                 f"the box has {len(ends)} {name} ends but the network has {network.input_size} inputs; "
                 "give one end for each input"
             )
-    bottom = np.array([_round_outward(q, -1) for q in lower], dtype=np.float64)
-    top = np.array([_round_outward(q, 1) for q in upper], dtype=np.float64)
+    bottom = np.array([round_outward(q, -1) for q in lower], dtype=np.float64)
+    top = np.array([round_outward(q, 1) for q in upper], dtype=np.float64)
     # Only ends that are neighbours or the wrong way round as floats can be the wrong way round exactly.
     with np.errstate(all="ignore"):
         suspects = np.flatnonzero(np.nextafter(bottom, np.inf) >= top).tolist()
@@ -86,7 +87,7 @@ def outward_box(network: Network, lower: Sequence[Fraction], upper: Sequence[Fra
     return Interval(bottom.reshape(network.input_shape), top.reshape(network.input_shape))
 
 
-def _round_outward(number: Fraction, sign: int) -> float:
+def round_outward(number: Fraction, sign: int) -> float:
     """The float64 nearest to `number` among those not below (sign 1) or not above it (sign −1)."""
     numerator, denominator = number.as_integer_ratio()
     try:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, final
+from typing import ClassVar, Self, final
 
 from dokimos.errors import InputError
 from dokimos.verifiers.answers import Answer, VerifierAnswer
 from dokimos.verifiers.outcomes import Outcome, Termination
 
+#: What the name of a verifier ends in whose own attack is switched off.
+NO_ATTACK = ":no-attack"
 #: How much of a log an `error` carries with it.
 TAIL_CHARACTERS = 400
 
@@ -82,6 +85,9 @@ class Verifier(ABC):
     `install(say)`
         Puts the tool into an environment of its own, pinned, and tries it; does nothing where that has
         been done. Tools that cannot be installed by us leave this out.
+    `attack_off`
+        What its command is given so that it does not look for counterexamples by attacking the network;
+        `command` adds `switches` where these belong. Tools that have no such switch leave this out.
     `limitations`
         What the tool cannot read, in a few words.
     `diagnose()`
@@ -103,6 +109,32 @@ class Verifier(ABC):
 
     name: str
     limitations: ClassVar[str] = ""
+    attack_off: ClassVar[tuple[str, ...]] = ()
+    #: Whether its own attack is on, as it is unless `without_attack` made this verifier.
+    attacks: bool = True
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """What `command` adds for its own attack: nothing, or what switches it off."""
+        return () if self.attacks else self.attack_off
+
+    @property
+    def can_switch_attack_off(self) -> bool:
+        """Whether it has a switch for its own attack."""
+        return bool(self.attack_off)
+
+    @final
+    def without_attack(self) -> Self | None:
+        """The same, called NAME:no-attack, with its own attack switched off; None where it has no switch.
+
+        Most `sat` answers come from an attack that runs before anything is proven. Without it, what would
+        have been hidden shows: a tool whose proofs are unsound answers `unsat` where `sat` is right.
+        """
+        if not (self.attacks and self.can_switch_attack_off):
+            return None
+        quiet = copy.copy(self)
+        quiet.name, quiet.attacks = f"{self.name}{NO_ATTACK}", False
+        return quiet
 
     @abstractmethod
     def version(self) -> str | None:

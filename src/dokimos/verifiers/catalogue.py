@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dokimos.errors import InputError, VerifierUnavailable
 from dokimos.registry import Registry
-from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.base import NO_ATTACK, Verifier
 from dokimos.verifiers.placed import PlacedVerifier
 
 VERIFIERS: Registry[Verifier] = Registry(
@@ -51,7 +51,18 @@ def catalogue() -> tuple[CatalogueRow, ...]:
 
 
 def find(spelling: str) -> Verifier:
-    """The verifier that NAME, or NAME=PLACE, spells; InputError where there is none."""
+    """The verifier that NAME, or NAME=PLACE, spells; InputError where there is none.
+
+    Either may end in ``:no-attack``: the same with its own attack switched off.
+    """
+    if spelling.endswith(NO_ATTACK):
+        quiet = find(spelling.removesuffix(NO_ATTACK)).without_attack()
+        if quiet is None:
+            raise InputError(
+                f"The verifier {spelling.removesuffix(NO_ATTACK)} has no switch for an attack of its own; "
+                "run it as it is."
+            )
+        return quiet
     name, has_place, place = spelling.partition("=")
     verifier = VERIFIERS[name]
     if not has_place:

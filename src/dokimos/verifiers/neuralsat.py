@@ -25,6 +25,7 @@ class NeuralSat(PinnedVerifier):
     name = "neuralsat"
     takes = "neuralsat 0.2.17 from PyPI with torch, about 1.5 GB"
     limitations: ClassVar[str] = "VNN-LIB 2.0"
+    attack_off = ("--disable_attack",)
     environment = PinnedEnvironment(
         verifier="neuralsat",
         version="0.2.17",
@@ -75,9 +76,8 @@ class NeuralSat(PinnedVerifier):
     def command(self, query: Query) -> Invocation:
         """Its main script, on the processor."""
         files = (str(query.property_file), str(query.network_file), str(query.result))
-        return Invocation(
-            as_command((self.environment.python, *_arguments(*files, f"{query.wall_seconds:g}")))
-        )
+        arguments = (*_arguments(*files, f"{query.wall_seconds:g}"), *self.switches)
+        return Invocation(as_command((self.environment.python, *arguments)))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict in the result file; `unsupported` there is its runner's word."""

@@ -27,6 +27,7 @@ class Vibecheck(PinnedVerifier):
     name = "vibecheck"
     takes = "vibecheck-nn 1.1.0 from PyPI with torch, about 1.4 GB"
     limitations: ClassVar[str] = "takes `<` for `<=`"
+    attack_off = ("--no-attack",)
     environment = PinnedEnvironment(
         verifier="vibecheck",
         version="1.1.0",
@@ -63,10 +64,14 @@ class Vibecheck(PinnedVerifier):
         return (str(_SMOKE), "--", *_arguments("{property}", "N={network}", "{result}", "{timeout}"))
 
     def command(self, query: Query) -> Invocation:
-        """The standard's command line, on the processor."""
+        """The standard's command line, on the processor; its own where the attack is off."""
         network = f"{declared_network(query.property_file) or 'N'}={query.network_file}"
         timeout = f"{query.wall_seconds:g}"
         arguments = _arguments(str(query.property_file), network, str(query.result), timeout)
+        if not self.attacks:
+            question = ("--net", str(query.network_file), "--spec", str(query.property_file))
+            options = _options(str(query.result), timeout)
+            arguments = ("-m", "vibecheck", *question, *options, *self.switches)
         return Invocation(as_command((self.environment.python, *arguments)))
 
     def accepts(self, exit_code: int) -> bool:
@@ -82,15 +87,10 @@ class Vibecheck(PinnedVerifier):
 
 
 def _arguments(property_file: str, network: str, result: str, timeout: str) -> tuple[str, ...]:
-    options = ("--timeout", timeout, "--device", "cpu", "--verdict-style", "vnncomp")
-    return (
-        "-m",
-        "vibecheck",
-        "verify",
-        property_file,
-        "--network",
-        network,
-        *options,
-        "--results-file",
-        result,
-    )
+    return ("-m", "vibecheck", "verify", property_file, "--network", network, *_options(result, timeout))
+
+
+def _options(result: str, timeout: str) -> tuple[str, ...]:
+    """What both of its command lines have in common."""
+    style = ("--device", "cpu", "--verdict-style", "vnncomp")
+    return ("--timeout", timeout, *style, "--results-file", result)

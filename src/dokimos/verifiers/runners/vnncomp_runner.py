@@ -1,8 +1,9 @@
 """Calls the scripts of a VNN-COMP tool, one after the other. Imports the standard library only.
 
-vnncomp_runner.py FOLDER CATEGORY NETWORK PROPERTY RESULT TIMEOUT
+vnncomp_runner.py SCRIPT CATEGORY NETWORK PROPERTY RESULT TIMEOUT
 
-It leaves with the exit code of run_instance.sh, or with 1 where prepare_instance.sh fails.
+SCRIPT is its run_instance.sh. It leaves with the exit code of that, or with 1 where the prepare_instance.sh
+beside it fails.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ def call(script: Path, *arguments: str) -> int:
 
 def main() -> None:
     """Prepare and run."""
-    folder, category, network, asked, result, timeout = sys.argv[1:]
+    script, category, network, asked, result, timeout = sys.argv[1:]
     begun = time.monotonic()
-    prepare = Path(folder) / "prepare_instance.sh"
+    prepare = Path(script).with_name("prepare_instance.sh")
     if prepare.is_file() and (code := call(prepare, category, network, asked)) != 0:
         sys.exit(f"prepare_instance.sh left with exit code {code}")
     left = max(1, int(float(timeout) - (time.monotonic() - begun)))
-    sys.exit(call(Path(folder) / "run_instance.sh", category, network, asked, result, str(left)))
+    sys.exit(call(Path(script), category, network, asked, result, str(left)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+"""Run the verifiers on the suites and write docs/state-of-the-verifiers.md: `make state`.
+
+    python scripts/state_of_verifiers.py [--runs FOLDER] [--page FILE] [--jobs N] [--only SUITE] [--again]
+                                         [--no-runs]
+
+One campaign for each suite, in FOLDER/SUITE; interrupted, the same command goes on where it stopped.
+The page is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
+With `--again`, runs that the clock stopped while they had less than half a processor are done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dokimos.campaigns.campaign import Progress, run_campaign
+from dokimos.campaigns.journal import read_journal
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.cli.judging import judge_folder
+from dokimos.constructions.generation import find_suite
+from dokimos.constructions.recipes import shipped_names
+from dokimos.errors import DokimosError
+from dokimos.execution.limits import Limits
+from dokimos.reports.state import SuiteState, is_starved, state_page
+from dokimos.verifiers.catalogue import installed
+
+ROOT = Path(__file__).resolve().parents[1]
+VERIFIERS = ("marabou", "vibecheck", "neuralsat", "never2", "reference")
+WALL_SECONDS = {"quick": 30, "twins": 30, "disjuncts": 30, "ops": 10, "scale": 10}
+MEMORY_BYTES = 4 * 10**9
+RULES = "exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero"
+
+
+def run_suite(name: str, out: Path, *, jobs: int) -> None:
+    """Run what is not recorded yet."""
+    suite = find_suite(name)
+
+    def show(progress: Progress) -> None:
+        record = progress.record
+        print(
+            f"{name} {progress.done}/{progress.total}: {record.verifier} {record.instance}: "
+            f"{record.answer.value} in {record.wall_seconds:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    run_campaign(
+        [CampaignSuite(suite.folder, suite.entries, name=name)],
+        [installed(verifier) for verifier in VERIFIERS],
+        limits=Limits(wall_seconds=WALL_SECONDS[name], memory_bytes=MEMORY_BYTES),
+        out=out,
+        jobs=jobs,
+        progress=show,
+    )
+
+
+def forget_starved(journal: Path) -> None:
+    """Take the runs that had too little of a processor out of a journal, so that they are done again."""
+    starved = {record.job for record in read_journal(journal) if is_starved(record)}
+
+    def is_kept(line: bytes) -> bool:
+        try:
+            return json.loads(line)["record"]["job"] not in starved
+        except (ValueError, KeyError):
+            return True  # another event, or a torn line, which the journal knows how to treat
+
+    if starved:
+        lines = journal.read_bytes().splitlines(keepends=True)
+        draft = journal.with_name(journal.name + ".part")
+        draft.write_bytes(b"".join(filter(is_kept, lines)))
+        draft.replace(journal)
+        print(f"{journal.parent}: {len(starved)} starved runs are done again", file=sys.stderr)
+
+
+def write_page(runs: Path, page: Path, suites: Sequence[str]) -> None:
+    """Judge what is recorded and write the page."""
+    states, absent = [], []
+    for name in suites:
+        if not (runs / name / "journal.jsonl").exists():
+            absent.append(name)
+            continue
+        judged = judge_folder(runs / name, rules=RULES)
+        states.append(SuiteState(judged.campaign, judged.judgements))
+    if states:
+        page.write_text(state_page(states, command="make state", absent=absent), encoding="utf-8")
+        print(f"{page}: {len(states)} of {len(suites)} suites", file=sys.stderr)
+
+
+def main() -> int:
+    """Run, judge and write. Wrong answers are what this looks for: the exit code is 0 all the same."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=ROOT / "state-runs")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "state-of-the-verifiers.md")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", action="append", choices=list(WALL_SECONDS))
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--no-runs", action="store_true")
+    options = parser.parse_args()
+    try:
+        for name in [] if options.no_runs else options.only or WALL_SECONDS:
+            if name in shipped_names():
+                if options.again:
+                    forget_starved(options.runs / name / "journal.jsonl")
+                run_suite(name, options.runs / name, jobs=options.jobs)
+                write_page(options.runs, options.page, list(WALL_SECONDS))
+        write_page(options.runs, options.page, list(WALL_SECONDS))
+    except DokimosError as error:
+        print(f"state_of_verifiers: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("state_of_verifiers: interrupted; the same command goes on.", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

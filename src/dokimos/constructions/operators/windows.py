@@ -1,0 +1,90 @@
+"""Variants of convolution and pooling."""
+
+from __future__ import annotations
+
+from dokimos.constructions.operators.sketch import Catalogue, Sketch
+
+variant = Catalogue()
+
+
+@variant(
+    "average-pool-exclude-pad",
+    "AveragePool",
+    "padding does not count, unless asked for",
+    "padding counts",
+    (1, 1, 1, 4),
+    centres=(0.0, 4.0),
+)
+def _(s: Sketch, misread: bool) -> str:
+    window = {"kernel_shape": [1, 3], "strides": [1, 2], "pads": [0, 1, 0, 1]}
+    return s.flat(s("AveragePool", "X", **window, count_include_pad=1 if misread else 0))
+
+
+@variant("conv-1d", "Conv", "in one dimension, not flipped", "the kernel flipped", (1, 1, 5))
+def _(s: Sketch, misread: bool) -> str:
+    kernel = s.draw(1, 1, 3)
+    return s.flat(s("Conv", "X", s.weight(kernel[:, :, ::-1].copy() if misread else kernel)))
+
+
+@variant("conv-pads", "Conv", "pads at the beginnings only", "pads of each axis in turn", (1, 1, 2, 3))
+def _(s: Sketch, misread: bool) -> str:
+    kernel, bias = s.weight(s.draw(1, 1, 2, 2)), s.weight(s.draw(1))
+    return s.flat(s("Conv", "X", kernel, bias, pads=[1, 0, 1, 0] if misread else [1, 1, 0, 0]))
+
+
+@variant("conv-same-lower", "Conv", "auto_pad = SAME_LOWER", "SAME_UPPER", (1, 1, 2, 2))
+def _(s: Sketch, misread: bool) -> str:
+    kernel = s.weight(s.draw(1, 1, 2, 2))
+    return s.flat(s("Conv", "X", kernel, auto_pad="SAME_UPPER" if misread else "SAME_LOWER"))
+
+
+@variant("conv-dilated", "Conv", "dilations = [1, 2]", "dilations = [1, 1]", (1, 1, 2, 3))
+def _(s: Sketch, misread: bool) -> str:
+    kernel = s.weight(s.draw(2, 1, 2, 2))
+    return s.flat(s("Conv", "X", kernel, dilations=[1, 1 if misread else 2], strides=[1, 2]))
+
+
+@variant("conv-group", "Conv", "two groups of two filters", "filters dealt out in turn", (1, 2, 1, 2))
+def _(s: Sketch, misread: bool) -> str:
+    kernel, bias = s.draw(4, 1, 1, 2), s.draw(4)
+    if not misread:
+        return s.flat(s("Conv", "X", s.weight(kernel), s.weight(bias), group=2))
+    order = [0, 2, 1, 3]
+    dealt = s("Conv", "X", s.weight(kernel[order]), s.weight(bias[order]), group=2)
+    return s.flat(s("Gather", dealt, s.integers(*order), axis=1))
+
+
+@variant("global-average-pool", "GlobalAveragePool", "of two channels", "the sum", (1, 2, 2, 2))
+def _(s: Sketch, misread: bool) -> str:
+    if misread:
+        return s.flat(s("ReduceSum", "X", s.integers(2, 3)))
+    return s.flat(s("GlobalAveragePool", "X"))
+
+
+@variant("max-pool-ceil", "MaxPool", "ceil_mode = 1: a last, shorter window", "left out", (1, 1, 1, 3))
+def _(s: Sketch, misread: bool) -> str:
+    factors = s.weight(s.draw(2))
+    window = {"kernel_shape": [1, 2], "strides": [1, 2], "ceil_mode": 0 if misread else 1}
+    return s.flat(s("Mul", s("MaxPool", "X", **window), factors))
+
+
+@variant(
+    "max-pool-negative",
+    "MaxPool",
+    "of negative numbers: padding never wins",
+    "padded with 0",
+    (1, 1, 2, 2),
+    centres=(-4.0, -1.0),
+)
+def _(s: Sketch, misread: bool) -> str:
+    window = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    if not misread:
+        return s.flat(s("MaxPool", "X", **window, pads=[1, 1, 1, 1]))
+    padded = s("Pad", "X", s.integers(0, 0, 1, 1, 0, 0, 1, 1))
+    return s.flat(s("MaxPool", padded, **window))
+
+
+@variant("max-pool-same-upper", "MaxPool", "auto_pad = SAME_UPPER", "SAME_LOWER", (1, 1, 1, 4))
+def _(s: Sketch, misread: bool) -> str:
+    auto = "SAME_LOWER" if misread else "SAME_UPPER"
+    return s.flat(s("MaxPool", "X", kernel_shape=[1, 2], auto_pad=auto))

@@ -1,0 +1,233 @@
+"""The state of the verifiers: judged campaigns, one on each suite, as one page of Markdown.
+
+Everything on the page comes from the campaigns: the same campaigns give the same page, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.judging.scores import scores
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.numbers import printable
+from dokimos.verifiers.answers import Answer
+
+_UNDECIDED = (Answer.UNKNOWN, Answer.UNSUPPORTED, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR)
+#: A run that was stopped by the clock with less than this share of a processor might have ended in time.
+STARVED = 0.5
+
+
+@dataclass(frozen=True)
+class SuiteState:
+    """One campaign on one suite, and the verdicts on its runs."""
+
+    campaign: Campaign
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def name(self) -> str:
+        """The suite's name."""
+        return self.campaign.manifest.suites[0].name
+
+    @property
+    def verifiers(self) -> tuple[str, ...]:
+        """The verifiers that were to run, in the order in which they were given."""
+        return tuple(tool.name for tool in self.campaign.manifest.verifiers)
+
+    @property
+    def planned_each(self) -> int:
+        """How many runs each verifier was to make."""
+        return len(self.campaign.manifest.instances) * self.campaign.manifest.repeat
+
+    def of(self, verifier: str) -> list[Judgement]:
+        """The verdicts on the runs of one verifier."""
+        return [j for j in self.judgements if j.record.verifier == verifier]
+
+
+def state_page(states: Sequence[SuiteState], *, command: str, absent: Sequence[str] = ()) -> str:
+    """The page. `command` is what made it; `absent` names the suites that it ought to have and has not."""
+    sections = [
+        _head(states, command),
+        _circumstances(states),
+        *(_suite(state) for state in states),
+        _wrong(states),
+        _incomplete(states, absent),
+    ]
+    return "\n".join(line for section in sections for line in [*section, ""]).rstrip() + "\n"
+
+
+def _head(states: Sequence[SuiteState], command: str) -> list[str]:
+    records = _records(states)
+    begun = sorted(record.started_at for record in records)
+    wrong = Counter(j.record.verifier for state in states for j in state.judgements if j.verdict.is_wrong)
+    total = f"{wrong.total()} of them are wrong" if wrong.total() != 1 else "1 of them is wrong"
+    blamed = ", ".join(f"{verifier} {count}" for verifier, count in wrong.most_common())
+    decided = sum(record.answer.decides for record in records)
+    return [
+        "# The state of the verifiers",
+        "",
+        f"Written by `{command}` from {len(records)} recorded runs, the first begun on {_minute(begun[0])} "
+        f"and the last on {_minute(begun[-1])}; nothing on this page is written by hand. {decided} runs "
+        f"ended with an answer; {total}{f' ({blamed})' if blamed else ''}. Each label is proven, each "
+        "witness was replayed in exact arithmetic and in onnxruntime; what `correct`, `wrong` and the rule "
+        "sets mean is said in [concepts](concepts.md), and how each verifier is called in "
+        "[verifiers](verifiers.md).",
+    ]
+
+
+def _circumstances(states: Sequence[SuiteState]) -> list[str]:
+    manifests = [state.campaign.manifest for state in states]
+    machines = dict.fromkeys(
+        f"{m.processor}, {m.cores} cores, {m.memory_bytes / 2**30:.0f} GiB, {m.system}"
+        for m in (manifest.machine for manifest in manifests)
+    )
+    tools = dict.fromkeys(tool for manifest in manifests for tool in manifest.verifiers)
+    memory = dict.fromkeys(f"{manifest.limits.memory_bytes / 1e9:g} GB" for manifest in manifests)
+    versions = dict.fromkeys(manifest.dokimos_version for manifest in manifests)
+    times = ", ".join(f"{s.name} {s.campaign.manifest.limits.wall_seconds:g} s" for s in states)
+    kept = dict.fromkeys(record.enforced_by for record in _records(states) if record.enforced_by)
+    return [
+        "## Circumstances",
+        "",
+        f"- Verifiers: {', '.join(f'{tool.name} {tool.version}' for tool in tools)}.",
+        f"- Dokimos {', '.join(versions)}, on {'; '.join(machines)}.",
+        f"- Limits of each run: wall clock {times}; {', '.join(memory)} of memory; one thread.",
+        *(f"- How limits were kept: {means}." for means in kept),
+        f"- {_business(_records(states))}",
+    ]
+
+
+def _business(records: Sequence[RunRecord]) -> str:
+    """How much of a processor the runs had that the clock stopped: what a busy machine did to them."""
+    stopped = [r for r in records if r.termination is Termination.WALL_LIMIT]
+    if not stopped:
+        return "No run was stopped by the clock."
+    share = sum(r.cpu_seconds for r in stopped) / sum(r.wall_seconds for r in stopped)
+    starved = sum(map(is_starved, stopped))
+    said = (
+        f"{len(stopped)} runs were stopped by the clock; together they had {share:.0%} of a processor, and "
+        f"{starved} of them less than {STARVED:.0%}"
+    )
+    if not starved:
+        return f"{said}."
+    return (
+        f"{said}: the machine was shared with other work, and a timeout marked *starved* below says little "
+        "about the verifier. Answers are not affected by that."
+    )
+
+
+def is_starved(record: RunRecord) -> bool:
+    """Whether the clock stopped a run that others kept from computing."""
+    return (
+        record.termination is Termination.WALL_LIMIT and record.cpu_seconds < STARVED * record.wall_seconds
+    )
+
+
+def _suite(state: SuiteState) -> list[str]:
+    manifest = state.campaign.manifest
+    found = scores(state.judgements)
+    rules = tuple(dict.fromkeys(score.rules for score in found))
+    points = {(score.verifier, score.rules): score.points for score in found}
+    heads = ["verifier", "solved", "wrong", "listed apart", *(a.value for a in _UNDECIDED), "starved"]
+    rows = []
+    for verifier in state.verifiers:
+        judged = state.of(verifier)
+        verdicts = Counter(j.verdict for j in judged)
+        apart = [v for v in (Verdict.UNWITNESSED, Verdict.ROUNDING, Verdict.UNLABELLED) if verdicts[v]]
+        answers = Counter(j.record.answer for j in judged if j.verdict is Verdict.UNDECIDED)
+        rows.append(
+            [
+                verifier,
+                f"{verdicts[Verdict.CORRECT]}/{state.planned_each}",
+                str(sum(count for verdict, count in verdicts.items() if verdict.is_wrong)),
+                ", ".join(f"{verdicts[v]} {v.value}" for v in apart) or "0",
+                *(str(answers[answer]) for answer in _UNDECIDED),
+                str(sum(is_starved(j.record) for j in judged)),
+                *(str(points.get((verifier, name), 0)) for name in rules),
+            ]
+        )
+    return [
+        f"## {state.name}",
+        "",
+        f"{len(manifest.instances)} instances, {manifest.limits.wall_seconds:g} s each. The last columns "
+        "are points: 10 for a correct answer, −150 for an incorrect one.",
+        "",
+        *_table([*heads, *rules], rows),
+        *_unsupported(state),
+    ]
+
+
+def _unsupported(state: SuiteState) -> list[str]:
+    """What the verifiers said that they cannot read."""
+    lines = []
+    for verifier in state.verifiers:
+        said = Counter(
+            _brief(j.record.detail)
+            for j in state.of(verifier)
+            if j.verdict is Verdict.UNDECIDED and j.record.answer is Answer.UNSUPPORTED
+        )
+        if said:
+            listed = "; ".join(f"{what} ({count})" for what, count in sorted(said.items()))
+            lines.append(f"- {verifier} cannot read: {listed}.")
+    return ["", *lines] if lines else []
+
+
+def _wrong(states: Sequence[SuiteState]) -> list[str]:
+    lines = ["## Wrong answers", ""]
+    for state in states:
+        for verifier in state.verifiers:
+            wrong = [j for j in state.of(verifier) if j.verdict.is_wrong]
+            if not wrong:
+                continue
+            lines += [f"### {verifier} on {state.name}: {len(wrong)}", ""]
+            for judgement in sorted(wrong, key=lambda j: (j.verdict.value, j.record.instance)):
+                record = judgement.record
+                label = "no label" if judgement.label is None else f"proven `{judgement.label.value}`"
+                lines += [
+                    f"- `{record.instance}`, {label} ({judgement.certificate}): "
+                    f"**{judgement.verdict.value}**. {_sentence(judgement.reason)}",
+                    "",
+                    f"      {printable(judgement.reproduce)}",
+                    "",
+                ]
+    return lines[:-1] if len(lines) > 2 else [*lines, "None."]
+
+
+def _incomplete(states: Sequence[SuiteState], absent: Sequence[str]) -> list[str]:
+    """What ought to have been run and was not."""
+    lines = [f"- Nothing was run on the suite `{name}`." for name in absent]
+    for state in states:
+        for verifier in state.verifiers:
+            if missing := state.planned_each - len(state.of(verifier)):
+                lines.append(
+                    f"- {state.name}: {missing} of {state.planned_each} runs of {verifier} are missing."
+                )
+    return ["## What is missing", "", *lines] if lines else []
+
+
+def _records(states: Sequence[SuiteState]) -> list[RunRecord]:
+    return [j.record for state in states for j in state.judgements]
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    ruler = ["---", *("---:" for _ in heads[1:])]
+    return [f"| {' | '.join(cells)} |" for cells in (heads, ruler, *rows)]
+
+
+def _brief(text: str, *, characters: int = 90) -> str:
+    line = " ".join(printable(text).replace("|", "/").replace("`", "'").split())
+    return line if len(line) <= characters else f"{line[:characters]}…"
+
+
+def _sentence(text: str) -> str:
+    said = " ".join(printable(text).split())
+    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
+
+
+def _minute(time: str) -> str:
+    """A record's time as a person reads it."""
+    return f"{time[:10]} at {time[11:16]} UTC"

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.manifest import Machine, Manifest, ManifestInstance, ManifestSuite
+from dokimos.campaigns.plan import Tool
+from dokimos.campaigns.records import Termination
+from dokimos.execution.limits import Limits
+from dokimos.instances.model import Label
+from dokimos.judging.rules import EXACT
+from dokimos.judging.verdicts import Judgement, Standing, Verdict
+from dokimos.reports.state import SuiteState, is_starved, state_page
+from dokimos.verifiers.answers import Answer
+from tests.reports.sample import VERSIONS, judgement
+
+INSTANCES = ("a", "b", "c")
+
+
+def marked(judged: Judgement) -> Judgement:
+    standing = {Verdict.CORRECT: Standing.CORRECT, Verdict.WRONG_UNSAT: Standing.INCORRECT}
+    mark = EXACT.mark(standing.get(judged.verdict, Standing.NONE), judged.reason)
+    return replace(judged, marks=(mark,))
+
+
+def state(*judged: Judgement, suite: str = "quick") -> SuiteState:
+    manifest = Manifest(
+        created_at="2026-07-01T12:00:00+00:00",
+        dokimos_version="0.1.0",
+        machine=Machine("Linux", "a processor", 2, 8 << 30, "3.11"),
+        suites=(ManifestSuite(suite, f"/cache/{suite}"),),
+        instances=tuple(ManifestInstance(suite, name, "f", "0", "1", None) for name in INSTANCES),
+        verifiers=tuple(Tool(name, version) for name, version in VERSIONS.items()),
+        limits=Limits(wall_seconds=10),
+        own_timeouts=False,
+        repeat=1,
+    )
+    records = tuple(j.record for j in judged)
+    return SuiteState(Campaign(Path("runs"), manifest, records), tuple(map(marked, judged)))
+
+
+def timeout(instance: str, *, cpu_seconds: float) -> Judgement:
+    stopped = judgement(
+        instance,
+        verdict=Verdict.UNDECIDED,
+        answer=Answer.TIMEOUT,
+        wall_seconds=10,
+        termination=Termination.WALL_LIMIT,
+    )
+    return replace(stopped, record=replace(stopped.record, cpu_seconds=cpu_seconds))
+
+
+UNSOUND = judgement(
+    "b", verdict=Verdict.WRONG_UNSAT, label=Label.SAT, reason="it answers unsat, but a violation is proven"
+)
+
+
+def cells(page: str, verifier: str) -> list[str]:
+    found = re.search(rf"^\| {verifier} \|(.*)\|$", page, re.MULTILINE)
+    assert found is not None
+    return [cell.strip() for cell in found[1].split("|")]
+
+
+def test_every_verdict_is_counted_in_its_column() -> None:
+    page = state_page(
+        [state(judgement("a", verdict=Verdict.CORRECT), UNSOUND, timeout("c", cpu_seconds=9.5))],
+        command="make state",
+    )
+    # solved, wrong, listed apart, unknown, unsupported, timeout, memout, error, starved, exact
+    assert cells(page, "marabou") == ["1/3", "1", "0", "0", "0", "1", "0", "0", "0", "-140"]
+    assert cells(page, "scripted") == ["0/3", "0", "0", "0", "0", "0", "0", "0", "0", "0"]
+
+
+def test_what_is_missing_is_said_and_nothing_where_nothing_is() -> None:
+    some = state(judgement("a", verdict=Verdict.CORRECT))
+    page = state_page([some], command="make state", absent=["ops"])
+    assert "Nothing was run on the suite `ops`" in page
+    assert "quick: 2 of 3 runs of marabou are missing" in page
+    assert "quick: 3 of 3 runs of scripted are missing" in page
+    whole = [judgement(i, verifier=v, verdict=Verdict.CORRECT) for i in INSTANCES for v in VERSIONS]
+    assert "missing" not in state_page([state(*whole)], command="make state")
+
+
+def test_a_wrong_answer_is_listed_with_its_reproducer() -> None:
+    page = state_page([state(UNSOUND)], command="make state")
+    assert "### marabou on quick: 1" in page
+    assert "`b`, proven `sat` (witness): **wrong-unsat**. It answers unsat" in page
+    assert f"      {UNSOUND.reproduce}" in page.splitlines()
+    assert "1 of them is wrong (marabou 1)" in page
+    right = state_page([state(judgement("a", verdict=Verdict.CORRECT))], command="make state")
+    assert "0 of them are wrong." in right
+    assert "## Wrong answers\n\nNone." in right
+
+
+def test_a_timeout_without_a_processor_is_starved() -> None:
+    fed, starved = timeout("a", cpu_seconds=9.5), timeout("b", cpu_seconds=2)
+    assert not is_starved(fed.record)
+    assert is_starved(starved.record)
+    assert not is_starved(judgement("c", verdict=Verdict.CORRECT).record)
+    page = state_page([state(fed, starved)], command="make state")
+    assert cells(page, "marabou")[8] == "1"
+    assert "had 57% of a processor, and 1 of them less than 50%" in page
+    assert "shared with other work" in page
+    assert "shared with other work" not in state_page([state(fed)], command="make state")
+
+
+def test_what_cannot_be_read_is_named_without_breaking_the_page() -> None:
+    odd = judgement("a", verdict=Verdict.UNDECIDED, answer=Answer.UNSUPPORTED, detail="op\n`Pow` | x" * 30)
+    page = state_page([state(odd)], command="make state")
+    line = next(line for line in page.splitlines() if "cannot read" in line)
+    assert line.startswith("- marabou cannot read: op 'Pow' / x")
+    assert len(line) < 130
