@@ -20,7 +20,7 @@ from dokimos.campaigns.campaign import Progress, run_campaign
 from dokimos.campaigns.journal import read_journal
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.cli.judging import judge_folder
-from dokimos.constructions.generation import find_suite
+from dokimos.constructions.generation import shipped_suite
 from dokimos.constructions.recipes import shipped_names
 from dokimos.errors import DokimosError
 from dokimos.execution.limits import Limits
@@ -36,7 +36,7 @@ RULES = "exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero"
 
 def run_suite(name: str, out: Path, *, jobs: int) -> None:
     """Run what is not recorded yet."""
-    suite = find_suite(name)
+    suite = shipped_suite(name)
 
     def show(progress: Progress) -> None:
         record = progress.record

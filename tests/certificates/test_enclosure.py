@@ -118,6 +118,12 @@ def test_every_conjunction_has_a_tree_and_one_constraint_must_fail_on_each_piece
         attempt(both, [LEAF])
 
 
+def test_an_empty_box_leaves_nothing_to_prove() -> None:
+    empty = instance_of(parabola("2").network_file, question([(1, 0)], 1, "(>= Y_0 2)"))
+    with pytest.raises(InvalidProof, match="nothing to prove"):
+        attempt(empty)
+
+
 def test_on_different_pieces_different_constraints_may_fail() -> None:
     same = model([("Mul", ["X", "one"], "Y")], {"one": [[1]]}, [1, 1], [1, 1])
     apart = instance_of(same, question([(0, 1)], 1, "(and (>= Y_0 0.75) (<= Y_0 0.25))"))

@@ -20,8 +20,15 @@ from dokimos.instances.truth_file import dump_truth
 from tests.certificates.files import instance_of, model, question, repaired, stated
 from tests.certificates.mutants import TINY, base_statements
 from tests.certificates.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
+from tests.certificates.test_split_tree import ASKED, HAT, LEAF, proof
 
 CORPUS = Path(__file__).parent / "certificates"
+UNSPLIT = {"trees": [{"splits": [-1], "leaves": [LEAF]}]}
+
+
+def hat_above(bound: str) -> bytes:
+    """Whether 1 − |x| can be that large on [−1, 1]: it can be 1, at 0."""
+    return question([(-1, 1)], 1, f"(>= Y_0 {bound})")
 
 
 class Entry(NamedTuple):
@@ -72,6 +79,13 @@ def accepted() -> Iterator[Entry]:
     shaped = instance_of(batch, question([(0, 1)] * 2, 2, "(<= Y_1 1)"))
     plain = stated(shaped, "convex-corners", real=Fraction(1))
     yield Entry("accept", "a-bias-with-a-row", shaped, written(plain))
+    for name, data, asked, margin in (
+        ("split-tree", proof(), ASKED, Fraction(1, 4)),
+        ("split-tree-without-a-split", UNSPLIT, ASKED, Fraction(1, 4)),
+        ("split-tree-by-one-ulp", proof(), hat_above("1.00000011920928955078125"), Fraction(1, 2**23)),
+    ):
+        hat = instance_of(HAT, asked)
+        yield Entry("accept", name, hat, written(stated(hat, "split-tree", data, real=margin)))
 
 
 def rejected() -> Iterator[Entry]:
@@ -117,6 +131,23 @@ def rejected() -> Iterator[Entry]:
     )
     lower = instance_of(rows, question([(0, 1)] * 4, 4, "(<= Y_1 0)"))
     yield Entry("reject", "a-bias-for-each-row", lower, written(stated(lower, "convex-corners")))
+    negative = {"constraints": ["1"], "below": {"0": "-1"}, "above": {}}
+    stranger = {"constraints": ["1"], "below": {"2": "1"}, "above": {}}
+    nothing = {"constraints": ["0"], "below": {}, "above": {}}
+    for name, data, asked in (
+        ("by-one-ulp", proof(), hat_above("1")),
+        ("of-what-is-false", proof(), hat_above("0.75")),
+        ("with-a-negative-multiplier", proof(leaves=[LEAF, negative]), ASKED),
+        ("with-a-relu-beyond-the-network", proof(leaves=[LEAF, stranger]), ASKED),
+        ("with-a-leaf-that-says-nothing", proof(leaves=[LEAF, nothing]), ASKED),
+    ):
+        hat = instance_of(HAT, asked)
+        yield Entry("reject", f"split-tree-{name}", hat, written(stated(hat, "split-tree", data)))
+    hat = instance_of(HAT, ASKED)
+    greedy = stated(hat, "split-tree", proof(), real=Fraction(1, 4) + Fraction(1, 2**60))
+    yield Entry("reject", "split-tree-with-too-large-a-margin", hat, written(greedy))
+    foreign = replace(stated(hat, "split-tree", proof()), network_sha256="0" * 64)
+    yield Entry("reject", "split-tree-of-another-file", hat, written(foreign))
 
 
 def malformed() -> Iterator[Entry]:
@@ -154,6 +185,17 @@ def malformed() -> Iterator[Entry]:
     }
     for name, text in texts.items():
         yield Entry("malformed", name, instance, text)
+    hat = instance_of(HAT, ASKED)
+    for name, data in (
+        ("split-tree-too-short", proof(splits=[0, -1], leaves=[LEAF])),
+        ("split-tree-too-long", proof(splits=[-1, -1])),
+        ("split-tree-asks-twice", proof(splits=[0, 0, -1, -1, -1], leaves=[LEAF] * 3)),
+        ("split-tree-without-a-leaf", proof(leaves=[LEAF])),
+        ("split-tree-with-a-float", proof(leaves=[{**LEAF, "constraints": [1.0]}] * 2)),
+        ("split-tree-for-no-conjunction", {"trees": []}),
+        ("split-tree-of-true", proof(splits=[True, -1, -1])),
+    ):
+        yield Entry("malformed", name, hat, written(stated(hat, "split-tree", data)))
     for name, damaged in (
         ("network-truncated", replace(instance, network_file=instance.network_file[:-100])),
         ("network-empty", replace(instance, network_file=b"")),

@@ -19,7 +19,7 @@ from dokimos.instances.truth_file import dump_truth, load_truth
 decimals = st.integers(-(10**12), 10**12).map(lambda n: Fraction(n, 10**6))
 margins = decimals.map(abs)
 claims = st.builds(
-    Claim, proven=st.booleans(), margin=st.none() | margins, ulps=st.none() | st.integers(0, 65535)
+    Claim, proven=st.booleans(), margin=st.none() | margins, ulps=st.none() | st.integers(1, 65535)
 )
 truths = st.builds(
     Truth,
@@ -92,7 +92,10 @@ def _drop(*path: str) -> Callable[[dict[str, Any]], None]:
                 *("9" * 5000, "1" + "0" * 400, " 1", "1_0", "١"),
             )
         ),
-        *(_set("semantics", "float32", "ulps", to=value) for value in (-1, 65536, 8.0, True, "8", 10**30)),
+        *(
+            _set("semantics", "float32", "ulps", to=value)
+            for value in (-1, 0, 65536, 8.0, True, "8", 10**30)
+        ),
         _set("semantics", "real", "slack", to="1"),
         _set("certificate", "note", to=""),
         _set("sha256", "truth", to=""),

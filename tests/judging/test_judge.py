@@ -97,7 +97,7 @@ def test_an_answer_counts_only_after_a_proper_end(
         (Label.UNSAT, True, True, Answer.SAT, None, Verdict.WRONG_SAT),
         (Label.UNSAT, True, True, Answer.SAT, NEITHER, Verdict.WRONG_SAT),
         (Label.UNSAT, True, True, Answer.SAT, OUTSIDE, Verdict.WRONG_SAT),
-        (Label.UNSAT, True, True, Answer.SAT, FLOAT_ONLY, Verdict.WRONG_SAT),
+        (Label.UNSAT, True, True, Answer.SAT, FLOAT_ONLY, Verdict.ROUNDING),
         (Label.UNSAT, True, True, Answer.SAT, (), Verdict.WRONG_SAT),
         (Label.UNSAT, True, False, Answer.SAT, FLOAT_ONLY, Verdict.ROUNDING),
         (Label.UNSAT, True, False, Answer.SAT, NEITHER, Verdict.WRONG_SAT),
@@ -162,7 +162,7 @@ def test_the_numbers_are_shown(tmp_path: Path) -> None:
     outside = verdict(given, Answer.SAT, (F(2), F(1)))
     assert outside.reason.endswith("its witness lies outside the box by 1")
     rounding = verdict(instance(tmp_path, "i", asked=TIGHT, label=Label.UNSAT), Answer.SAT, FLOAT_ONLY)
-    assert rounding.reason.endswith("violates in onnxruntime but not over the reals")
+    assert rounding.reason.endswith("onnxruntime rounds by more than the proof allows")
 
 
 def test_a_property_that_nothing_violates(tmp_path: Path) -> None:

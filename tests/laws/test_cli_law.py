@@ -86,6 +86,29 @@ def test_test_and_replay(folder: Path) -> None:
     assert isinstance(run("replay", out / "income.json", "--no-code").exception, InputError)
 
 
+def test_replay_from_another_folder_and_of_a_folder_that_moved(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    (folder / "mine.py").write_text("def falling(record):\n    return int(record[1] < 5)\n")
+    for model in ("falling.onnx", "mine.py:falling"):
+        assert run("test", "income.law", "--model", model, "--out", "out").exit_code == 1
+        elsewhere = folder / "elsewhere"
+        elsewhere.mkdir(exist_ok=True)
+        monkeypatch.chdir(elsewhere)
+        done = run("replay", "../out/income.json")
+        assert done.exit_code == 1 and "the loan falls from yes to no" in done.stdout
+        assert "another than when" not in done.stderr
+        monkeypatch.chdir(folder)
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in ("out", "people.py", "mine.py"):
+        (folder / name).rename(moved / name)
+    monkeypatch.chdir("/")
+    done = run("replay", moved / "out" / "income.json")
+    assert done.exit_code == 1 and "the loan falls from yes to no" in done.stdout
+
+
 def test_a_law_that_cannot_be_read_stops_all_before_any_is_tested(folder: Path) -> None:
     (folder / "wrong.law").write_text("input")
     done = run("test", folder, "--model", folder / "fine.onnx")

@@ -104,19 +104,49 @@ def test_shrinking_large_integers_and_reals() -> None:
 
 
 def test_words_classes_and_groups() -> None:
-    found = run(MORE_FELONIES, by="sex")
+    found = run(MORE_FELONIES, by=("sex", "recid"))
     assert "more felonies the risk falls from medium to low (x1 is row " in found.violations[0].words
     assert [name for name, _ in found.classes] == ["low", "medium", "high"]
     assert sum(rate.total for _, rate in found.classes) == found.tested
     assert sum(rate.count for _, rate in found.classes) == found.violated
-    assert [name for name, _ in found.groups] == ["Female", "Male"]
-    assert sum(rate.count for _, rate in found.groups) == found.violated
+    sex, recid = found.groups
+    assert (sex.feature, [name for name, _ in sex.rates]) == ("sex", ["Female", "Male"])
+    assert (recid.feature, [name for name, _ in recid.rates]) == ("recid", ["0", "1"])
+    for each in found.groups:
+        assert sum(rate.count for _, rate in each.rates) == found.violated
+        assert sum(rate.total for _, rate in each.rates) == found.tested
     told = summary(found, shown=1)
     assert "VIOLATED" in told and "… and" in told and "when sex is Male" in told and "all 3" in told
-    by_age = run(MORE_FELONIES, by="felonies")
-    assert {int(name) for name, _ in by_age.groups} <= set(range(20))
+    (by_felonies,) = run(MORE_FELONIES, by=("felonies",)).groups
+    ends = [int(end) for name, _ in by_felonies.rates for end in name.split(" to ")]
+    assert ends == sorted(ends) and 3 <= len(by_felonies.rates) <= 8
+    assert sum(rate.total for _, rate in by_felonies.rates) == found.tested
     with pytest.raises(InputError, match="no feature sexx"):
-        run(MORE_FELONIES, by="sexx")
+        run(MORE_FELONIES, by=("sexx",))
+
+
+def test_too_many_values_to_tell_rates_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.laws.grouping._MOST_COUNTED", 5)
+    found = run(MORE_FELONIES, by=("age",), exhaustive=False, budget=5000)
+    assert found.groups[0].rates == ()
+    assert "age has too many values to tell rates by" in summary(found)
+    words = run(
+        "input x1; var x2 := x1; ENSURES d1 == 'none'",
+        model=lambda record: f"age {record[0]}",
+    )
+    assert words.classes == ()
+
+
+def test_a_domains_own_groups() -> None:
+    found = run(MORE_FELONIES, of=domain(GROUPS=["sex", "recid"]))
+    assert [each.feature for each in found.groups] == ["sex", "recid"]
+    assert [each.feature for each in run(MORE_FELONIES, of=domain(GROUPS=["sex"]), by=("age",)).groups] == [
+        "age"
+    ]
+    with pytest.raises(InputError, match=r"GROUPS: there is no feature sexx \(did you mean sex\?\)"):
+        domain(GROUPS=["sexx"])
+    with pytest.raises(InputError, match="there are no FEATURES"):
+        domain(GROUPS=["sex"], FEATURES=None)
 
 
 def test_a_law_that_holds_for_all_draws() -> None:

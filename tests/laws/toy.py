@@ -36,7 +36,7 @@ def domain(**more: Any) -> Domain:
             name.removesuffix("_batch"), *((None, f) if name.endswith("_batch") else (f, None))
         )
         for name, f in more.items()
-        if name not in ("labels", "model", "decide", "inputs", "INDICES", "FEATURES")
+        if name not in ("labels", "model", "decide", "inputs", "INDICES", "FEATURES", "GROUPS", "MODELS")
     }
     merged: dict[str, DomainFunction] = {}
     for each in functions.values():

@@ -122,13 +122,13 @@ class _Difference:
     """The difference of differences of the timeout rates of four quarters, under many weightings."""
 
     def __init__(self, quarter: np.ndarray[tuple[int], np.dtype[np.int64]], late: Floats) -> None:
-        self._member = np.eye(4)[quarter]
-        self._late = late
+        member = np.eye(4)[quarter]
+        self._sums = np.hstack([member, member * late[:, None]])
 
     def of(self, weights: Floats) -> Floats:
         """One for each row of weights; nan where a quarter is empty."""
-        totals = weights @ self._member
+        sums = weights @ self._sums
         with np.errstate(invalid="ignore", divide="ignore"):
-            rates = ((weights * self._late) @ self._member) / totals
+            rates = sums[:, 4:] / sums[:, :4]
         found: Floats = rates[:, 3] - rates[:, 1] - rates[:, 2] + rates[:, 0]
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +35,11 @@ class Resampling:
         """
         of = _numbered(instances)
         count = len(set(of))
-        rng = np.random.default_rng(self.seed)
-        step = max(1, _AT_ONCE // max(count, len(of)))
+        step = max(1, _AT_ONCE // count)
         parts = []
         for start in range(0, self.resamples, step):
-            rows = min(step, self.resamples - start)
-            weights = rng.multinomial(count, np.full(count, 1 / count), size=rows).astype(np.float64)
-            parts.append(statistic(weights[:, of]))
+            weights = _weights(self.seed, start, min(step, self.resamples - start), count)
+            parts.append(statistic(weights[:, of].astype(np.float64)))
         found = np.concatenate(parts)
         found = found[~np.isnan(found)]
         if 2 * len(found) < self.resamples:
@@ -48,6 +47,16 @@ class Resampling:
         tail = (1 - self.level) / 2
         low, high = np.quantile(found, [tail, 1 - tail])
         return float(low), float(high)
+
+
+@lru_cache(maxsize=4)
+def _weights(seed: int, start: int, rows: int, count: int) -> NDArray[np.uint16]:
+    """How often each of `count` instances is drawn, in `rows` resamples; kept for the next statistic."""
+    rng = np.random.default_rng([seed, start])
+    drawn = rng.integers(count, size=(rows, count)) + count * np.arange(rows)[:, None]
+    weights = np.bincount(drawn.ravel(), minlength=rows * count).reshape(rows, count).astype(np.uint16)
+    weights.setflags(write=False)
+    return weights
 
 
 def _numbered(instances: Sequence[object]) -> list[int]:

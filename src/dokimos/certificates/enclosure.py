@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from dokimos.certificates.base import CertificateKind, Problem, Proven, about, if_provable
 from dokimos.certificates.data import PLACE, expect_keys
+from dokimos.certificates.split_tree import questions
 from dokimos.errors import InvalidProof, UnreadableFile
 from dokimos.instances.model import Label
 from dokimos.networks.graph import Network
 from dokimos.networks.interval import enclose
 from dokimos.networks.rounding import rounding_bounds
-from dokimos.properties.model import Box, Conjunction, Linear, Property
+from dokimos.properties.model import Box, Conjunction, Linear
 
 MOST_PIECES = 20_000
 LEAF = -1
@@ -44,7 +45,9 @@ class Enclosure(CertificateKind):
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Bound every conjunction on the pieces of its box, over the reals and then in float32."""
         expect_keys(data, "trees")
-        asked = questions(problem.property)
+        asked = list(questions(problem.property))
+        if not asked:
+            raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
         trees = _trees(data["trees"], len(asked))
         if sum(len(tree) for tree in trees) > 2 * MOST_PIECES:
             raise InvalidProof(f"the proof has more than {MOST_PIECES} pieces")
@@ -60,14 +63,6 @@ class Enclosure(CertificateKind):
             real=margin(real_outputs(problem.network)),
             float32=if_provable(lambda: margin(float32_outputs(problem.network, problem.ulps))),
         )
-
-
-def questions(property: Property) -> list[tuple[Box, Conjunction]]:
-    """Every conjunction with its box, where that is not empty. Raises InvalidProof if there is none."""
-    asked = [(c.box, part) for c in property.cases if not c.box.is_empty for part in c.any_of]
-    if not asked:
-        raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
-    return asked
 
 
 def pieces(box: Box, tree: Sequence[int]) -> Iterator[Box]:

@@ -6,6 +6,7 @@ Nothing heavy is imported before a command needs it, so that ``dokimos --help`` 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 #: The exit code of a command that Ctrl-C ended.
 INTERRUPTED = 130
@@ -13,19 +14,22 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line. Exit codes: 0 fine, 1 the check found something, 2 usage or input error."""
+    import typer
+
     from dokimos.cli.app import app
     from dokimos.errors import DokimosError
 
+    # Of the errors in usage, typer names this one only; it stands for all by what it derives from.
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
-        app()
+        # Not on its own: it would say in four lines what is wrong with the words that it was given.
+        code = app(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
         print(f"dokimos: {error}", file=sys.stderr)
         sys.exit(2)
-    except SystemExit as end:
-        # The parser of options has turned Ctrl-C into this.
-        if end.code == INTERRUPTED:
-            print("dokimos: interrupted; give the same command again to go on.", file=sys.stderr)
-        raise
+    except usage_error as error:
+        print(_usage(error), file=sys.stderr)
+        sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
@@ -33,3 +37,15 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename else ""
         print(f"dokimos: {place}{error.strerror or error}; check the path and its rights.", file=sys.stderr)
         sys.exit(2)
+    if code == INTERRUPTED:
+        print("dokimos: interrupted; give the same command again to go on.", file=sys.stderr)
+    sys.exit(code)
+
+
+def _usage(error: Any) -> str:
+    """What is wrong with the words of a command, in one sentence; the help where there were no words."""
+    said: str = error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return said
+    command = error.ctx.command_path if error.ctx is not None else "dokimos"
+    return f"{command}: {said.rstrip('.')}; `{command} --help` shows what it takes."

@@ -22,17 +22,19 @@ def judge(
     from rich.text import Text
 
     from dokimos.cli.judging import judge_folder
+    from dokimos.cli.known import known_instances
     from dokimos.cli.output import console
     from dokimos.reports.rows import report_rows
     from dokimos.reports.terminal import (
         disagreement_lines,
         score_table,
         summary_table,
+        support_table,
         wrong_answer_lines,
     )
 
     judged = judge_folder(run, suites=suite or (), rules=rules)
-    rows = report_rows(judged.judgements)
+    rows = report_rows(judged.judgements, known=known_instances(judged))
     out = console()
     for wrong in rows.wrong:
         head, *rest = wrong_answer_lines(wrong)
@@ -42,6 +44,8 @@ def judge(
             out.print(Text("    ").append_text(line), soft_wrap=True)
         out.print()
     out.print(summary_table(rows))
+    if rows.support is not None:
+        out.print(support_table(rows.support))
     if rows.scoring is not None:
         out.print(score_table(rows.scoring))
         for line in disagreement_lines(rows.scoring):

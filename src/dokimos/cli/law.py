@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli import INTERRUPTED
+from dokimos.cli.law_study import study
 
 if TYPE_CHECKING:
     from dokimos.laws.ast import Law
     from dokimos.laws.domain import Domain
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
+app.command()(study)
 
+STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
 Laws = Annotated[
     list[Path],
-    typer.Argument(
-        help="Files of laws (.law, .nom), folders of them, or a shipped domain: compas, german_credit."
-    ),
+    typer.Argument(help=f"Files of laws (.law, .nom), folders of them, or a shipped domain: {STUDIES}."),
 ]
 DomainOption = Annotated[
     str | None, typer.Option("--domain", help="The domain: a Python file, or a shipped one's name.")
@@ -138,7 +139,10 @@ def test(
         bool | None,
         typer.Option(help="Go through all draws, or never do; unless given, where the budget allows it."),
     ] = None,
-    by: Annotated[str | None, typer.Option(help="A feature to tell rates by.")] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="A feature to tell rates by, may be repeated; the domain's GROUPS unless given."),
+    ] = None,
     keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
     shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
     shrink: Annotated[bool, typer.Option(help="Look for the smallest change that still violates.")] = True,
@@ -159,7 +163,7 @@ def test(
         source=source,
         exhaustive=exhaustive,
         keep=keep,
-        by=by,
+        by=tuple(by or ()),
         shrink=shrink,
         allow_code=not no_code,
     )
@@ -170,8 +174,8 @@ def test(
         out.mkdir(parents=True, exist_ok=True)
     for path, law in [(path, read_law(path)) for path in files]:
         found = _domain(law, path, domain, no_code=no_code)
-        if by is not None:
-            _expect_feature(by, found)
+        for each in by or ():
+            _expect_feature(each, found)
         loaded = None if model is None else load_model(model, found, allow_code=not no_code)
         result = test_law(law, model=loaded, domain=found, settings=settings)
         typer.echo(summary(result, shown=shown))
@@ -271,12 +275,12 @@ def new(
 
 @app.command()
 def train(
-    study: Annotated[str, typer.Argument(help="The case study: compas or german_credit.")],
+    study: Annotated[str, typer.Argument(help=f"The case study: {STUDIES}.")],
     out: Annotated[Path, typer.Option(help="The file to write: .onnx for a network, .json for a tree.")],
     kind: Annotated[str, typer.Option(help="What to train: network or tree.")] = "network",
     seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
 ) -> None:
-    """Train the network or the decision tree of a case study, on data that the Python registry has."""
+    """Train the network or the decision tree of a case study, on data that a registry has or that is made for it."""
     from dokimos.errors import InputError
     from dokimos.laws.data import write_whole
     from dokimos.laws.library import find_study

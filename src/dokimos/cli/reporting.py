@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dokimos import __version__
-from dokimos.analysis.facts import Facts, read_facts
+from dokimos.analysis.facts import Facts
 from dokimos.cli.explaining import explain_judged
 from dokimos.cli.judging import JudgedCampaign, judge_folders
+from dokimos.cli.known import known_instances
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.reports.rows import ReportRows, report_rows
@@ -68,9 +69,7 @@ def _known(campaigns: Sequence[JudgedCampaign]) -> dict[tuple[str, str], Facts]:
     """What the suites know of the instances; a profile counts wherever one of the suites has it."""
     known: dict[tuple[str, str], Facts] = {}
     for one in campaigns:
-        for suite, folder in one.folders.items():
-            instances = [i for i in one.campaign.manifest.instances if i.suite == suite]
-            for name, facts in read_facts(folder, instances).items():
-                if (suite, name) not in known or known[suite, name].profile is None:
-                    known[suite, name] = facts
+        for key, facts in known_instances(one).items():
+            if key not in known or known[key].profile is None:
+                known[key] = facts
     return known

@@ -186,5 +186,10 @@ def find_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) 
                 f"shipped: {', '.join(shipped_names())}."
             )
         return read_suite(folder)
+    return shipped_suite(name, progress=progress)
+
+
+def shipped_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) -> Suite:
+    """The shipped suite of that name, whatever folders there are, generated into the cache."""
     recipe = shipped_recipe(name)
     return generate_suite(recipe, home() / "suites" / f"{name}-{_key(recipe)}", progress=progress)

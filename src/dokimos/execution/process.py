@@ -1,9 +1,10 @@
 """One process tree under limits: started, watched, ended as a whole.
 
 A small supervisor process (`shepherd.py`) stands between us and the verifier and makes the tree
-inescapable on Linux; memory is sampled here with psutil over its descendants. Where the system has no
-subreapers (macOS), every process seen while sampling is remembered, and a mark in the environment
-finds those that were never seen. If we are killed ourselves, the shepherd ends the tree.
+inescapable on Linux. Memory is limited, and CPU time counted, by a control group of the run's own where the
+system allows that (`cgroups.py`), and otherwise sampled here with psutil over its descendants. Where the
+system has no subreapers (macOS), every process seen while sampling is remembered, and a mark in the
+environment finds those that were never seen. If we are killed ourselves, the shepherd ends the tree.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -26,11 +27,13 @@ from typing import Protocol
 import psutil
 
 from dokimos.errors import InputError
+from dokimos.execution.cgroups import ControlGroup, new_group
 from dokimos.execution.limits import Limits
 from dokimos.execution.output import BoundedLog
 from dokimos.verifiers.outcomes import Outcome, Termination
 
 _SHEPHERD = Path(__file__).with_name("shepherd.py")
+_BARE_PYTHON = (sys.executable, "-I", "-S")
 _MARK = "DOKIMOS_RUN"
 _SAMPLE_SECONDS = 0.05
 _ENDING_SECONDS = 30.0
@@ -78,8 +81,8 @@ def run_limited(
     mark = uuid.uuid4().hex
     threads = dict.fromkeys(_THREAD_VARIABLES, str(limits.threads))
     try:
-        with BoundedLog(log, limit_bytes=limits.log_bytes) as sink:
-            watch = _Watch(limits=limits, sink=sink, mark=mark, cancel=cancel or threading.Event())
+        with BoundedLog(log, limit_bytes=limits.log_bytes) as sink, _group(limits) as group:
+            watch = _Watch(limits, sink, mark, cancel or threading.Event(), group)
             outcome = watch.run(command, cwd=cwd, environment={**environment, **threads, _MARK: mark})
             if watch.log_error is not None:
                 raise watch.log_error
@@ -91,6 +94,17 @@ def run_limited(
         ) from error
 
 
+@contextlib.contextmanager
+def _group(limits: Limits) -> Iterator[ControlGroup | None]:
+    """A control group for as long as a run takes, or None."""
+    group = new_group(limits)
+    try:
+        yield group
+    finally:
+        if group is not None:
+            group.remove()
+
+
 @dataclass
 class _Watch:
     """The parent's side of one run."""
@@ -99,6 +113,7 @@ class _Watch:
     sink: BoundedLog
     mark: str
     cancel: Cancel
+    group: ControlGroup | None
     peak_bytes: int = 0
     cpu_seconds: float = 0.0
     seen: dict[int, psutil.Process] = field(default_factory=dict)
@@ -108,6 +123,7 @@ class _Watch:
     log_error: OSError | None = None
 
     def run(self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> Outcome:
+        entrances = [] if self.group is None else [str(path) for path in self.group.entrances]
         report_read, report_write = os.pipe()
         output_read, output_write = os.pipe()
         with contextlib.ExitStack() as stack:
@@ -115,7 +131,7 @@ class _Watch:
             stack.callback(os.close, output_read)
             try:
                 shepherd = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(_SHEPHERD), str(report_write), "--", *command],
+                    [*_BARE_PYTHON, str(_SHEPHERD), str(report_write), *entrances, "--", *command],
                     stdin=subprocess.PIPE,
                     stdout=output_write,
                     stderr=output_write,
@@ -152,10 +168,8 @@ class _Watch:
                 if now >= deadline:
                     return Termination.WALL_LIMIT
                 if now >= next_sample:
-                    if self._sample(shepherd.pid) > self.limits.memory_bytes:
-                        return Termination.MEMORY_LIMIT
-                    if self._is_out_of_cpu_time(self.cpu_seconds):
-                        return Termination.CPU_LIMIT
+                    if limit := self._sampled_limit(shepherd.pid):
+                        return limit
                     next_sample = time.monotonic() + _SAMPLE_SECONDS
                 wait = max(0.0, min(deadline, next_sample) - time.monotonic())
                 for key, _ in selector.select(wait):
@@ -192,6 +206,17 @@ class _Watch:
             except OSError as error:
                 self.log_error = error
         return bool(chunk)
+
+    def _sampled_limit(self, shepherd: int) -> Termination | None:
+        """Take a sample; the limit that has been reached by it."""
+        if self.group is not None:
+            self.cpu_seconds = self.group.cpu_seconds()
+            is_out_of_memory = self.group.is_out_of_memory()
+        else:
+            is_out_of_memory = self._sample(shepherd) > self.limits.memory_bytes
+        if is_out_of_memory:
+            return Termination.MEMORY_LIMIT
+        return Termination.CPU_LIMIT if self._is_out_of_cpu_time(self.cpu_seconds) else None
 
     def _sample(self, shepherd: int) -> int:
         """The resident memory of the whole tree now; also notes its peak, CPU time and members.
@@ -270,6 +295,10 @@ class _Watch:
         if limit is None and wall_seconds > self.limits.wall_seconds:
             limit = Termination.WALL_LIMIT
         cpu_seconds = reports.get("cpu_seconds", self.cpu_seconds)
+        if self.group is not None:
+            cpu_seconds, self.peak_bytes = self.group.cpu_seconds(), self.group.peak_bytes()
+            if self.group.is_out_of_memory():
+                limit = Termination.MEMORY_LIMIT
         if limit is None and self._is_out_of_cpu_time(cpu_seconds):
             limit = Termination.CPU_LIMIT
         if limit is not None:
@@ -296,6 +325,8 @@ class _Watch:
     def _means(self) -> str:
         """By which means the limits were kept, for the record."""
         tree = "subreaper" if self.reports.get("whole") else "process group and sweep"
+        if self.group is not None:
+            return f"process tree held by {tree}; wall clock watched; {self.group.means()}"
         sampled = f"sampled every {_SAMPLE_SECONDS:g} s"
         cpu = "" if self.limits.cpu_seconds is None else f"; CPU time {sampled}"
         return f"process tree held by {tree}; wall clock watched; resident memory {sampled}{cpu}"

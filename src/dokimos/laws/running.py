@@ -233,7 +233,7 @@ class Runner:
             "MAX_INT": MAX_INT,
         }
         for name, own in self.plan.domain.functions.items():
-            functions[name] = partial(_called, own, rng)
+            functions[name] = partial(_called, own, rng, self.model)
         origin = next((value.origin for value in frame.values.values() if isinstance(value, Records)), None)
         if origin is not None:
             functions["label"] = lambda record: single_value(self.labels()[origin[row : row + 1]], 0)
@@ -266,8 +266,8 @@ class _Raising(Failures):
         raise ValueError(reason)
 
 
-def _called(function: DomainFunction, rng: np.random.Generator, *arguments: Any) -> Any:
-    return call_single(function, arguments, rng)
+def _called(function: DomainFunction, rng: np.random.Generator, model: Model, *arguments: Any) -> Any:
+    return call_single(function, arguments, rng, model.predict)
 
 
 def _integers(ends: Column, frame: Frame, failures: Failures) -> Column:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dokimos.laws.grouping import NamedRates
 from dokimos.laws.results import LawResult
-from dokimos.laws.statistics import Rate
 
 
 def summary(result: LawResult, *, shown: int = 3) -> str:
@@ -20,7 +20,10 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
         lines.append(f"  {result.unconfirmed} of the kept violate in batches only: rounding, not counted")
     if result.is_violated:
         lines += _table("when the first decision is", result.classes, result.is_exhaustive)
-        lines += _table(f"when {result.settings.by} is", result.groups, result.is_exhaustive)
+        for group in result.groups:
+            lines += _table(f"when {group.feature} is", group.rates, result.is_exhaustive)
+            if not group.rates:
+                lines.append(f"  {group.feature} has too many values to tell rates by")
     for each in result.violations[:shown]:
         lines.append(f"  - {each.words}")
     if len(result.violations) > shown > 0:
@@ -62,7 +65,7 @@ def _counts(result: LawResult) -> str:
     return ", ".join(parts)
 
 
-def _table(title: str, rates: tuple[tuple[str, Rate], ...], exact: bool) -> list[str]:
+def _table(title: str, rates: NamedRates, exact: bool) -> list[str]:
     """A line for each group; what was gone through whole needs no interval."""
     told = [(name, rate, f"{100 * rate.value:.2f} %" if exact else str(rate)) for name, rate in rates]
     return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in told]

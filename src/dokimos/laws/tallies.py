@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.frame import Column, Frame, Records
+from dokimos.laws.grouping import Counts
 from dokimos.laws.running import Judged
-from dokimos.laws.statistics import Rate
 
-#: More groups than this make no table.
-_MOST_GROUPS = 50
 #: Bytes of a record beyond which its hash is kept instead.
 _LONG = 512
 
@@ -24,8 +23,8 @@ class Tally:
     def __init__(self, keep: int) -> None:
         self.violated = 0
         self.kept: list[Frame] = []
-        self.by_class: dict[Any, Rate] = {}
-        self.by_group: dict[Any, Rate] = {}
+        self.by_class = Counts()
+        self.by_group: dict[str, Counts] = {}
         self._keep = keep
         self._draws: set[bytes] = set()
         self._inputs: set[bytes] = set()
@@ -48,12 +47,14 @@ class Tally:
         *,
         uses_seeds: bool,
         by_class: Column | None,
-        by_group: Column | None,
+        by_group: Mapping[str, Column],
     ) -> None:
         """Count a batch."""
         bad = ~judged.holds
-        _count(self.by_class, by_class, bad)
-        _count(self.by_group, by_group, bad)
+        if by_class is not None:
+            self.by_class.add(by_class, bad)
+        for feature, values in by_group.items():
+            self.by_group.setdefault(feature, Counts()).add(values, bad)
         found = judged.frame.where(bad) if bad.any() else None
         if found is None:
             return
@@ -124,23 +125,3 @@ def _rows_as_bytes(columns: list[NDArray[np.int64]]) -> list[bytes]:
     width = table.shape[1] * table.itemsize
     content = table.tobytes()
     return [content[start : start + width] for start in range(0, len(content), width)]
-
-
-def _count(rates: dict[Any, Rate], column: Column | None, bad: NDArray[np.bool_]) -> None:
-    """Add a batch to the rates of its groups; too many groups to tell are given up on."""
-    if column is None or len(rates) > _MOST_GROUPS:
-        return
-    if column.dtype == object:
-        values = [each if isinstance(each, int | float | str | bool) else repr(each) for each in column]
-        places = {value: [] for value in values}  # type: dict[Any, list[int]]
-        for row, value in enumerate(values):
-            places[value].append(row)
-        counted = [(value, len(rows), int(bad[rows].sum())) for value, rows in places.items()]
-    else:
-        found, inverse = np.unique(column, return_inverse=True)
-        totals = np.bincount(inverse, minlength=len(found))
-        wrong = np.bincount(inverse, weights=bad, minlength=len(found))
-        counted = [(v.item(), int(t), int(w)) for v, t, w in zip(found, totals, wrong, strict=True)]
-    for value, total, count in counted:
-        before = rates.get(value, Rate(0, 0))
-        rates[value] = Rate(before.count + count, before.total + total)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,16 @@ from dokimos.laws.drawing import Enumerator, Sampler, TooMany
 from dokimos.laws.evaluation import Evaluator
 from dokimos.laws.frame import Column, Frame, Records, full
 from dokimos.laws.functions import Failures
+from dokimos.laws.grouping import Grouping
 from dokimos.laws.models import Model, as_model
 from dokimos.laws.plan import Plan, make_plan
 from dokimos.laws.results import LawResult, Settings, Violation
 from dokimos.laws.running import CaseError, Judged, Runner
 from dokimos.laws.shrinking import run_cases, shrink
 from dokimos.laws.sources import Source, call_domain, find_source, labels_of
-from dokimos.laws.statistics import Rate
 from dokimos.laws.tallies import Tally
 from dokimos.laws.words import decision_name, describe
 
-#: Going through all draws is refused beyond this many, also where it is asked for.
-EXHAUSTIVE_LIMIT = 20_000_000
 #: A precondition that fails more often than this many times a test is given up on.
 _DRAWS_PER_TEST = 100
 _LEAST_DRAWS = 20_000
@@ -51,14 +50,15 @@ def test_law(
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
     plan = make_plan(law, domain, allow_code=settings.allow_code)
     source = find_source(settings.source, plan.domain)
-    runner = Runner(plan, _model(model, plan.domain), labels_of(plan.domain, source))
+    runner = Runner(plan, as_domain_model(model, plan.domain), labels_of(plan.domain, source))
     return _Session(runner, source, settings).run()
 
 
 test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
 
 
-def _model(given: Any, domain: Domain) -> Model:
+def as_domain_model(given: Any, domain: Domain) -> Model:
+    """A model that is given, or the domain's own where none is. Raises InputError."""
     if given is None:
         if domain.model is None:
             raise InputError(f"Give a model to test: the domain {domain.name} has none of its own.")
@@ -109,7 +109,7 @@ class _Session:
                 raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
             return False
         inputs = size ** len(self._plan.law.inputs)
-        limit = EXHAUSTIVE_LIMIT if wanted else self._settings.budget
+        limit = self._settings.most_draws if wanted else self._settings.budget
         if inputs > limit or (not wanted and self._count(inputs, limit) > limit):
             if wanted:
                 raise self._too_many()
@@ -119,7 +119,7 @@ class _Session:
 
     def _too_many(self) -> InputError:
         return InputError(
-            f"{self._plan.law.name}: there are more than {EXHAUSTIVE_LIMIT:,} draws to go through."
+            f"{self._plan.law.name}: there are more than {self._settings.most_draws:,} draws to go through."
         )
 
     def _count(self, inputs: int, limit: int) -> int:
@@ -157,7 +157,7 @@ class _Session:
                 self._record(self._runner.judge(part, enumerator))
             self._held += prepared.size
             self._draws = self._held + self._runner.rejected
-            if self._draws > EXHAUSTIVE_LIMIT:
+            if self._draws > self._settings.most_draws:
                 raise self._too_many()
 
     def _all_inputs(self, count: int) -> Iterator[Frame]:
@@ -214,13 +214,17 @@ class _Session:
             by_group=self._groups(judged.frame),
         )
 
-    def _groups(self, frame: Frame) -> Column | None:
-        if self._settings.by is None or frame.size == 0:
-            return None
+    def _groups(self, frame: Frame) -> dict[str, Column]:
+        """The features to tell rates by, of the first input of each case."""
+        features = self._settings.by or self._plan.domain.groups
+        if frame.size == 0 or not features:
+            return {}
         records = frame.values[self._plan.law.inputs[0].name]
         assert isinstance(records, Records)  # inputs are records
         evaluator = Evaluator(self._plan, frame, Failures(), self._runner.labels)
-        return full(evaluator.feature(records, self._settings.by, Literal(None)), frame.size)
+        return {
+            each: full(evaluator.feature(records, each, Literal(None)), frame.size) for each in features
+        }
 
     def _result(self, exhaustive: bool, seconds: float) -> LawResult:
         tally, law, domain = self._tally, self._plan.law, self._plan.domain
@@ -246,8 +250,11 @@ class _Session:
             is_exhaustive=exhaustive,
             is_interrupted=self._interrupted,
             is_starved=self._starved,
-            classes=_named(tally.by_class, lambda value: decision_name(value, domain)),
-            groups=_named(tally.by_group, self._group_name),
+            classes=tally.by_class.rates(lambda value: decision_name(value, domain)),
+            groups=tuple(
+                Grouping(feature, counts.rates(partial(self._group_name, feature)))
+                for feature, counts in tally.by_group.items()
+            ),
             violations=violations,
             seconds=seconds,
         )
@@ -286,20 +293,13 @@ class _Session:
         found = case_of(again, 0, self._plan.law)
         return Violation(found, describe(found, self._plan.law, self._plan.domain))
 
-    def _group_name(self, value: Any) -> str:
+    def _group_name(self, feature: str, value: Any) -> str:
         layout = self._plan.domain.layout
-        if layout is not None and self._settings.by is not None:
-            values = layout.named(self._settings.by).feature.values
-            if isinstance(value, int) and 0 <= value < len(values):
-                return values[value]
-        return str(value)
+        values = () if layout is None else layout.named(feature).feature.values
+        if values and isinstance(value, int) and not isinstance(value, bool):
+            return values[value] if 0 <= value < len(values) else "none"
+        return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _case(error: CaseError, law: Law) -> Case:
     return case_of(error.case, 0, law)
-
-
-def _named(rates: dict[Any, Rate], name: Callable[[Any], str]) -> tuple[tuple[str, Rate], ...]:
-    return tuple(
-        (name(value), rates[value]) for value in sorted(rates, key=lambda each: (str(type(each)), each))
-    )

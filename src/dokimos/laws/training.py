@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -38,18 +38,26 @@ class Split:
 
 @dataclass(frozen=True)
 class Study:
-    """A data set and the network that is trained on it; nothing is loaded before it is asked for."""
+    """A data set and the network that is trained on it; nothing is loaded before it is asked for.
+
+    `load` gives records and labels, or a split of them where the data comes with one. `together` scales
+    all columns alike, as suits the pixels of a picture.
+    """
 
     name: str
-    load: Callable[[], tuple[Matrix, Labels]]
+    load: Callable[[], tuple[Matrix, Labels] | Split]
     hidden: tuple[int, ...]
     epochs: int
     decay: float = 0.0
+    together: bool = False
 
     @cached_property
     def split(self) -> Split:
-        """The shuffled data, a third of it for tests."""
-        records, labels = self.load()
+        """The split that the data comes with, or the shuffled data, a third of it for tests."""
+        loaded = self.load()
+        if isinstance(loaded, Split):
+            return loaded
+        records, labels = loaded
         order = np.random.default_rng(_SPLIT_SEED).permutation(len(records))
         tests = round(_TEST_SHARE * len(records))
         test, train = order[:tests], order[tests:]
@@ -64,6 +72,7 @@ class Study:
             hidden=self.hidden,
             epochs=self.epochs,
             decay=self.decay,
+            together=self.together,
             seed=seed,
         )
 
@@ -77,11 +86,15 @@ class Study:
         split = self.split
         content = split.train.tobytes() + split.train_labels.tobytes() + repr(self.hidden).encode()
         content += str((self.epochs, self.decay)).encode()
-        key = hashlib.sha256(content).hexdigest()[:16]
-        path = home() / "models" / f"{self.name}-{key}.onnx"
-        if not path.is_file():
-            write_whole(path, self.train())
-        return path
+        return kept_model(self.name, content, self.train)
+
+
+def kept_model(name: str, made_from: bytes, train: Callable[[], bytes]) -> Path:
+    """The file of a network that is trained where it is not kept yet; `made_from` tells networks apart."""
+    path = home() / "models" / f"{name}-{hashlib.sha256(made_from).hexdigest()[:16]}.onnx"
+    if not path.is_file():
+        write_whole(path, train())
+    return path
 
 
 def rightness(decisions: Labels, labels: Labels) -> str:
@@ -100,15 +113,19 @@ def train_network(
     hidden: tuple[int, ...],
     epochs: int,
     decay: float = 0.0,
+    together: bool = False,
     seed: int = 0,
 ) -> bytes:
     """A ReLU classifier trained with Adam on the cross entropy; the scaling of inputs is part of it.
 
-    `decay` draws the weights towards zero, which keeps a network from learning few records by heart. The
-    same arguments give the same network on the same machine.
+    `decay` draws the weights towards zero, which keeps a network from learning few records by heart. Columns
+    are scaled each by itself, or all alike (`together`). The same arguments give the same network on the
+    same machine.
     """
     rng = np.random.default_rng(seed)
     mean, spread = records.mean(axis=0), records.std(axis=0)
+    if together:
+        mean, spread = np.full_like(mean, records.mean()), np.full_like(spread, records.std())
     spread = np.where(spread > 0, spread, 1.0)
     scaled = (records - mean) / spread
     sizes = (records.shape[1], *hidden, int(labels.max()) + 1)
@@ -121,7 +138,7 @@ def train_network(
             adam.step(_gradients(layers, scaled[rows], labels[rows]))
     first_weight, first_bias = layers[0]
     layers[0] = [first_weight / spread, first_bias - first_weight @ (mean / spread)]
-    return _as_onnx(layers)
+    return relu_network(layers)
 
 
 def _gradients(layers: list[list[Matrix]], records: Matrix, labels: Labels) -> list[list[Matrix]]:
@@ -163,7 +180,8 @@ class _Adam:
                 layer[k] = kept * layer[k] - self._rate * mean / (np.sqrt(square) + 1e-8)
 
 
-def _as_onnx(layers: list[list[Matrix]]) -> bytes:
+def relu_network(layers: Sequence[Sequence[Matrix]]) -> bytes:
+    """The ONNX file of affine layers, each a weight and a bias, with ReLU between them."""
     builder = ModelBuilder([layers[0][0].shape[1]])
     for index, (weight, bias) in enumerate(layers):
         if index:

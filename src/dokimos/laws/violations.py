@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from dokimos.laws.results import LawResult
 from dokimos.laws.running import Runner
 from dokimos.laws.shrinking import run_cases
 from dokimos.laws.sources import find_source, labels_of
+from dokimos.laws.statistics import Rate
 from dokimos.laws.words import describe
 
 FORMAT = "dokimos-law-violations"
@@ -42,7 +44,6 @@ class Saved:
 def save_result(result: LawResult, path: Path) -> None:
     """Write the counts and the violations of a test as JSON."""
     law = result.law
-    low, high = result.rate.interval
     content = {
         "format": FORMAT,
         "version": _VERSION,
@@ -52,8 +53,9 @@ def save_result(result: LawResult, path: Path) -> None:
             "text": law.text,
             "sha256": hashlib.sha256(law.text.encode()).hexdigest(),
         },
-        "domain": result.domain.place,
-        "model": {"name": result.model.name, "sha256": result.model.sha256},
+        "domain": _from_anywhere(result.domain.place),
+        "model": {"name": _from_anywhere(result.model.name), "sha256": result.model.sha256},
+        "folder": str(path.absolute().parent),
         "source": result.source,
         "seed": result.settings.seed,
         "budget": result.settings.budget,
@@ -72,7 +74,11 @@ def save_result(result: LawResult, path: Path) -> None:
         "is_exhaustive": result.is_exhaustive,
         "is_interrupted": result.is_interrupted,
         "is_starved": result.is_starved,
-        "rate": {"value": result.rate.value, "low_95": low, "high_95": high},
+        "rate": _rate(result.rate),
+        "rates_by_first_decision": {name: _rate(rate) for name, rate in result.classes},
+        "rates_by_group": {
+            group.feature: {name: _rate(rate) for name, rate in group.rates} for group in result.groups
+        },
         "seconds": result.seconds,
         "errors": [{"reason": reason, "case": _case(case)} for reason, case in result.errors],
         "violations": [{"words": each.words, **_case(each.case)} for each in result.violations],
@@ -80,6 +86,42 @@ def save_result(result: LawResult, path: Path) -> None:
     path.write_text(
         json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8"
     )
+
+
+def _split(place: str) -> tuple[str, str]:
+    """FILE and :NAME of a place that is spelled FILE:NAME, else the place and nothing."""
+    file, colon, name = place.rpartition(":")
+    return (file, f":{name}") if colon and name.isidentifier() else (place, "")
+
+
+def _from_anywhere(place: str | None) -> str | None:
+    """A place such that other folders find it too; what is no file (a shipped domain) as it is."""
+    if place is None:
+        return None
+    file, name = _split(place)
+    return f"{Path(file).absolute()}{name}" if Path(file).is_file() else place
+
+
+def _moved(place: str | None, saved_in: str | None, now_in: Path) -> str | None:
+    """A place as it was saved; where nothing is there any more, what lies to this file as that did then."""
+    if place is None or saved_in is None:
+        return place
+    file, name = _split(place)
+    if not Path(file).is_absolute() or Path(file).exists():
+        return place
+    beside = now_in / os.path.relpath(file, saved_in)
+    return f"{beside.resolve()}{name}" if beside.exists() else place
+
+
+def _rate(rate: Rate) -> dict[str, float]:
+    low, high = rate.interval
+    return {
+        "violated": rate.count,
+        "tested": rate.total,
+        "value": rate.value,
+        "low_95": low,
+        "high_95": high,
+    }
 
 
 def _case(case: Case) -> dict[str, Any]:
@@ -107,8 +149,8 @@ def read_violations(path: Path) -> Saved:
         cases = tuple(_read_case(each, law) for each in content["violations"])
         return Saved(
             law=law,
-            domain=content["domain"],
-            model=content["model"]["name"],
+            domain=_moved(content["domain"], content.get("folder"), path.absolute().parent),
+            model=_moved(content["model"]["name"], content.get("folder"), path.absolute().parent) or "",
             model_sha256=content["model"]["sha256"],
             source=content["source"],
             cases=cases,

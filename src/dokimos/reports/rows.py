@@ -15,6 +15,7 @@ from dokimos.reports.matrix import MatrixCell, matrix_cells
 from dokimos.reports.naming import Naming
 from dokimos.reports.numbers import printable
 from dokimos.reports.scoring import ScoringRows, scoring_rows
+from dokimos.reports.support import SupportRows, support_rows
 from dokimos.reports.wrong_answers import SEVERITY, WrongRow, wrong_row
 from dokimos.verifiers.answers import Answer
 
@@ -105,6 +106,7 @@ class ReportRows:
     matrix: tuple[MatrixCell, ...] = ()
     instances: tuple[InstanceRow, ...] = ()
     scoring: ScoringRows | None = None
+    support: SupportRows | None = None
     explanation: Explanation | None = None
 
 
@@ -138,6 +140,7 @@ def report_rows(
         matrix=matrix_cells(ordered, naming),
         instances=instance_rows(ordered, naming, known or {}),
         scoring=scoring_rows(ordered, naming),
+        support=support_rows(ordered, naming, known or {}),
         explanation=explanation,
     )
 

@@ -63,6 +63,18 @@ def tables(rows: ReportRows) -> Iterator[TableRows]:
                 for mark in d.marks
             ],
         )
+    if rows.support is not None:
+        matrix = rows.support
+        yield table(
+            "operators",
+            ("operator", "form", "verifier", "support", "detail"),
+            [
+                (row.op, row.variant, matrix.verifiers[k], cell.text, cell.detail)
+                for row in matrix.rows
+                for k, cell in enumerate(row.cells)
+                if cell is not None
+            ],
+        )
     if rows.explanation is not None:
         yield from explained_tables(rows.explanation)
 

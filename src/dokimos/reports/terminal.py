@@ -8,6 +8,7 @@ from rich.text import Text
 from dokimos.reports.numbers import seconds
 from dokimos.reports.rows import ReportRows, TallyRow
 from dokimos.reports.scoring import ScoreRow, ScoringRows
+from dokimos.reports.support import Support, SupportRows
 from dokimos.reports.wrong_answers import WrongRow
 
 _STYLES = {"correct": "green", "wrong": "bold red", "undecided": "yellow", "other": "cyan"}
@@ -47,6 +48,25 @@ def _cells(tally: TallyRow, family: str) -> list[Text]:
         Text(seconds(tally.wall_seconds_mean)),
         Text(seconds(tally.wall_seconds_total)),
     ]
+
+
+def support_table(support: SupportRows) -> Table:
+    """Per form of an operator and verifier: what it could answer, in a word."""
+    styles = {Support.BOTH: "green", Support.ONE: "yellow", Support.WRONG: "bold red"}
+    table = Table(title=Text("Operators: which of the two instances are answered"), title_justify="left")
+    table.add_column("operator", overflow="fold")
+    table.add_column("form", overflow="fold")
+    for verifier in support.verifiers:
+        table.add_column(Text(verifier), overflow="fold")
+    previous = None
+    for row in support.rows:
+        cells = [Text(c.text, style=styles.get(c.support, "dim")) if c else Text("-") for c in row.cells]
+        table.add_row(Text("" if row.op == previous else row.op), Text(row.variant), *cells)
+        previous = row.op
+    table.add_section()
+    sums = [", ".join(f"{n} {s.value}" for s, n in counts.items()) for counts in support.counts]
+    table.add_row(Text("all"), Text(str(len(support.rows))), *map(Text, sums))
+    return table
 
 
 def score_table(scoring: ScoringRows) -> Table:

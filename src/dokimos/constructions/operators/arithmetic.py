@@ -35,7 +35,8 @@ def _(s: Sketch, misread: bool) -> str:
 
 @variant("mul-tensors", "Mul", "two computed tensors", "added, not multiplied", (1, 4))
 def _(s: Sketch, misread: bool) -> str:
-    first, second = s.several("Split", 2, "X", axis=1)
+    halves = np.split(np.diag(s.draw(4)), 2)
+    first, second = (s("Gemm", "X", s.weight(half), transB=1) for half in halves)
     return s("Add" if misread else "Mul", first, second)
 
 

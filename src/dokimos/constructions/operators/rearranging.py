@@ -32,7 +32,7 @@ def _(s: Sketch, misread: bool) -> str:
 @variant("flatten-negative-axis", "Flatten", "axis = −1: two rows", "axis = 1: one row", (1, 2, 2))
 def _(s: Sketch, misread: bool) -> str:
     rows = s("Flatten", "X", axis=1 if misread else -1)
-    return s("Flatten", s("Transpose", rows), axis=0)
+    return s("Flatten", s("Transpose", rows, perm=[1, 0]), axis=0)
 
 
 @variant("gather-negative", "Gather", "indices from the end, one twice", "from the start", (1, 4))
@@ -92,17 +92,14 @@ def _(s: Sketch, misread: bool) -> str:
     return s("Concat", second, first, axis=1)
 
 
-@variant("squeeze", "Squeeze", "axis −1, then broadcast", "left out", (1, 2, 1))
+@variant("squeeze", "Squeeze", "axis −1", None, (1, 3, 1))
 def _(s: Sketch, misread: bool) -> str:
-    factors = s.weight(s.draw(2, 2))
-    row = s("Identity", "X") if misread else s("Squeeze", "X", s.integers(-1))
-    return s("Reshape", s("Mul", row, factors), s.integers(1, 4))
+    return s("Squeeze", "X", s.integers(-1))
 
 
-@variant("unsqueeze", "Unsqueeze", "axis −1, then broadcast", "axis 1", (1, 2))
+@variant("unsqueeze", "Unsqueeze", "axis −1", None, (1, 3))
 def _(s: Sketch, misread: bool) -> str:
-    column = s("Unsqueeze", "X", s.integers(1 if misread else -1))
-    return s.flat(s("Mul", column, s.weight(s.draw(2, 2))))
+    return s.flat(s("Unsqueeze", "X", s.integers(-1)))
 
 
 @variant("transpose", "Transpose", "the last two of three axes", "left out", (1, 2, 3))

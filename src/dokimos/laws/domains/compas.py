@@ -69,7 +69,7 @@ def _encoded(row: dict[str, Any]) -> list[float]:
     return values
 
 
-STUDY = Study("compas", _load, hidden=(12, 9, 9), epochs=40)
+STUDY = Study("compas", _load, hidden=(12, 9, 9), epochs=40, decay=0.1)
 TREE = TreeStudy(STUDY, depth=8)
 
 

@@ -1,0 +1,41 @@
+"""Words that make no command get one sentence, and exit code 2."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Dokimos
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nope"], "dokimos: No such command 'nope'; `dokimos --help` shows"),
+        (["judge"], "dokimos judge: Missing argument 'run'; `dokimos judge --help` shows"),
+        (["run", "quick", "--nope"], "dokimos run: No such option: --nope"),
+        (["run", "quick", "--jobs", "0"], "dokimos run: Invalid value for '--jobs'"),
+        (["law", "nope"], "dokimos law: No such command 'nope'"),
+        (["generate", "--suite"], "Option '--suite' requires an argument"),
+    ],
+)
+def test_usage_errors_are_one_sentence(dokimos: Dokimos, words: list[str], said: str) -> None:
+    ran = dokimos(*words)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("dokimos")
+    assert said in ran.err
+
+
+@pytest.mark.parametrize("words", [[], ["law"], ["verifiers", "--help"]])
+def test_help_stays_help(dokimos: Dokimos, words: list[str]) -> None:
+    ran = dokimos(*words)
+    assert ran.code == (0 if "--help" in words else 2) or not words
+    assert "Options:" in ran.out + ran.err
+
+
+def test_other_ends_keep_their_codes(dokimos: Dokimos) -> None:
+    version = dokimos("--version")
+    assert (version.code, version.err) == (0, "")
+    assert version.out.startswith("dokimos ")
+    assert dokimos("families").code == 0
