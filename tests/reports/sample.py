@@ -9,11 +9,11 @@ from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.execution.limits import Limits
 from dokimos.instances.model import Label
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
-from dokimos.reports.context import ReportContext, VerifierInfo
+from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.verifiers.answers import Answer
 
-CONTEXT = ReportContext(
-    title="quick, July campaign",
+CAMPAIGN = CampaignInfo(
+    folder="runs/july",
     suites=("quick",),
     verifiers=(
         VerifierInfo(name="marabou", version="2.0.0"),
@@ -21,6 +21,12 @@ CONTEXT = ReportContext(
     ),
     machine="x86_64, 2 cores, 8 GB, Linux 6.1",
     limits=Limits(wall_seconds=10.0, memory_bytes=4_000_000_000),
+    planned=80,
+    recorded=75,
+)
+CONTEXT = ReportContext(
+    title="quick, July campaign",
+    campaigns=(CAMPAIGN,),
     dokimos_version="0.1.0",
     generated_at="2026-07-01 12:00 UTC",
 )

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.page import write_report
-from tests.reports.sample import CONTEXT, LOG_TAILS, sample_judgements
+from dokimos.verifiers.answers import Answer
+from tests.reports.explained_sample import explained, known_facts
+from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements
 
 pytestmark = pytest.mark.browser
 
@@ -24,6 +27,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+UNMEASURED = "convex-corners-6d-s1-sat"
 Opener = Callable[..., AbstractContextManager[Page]]
 
 
@@ -42,7 +46,15 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(sample_judgements(), CONTEXT, path, log_tails=LOG_TAILS)
+    runs = sample_judgements()
+    write_report(
+        runs,
+        CONTEXT,
+        path,
+        log_tails=LOG_TAILS,
+        known=known_facts(runs, without=(UNMEASURED,)),
+        explanation=explained(runs),
+    )
     return path
 
 
@@ -52,12 +64,16 @@ def opened(browser: Browser, report: Path) -> Opener:
     console, fails the test."""
 
     @contextmanager
-    def open_page(*, width: int = 1400, dark: bool = False) -> Iterator[Page]:
+    def open_page(
+        *, width: int = 1400, dark: bool = False, scripts: bool = True, path: Path = report, place: str = ""
+    ) -> Iterator[Page]:
         trouble: list[str] = []
         context = browser.new_context(
             viewport={"width": width, "height": 900},
             color_scheme="dark" if dark else "light",
             offline=True,
+            java_script_enabled=scripts,
+            reduced_motion="reduce",
             permissions=["clipboard-read", "clipboard-write"],
         )
         page = context.new_page()
@@ -69,7 +85,7 @@ def opened(browser: Browser, report: Path) -> Opener:
                 None if request.url.startswith(("file:", "data:")) else trouble.append(request.url)
             ),
         )
-        page.goto(report.as_uri())
+        page.goto(path.as_uri() + place)
         yield page
         context.close()
         assert trouble == []
@@ -77,18 +93,29 @@ def opened(browser: Browser, report: Path) -> Opener:
     return open_page
 
 
+def _names(page: Page) -> list[str]:
+    return page.locator("#table tbody td.name").all_inner_texts()
+
+
 def _column(page: Page, number: int) -> list[str]:
-    cells = page.locator(f"#runs-table tbody tr:visible td:nth-child({number})")
-    return [str(value) for value in cells.evaluate_all("cells => cells.map(c => c.dataset.value)")]
+    return page.locator(f"#table tbody td:nth-child({number})").all_inner_texts()
 
 
 def test_wrong_answers_come_first(opened: Opener, tmp_path: Path) -> None:
     with opened() as page:
         assert page.locator("h1").inner_text().startswith("2 of 2 verifiers gave wrong answers: marabou")
-        headings = page.locator("h2").all_inner_texts()
-        assert headings == ["Wrong answers", "By family and verifier", "Cactus plot", "Every run"]
+        headings = page.locator("main h2").all_inner_texts()
+        assert headings == [
+            "Wrong answers",
+            "By family and verifier",
+            "Cactus plot",
+            "What makes it hard",
+            "Breaking points",
+            "Profile trajectories",
+            "Every instance",
+        ]
         tops = page.evaluate(
-            "['wrong-1', 'table', 'cactus', 'runs']"
+            "['wrong-1', 'families', 'cactus', 'instances']"
             ".map(name => document.getElementById(name).getBoundingClientRect().top)"
         )
         assert tops == sorted(tops)
@@ -115,75 +142,182 @@ def test_the_exact_outputs_unfold(opened: Opener) -> None:
         assert page.locator("#wrong-2 .full span").inner_text().startswith("-0.000488281250000000000847")
 
 
-def test_runs_are_sorted_by_a_click_on_a_heading(opened: Opener) -> None:
+def test_instances_are_sorted_by_a_click_on_any_heading(opened: Opener) -> None:
     with opened() as page:
-        wall = page.get_by_role("button", name="Wall s")
-        wall.click()
-        times = [float(value) for value in _column(page, 7)]
-        assert len(times) == len(sample_judgements())
-        assert times == sorted(times)
-        header = page.locator("#runs-table th").nth(6)
+        everything = _names(page)
+        assert len(everything) == 39
+        button = page.get_by_role("button", name="marabou", exact=True)
+        header = page.locator("#table th", has=button)
+        button.click()
         assert header.get_attribute("aria-sort") == "ascending"
-        wall.click()
-        assert [float(value) for value in _column(page, 7)] == sorted(times, reverse=True)
-        page.get_by_role("button", name="Verdict").click()
+        solved = [float(cell.split()[2]) for cell in _column(page, 4) if cell.startswith("✓")]
+        assert solved == sorted(solved)
+        assert _column(page, 4)[-1].startswith("✗ sat")
+        button.click()
+        assert _column(page, 4)[0].startswith("✗ sat")
+        page.get_by_role("button", name="scripted", exact=True).click()
+        assert _column(page, 5)[-2:] == ["–", "–"]  # not run there
+        page.get_by_role("button", name="G_IBP, looseness of interval bounds").click()
         assert header.get_attribute("aria-sort") is None
-        assert _column(page, 6) == sorted(_column(page, 6))
+        gaps = [float(cell) for cell in _column(page, 7) if cell != "–"]
+        assert gaps == sorted(gaps)
+        assert len(gaps) == 38
+        for heading in ("Instance", "Family", "Label"):
+            page.get_by_role("button", name=heading, exact=True).click()
+            assert sorted(_names(page)) == sorted(everything)
+        assert _column(page, 3) == sorted(_column(page, 3))
 
 
-def test_runs_are_filtered_by_words_and_choices(opened: Opener) -> None:
+def test_instances_are_filtered_by_words_and_choices(opened: Opener) -> None:
     with opened() as page:
-        page.get_by_label("Verdict", exact=True).select_option("undecided")
-        assert set(_column(page, 6)) == {"undecided"}
-        page.get_by_label("Verifier", exact=True).select_option("marabou")
+        page.get_by_label("Outcome", exact=True).select_option("undecided")
+        marabou = page.get_by_label("Verifier", exact=True)
+        marabou.select_option("scripted")
+        some = len(_names(page))
+        marabou.select_option("marabou")
+        assert 0 < some < len(_names(page))
+        assert {cell[0] for cell in _column(page, 4)} == {"T", "E"}
+        page.get_by_label("Outcome", exact=True).select_option("error")
         page.get_by_label("Family", exact=True).select_option("convex-corners")
         page.get_by_label("Search", exact=True).fill("segmentation FAULT")
-        assert _column(page, 1) == ["convex-corners-9d-s9-unsat"]
-        assert page.locator("#runs-shown").inner_text() == "1 of 75 runs"
-        page.get_by_label("Search", exact=True).fill("no such run")
-        assert page.get_by_text("No run matches.").is_visible()
+        assert _names(page) == ["convex-corners-9d-s9-unsat"]
+        expect(page.locator("#shown")).to_have_text("1 of 39 instances")
+        page.get_by_label("Search", exact=True).fill("no such instance")
+        assert page.get_by_text("No instance matches.").is_visible()
         page.get_by_role("button", name="Show all").click()
-        expect(page.locator("#runs-shown")).to_have_text("75 runs")
-        assert len(_column(page, 1)) == 75
+        expect(page.locator("#shown")).to_have_text("39 instances")
+        page.get_by_label("Search", exact=True).fill("depth=3")
+        assert 0 < len(_names(page)) < 10
 
 
-def test_a_run_unfolds_and_leads_to_its_wrong_answer(opened: Opener) -> None:
+def test_an_instance_opens_with_all_that_is_known_of_it(opened: Opener, tmp_path: Path) -> None:
+    name = "exclusive-pairs-20x8-g0.001-s1-unsat"
     with opened() as page:
-        row = page.locator("#runs-table tr[data-verdict='wrong-sat']")
-        row.locator("summary").click()
-        row.get_by_role("link", name="See the wrong answer.").click()
+        page.locator("#table").get_by_role("link", name=name).click()
+        sheet = page.get_by_role("dialog")
+        assert sheet.is_visible()
+        assert page.url.endswith(f"#instance={name}")
+        text = sheet.inner_text()
+        for said in (name, "wrong-sat", "0.840 s", "gamma", "0.001", "exclusive-pairs", "above"):
+            assert said in text
+        assert "not applicable: the margin is <constant>" in text
+        sheet.get_by_text("Log and command").first.click()
+        assert f"--only {name}" in sheet.inner_text()
+        page.screenshot(path=tmp_path / "instance.png")
+        sheet.get_by_role("button", name="Copy the command").first.click()
+        expect(sheet.locator("button.copy").first).to_have_text("Copied")
+        assert f"--only {name}" in page.evaluate("navigator.clipboard.readText()")
+        sheet.get_by_role("link", name="See the wrong answer.").click()
+        expect(sheet).not_to_be_visible()
         assert page.url.endswith("#wrong-2")
+        page.locator("#wrong-2 h3 a").click()
+        assert sheet.is_visible()
+        page.go_back()
+        expect(sheet).not_to_be_visible()
 
 
-def test_the_plot_is_drawn_and_answers_the_pointer(opened: Opener) -> None:
+def test_the_keyboard_is_enough(opened: Opener) -> None:
     with opened() as page:
-        lines = page.locator(".plot-area path.line")
-        assert lines.count() == 2
-        box = lines.first.bounding_box()
+        link = page.locator("#table td.name a").nth(1)
+        link.focus()
+        page.keyboard.press("Enter")
+        heading = page.locator("#instance-name")
+        first, second, third = _names(page)[:3]
+        expect(heading).to_have_text(second)
+        page.keyboard.press("ArrowRight")
+        expect(heading).to_have_text(third)
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        expect(heading).to_have_text(first)
+        assert page.locator("#instance-back").is_disabled()
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).not_to_be_visible()
+        assert page.evaluate("document.activeElement.textContent") == first
+        assert page.url.endswith("#instances")
+
+
+def test_a_link_leads_straight_to_an_instance_and_a_broken_one_to_the_page(opened: Opener) -> None:
+    with opened(place=f"#instance={UNMEASURED}") as page:
+        assert page.locator("#instance-name").inner_text() == UNMEASURED
+        assert "there is no profile" in page.get_by_role("dialog").inner_text()
+    for cut in ("#instance=nobody", "#instance=%E0%A4%A"):
+        with opened(place=cut) as page:
+            assert not page.get_by_role("dialog").is_visible()
+            assert page.locator("h1").is_visible()
+
+
+def test_figures_are_drawn_and_answer_the_pointer(opened: Opener) -> None:
+    with opened() as page:
+        lines = page.locator("#cactus svg.wide path.line")
+        assert lines.count() == 4  # two curves, and two in the legend
+        box = lines.last.bounding_box()
         assert box is not None
         assert box["width"] > 300
-        assert box["height"] > 100
         colours = lines.evaluate_all("lines => lines.map(l => getComputedStyle(l).stroke)")
         assert len(set(colours)) == 2
-        dot = page.locator(".plot-area [data-tip]").nth(3)
-        dot.scroll_into_view_if_needed()
-        place = dot.evaluate(
-            "d => { const f = d.closest('.plot-area').getBoundingClientRect();"
-            " return [f.left + d.dataset.x / 100 * f.width, f.top + d.dataset.y / 100 * f.height]; }"
-        )
-        page.mouse.move(*place)
-        assert page.locator(".tip").inner_text() == dot.get_attribute("data-tip")
+        mark = page.locator("#cactus svg.wide [data-tip]").nth(3)
+        mark.hover()
+        expect(page.locator(".tip")).to_have_text(mark.get_attribute("data-tip") or "")
         page.mouse.move(2, 2)
         assert not page.locator(".tip").is_visible()
+        assert page.locator("svg.narrow:visible").count() == 0
+        assert page.locator("#reasons svg.figure:visible").count() >= 2
+    with opened(width=400) as page:
+        assert page.locator("svg.wide:visible").count() == 0
+        assert page.locator("#cactus svg.narrow").is_visible()
 
 
-@pytest.mark.parametrize("width", [400, 1000, 1061])
+def test_without_scripts_there_is_everything_but_the_table(opened: Opener) -> None:
+    with opened(scripts=False) as page:
+        assert page.locator("h1").inner_text().startswith("2 of 2 verifiers")
+        assert page.locator("article.wrong").count() == 3
+        assert page.locator("#cactus svg.wide").is_visible()
+        assert "dokimos report --csv" in page.locator("#instances").inner_text()
+        assert not page.locator("#filters").is_visible()
+        assert page.locator("button.copy:visible").count() == 0
+
+
+def test_thousands_of_instances_are_turned_by_pages(opened: Opener, tmp_path: Path) -> None:
+    runs = [judgement(f"instance-{k}", verdict=Verdict.CORRECT, wall_seconds=k / 100) for k in range(3000)]
+    write_report(runs, CONTEXT, tmp_path / "large.html", log_tails={runs[7].record.job: "</script>"})
+    with opened(path=tmp_path / "large.html") as page:
+        assert len(_names(page)) == 100
+        assert page.locator("#page-place").inner_text() == "1 to 100 of 3000"
+        page.get_by_role("button", name="Next").click()
+        assert page.locator("#page-place").inner_text() == "101 to 200 of 3000"
+        page.get_by_role("button", name="marabou", exact=True).click()
+        page.get_by_role("button", name="marabou", exact=True).click()
+        assert _names(page)[0] == "instance-2999"
+        page.get_by_label("Search", exact=True).fill("</script>")
+        assert _names(page) == ["instance-7"]
+        page.goto((tmp_path / "large.html").as_uri() + "#instance=instance-2345")
+        assert page.locator("#instance-name").inner_text() == "instance-2345"
+        assert page.evaluate("document.querySelectorAll('*').length") < 6000
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [judgement("alone", verdict=Verdict.UNDECIDED, answer=Answer.UNKNOWN)],
+        [judgement("x", verdict=Verdict.UNDECIDED, answer=Answer.TIMEOUT, verifier=v) for v in "ab"],
+        [],
+    ],
+    ids=["one verifier, nothing solved", "two that time out", "nothing at all"],
+)
+def test_little_to_show_is_no_trouble(opened: Opener, tmp_path: Path, runs: list[Judgement]) -> None:
+    write_report(runs, CONTEXT, tmp_path / "r.html", explanation=explained(runs), known=known_facts(runs))
+    with opened(path=tmp_path / "r.html") as page:
+        assert page.get_by_text("There is no correct answer to plot.").is_visible()
+        assert len(_names(page)) == len({run.record.instance for run in runs})
+
+
+@pytest.mark.parametrize("width", [360, 821, 1061])
 def test_nothing_is_wider_than_the_window(opened: Opener, tmp_path: Path, width: int) -> None:
     with opened(width=width) as page:
         page.evaluate("document.querySelectorAll('details').forEach((d, k) => { d.open = k < 8; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         hidden = page.evaluate(
-            "[...document.querySelectorAll('.panel')]"
+            "[...document.querySelectorAll('.panel:not(.scroll)')]"
             ".filter(p => p.scrollWidth > p.clientWidth + 1).map(p => p.textContent.trim().slice(0, 40))"
         )
         assert hidden == []
@@ -194,7 +328,7 @@ def test_nothing_is_wider_than_the_window(opened: Opener, tmp_path: Path, width:
 def test_all_text_stands_out_from_its_background(opened: Opener, tmp_path: Path, dark: bool) -> None:
     with opened(dark=dark) as page:
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert paper == ("rgb(21, 22, 26)" if dark else "rgb(247, 245, 240)")
+        assert paper == ("rgb(21, 22, 26)" if dark else "rgb(248, 247, 243)")
         assert page.evaluate(_FAINT_TEXT) == []
         page.screenshot(path=tmp_path / "colours.png", full_page=True)
 
@@ -210,6 +344,7 @@ def test_the_page_prints_on_white_with_everything_unfolded(opened: Opener, tmp_p
         page.screenshot(path=tmp_path / "print.png", full_page=True)
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert not page.locator("#wrong-2 .outputs td").first.is_visible()
+        assert page.locator("#table tbody tr").count() == 39
         assert page.pdf(path=tmp_path / "report.pdf", format="A4").startswith(b"%PDF")
 
 

@@ -4,15 +4,18 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
+from dokimos.analysis.model import Status
 from dokimos.errors import InputError
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.context import VerifierInfo
 from dokimos.reports.page import render_page, write_report
 from dokimos.reports.rows import report_rows
-from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements
+from tests.reports.explained_sample import explained, known_facts
+from tests.reports.sample import CAMPAIGN, CONTEXT, LOG_TAILS, judgement, sample_judgements
 
 NASTY = "<script>alert('x')</script>\"&<img src=x onerror=y>"
 
@@ -63,10 +66,30 @@ def test_the_page_is_self_contained() -> None:
 def test_every_link_inside_the_page_leads_somewhere() -> None:
     elements = _Elements(_page(sample_judgements()))
     names = [a["id"] for _, a in elements.tags if "id" in a]
+    instances = {j.record.instance for j in sample_judgements()}
     assert len(names) == len(set(names))
     for tag, attributes in elements.tags:
         if tag == "a":
-            assert (attributes["href"] or "").removeprefix("#") in names
+            place = (attributes["href"] or "").removeprefix("#")
+            assert place in names or unquote(place).removeprefix("instance=") in instances
+
+
+def test_what_is_missing_stands_at_the_top() -> None:
+    text = _Elements(_page(sample_judgements())).text
+    assert "5 of 80 planned runs are missing" in text
+    assert text.index("5 of 80 planned runs") < text.index("Wrong answers")
+
+
+def test_an_explanation_has_its_sections_and_says_which_profiles_are_missing() -> None:
+    runs = sample_judgements()
+    assert 'id="reasons"' not in _page(runs)
+    page = render_page(report_rows(runs, explanation=explained(runs)), CONTEXT)
+    for section in ("reasons", "breaking", "trajectories"):
+        assert f'<section id="{section}"' in page
+        assert f'<a href="#{section}">' in page
+    assert "dokimos profile quick" in page
+    described = page.count('role="img"><title>')
+    assert described == page.count("<desc>") == page.count("<svg") - len(Status)
 
 
 def test_the_same_judgements_give_the_same_bytes() -> None:
@@ -81,16 +104,29 @@ def test_everything_from_outside_is_escaped() -> None:
     context = replace(
         CONTEXT,
         title=NASTY,
-        suites=(NASTY,),
-        verifiers=(VerifierInfo(name=NASTY, version=NASTY),),
-        machine=NASTY,
+        campaigns=(
+            replace(
+                CAMPAIGN,
+                folder=NASTY,
+                suites=(NASTY,),
+                verifiers=(VerifierInfo(name=NASTY, version=NASTY),),
+                machine=NASTY,
+            ),
+            CAMPAIGN,
+        ),
         generated_at=NASTY,
         dokimos_version=NASTY,
     )
     solved = judgement("solved", verdict=Verdict.CORRECT, verifier=NASTY, family=NASTY)
-    page = render_page(report_rows([one, solved], log_tails={one.record.job: NASTY}), context)
-    elements = _Elements(page)
-    assert [tag for tag, _ in elements.tags].count("script") == 1
+    runs = [one, solved]
+    rows = report_rows(
+        runs,
+        log_tails={one.record.job: NASTY},
+        known=known_facts(runs),
+        explanation=explained(runs),
+    )
+    elements = _Elements(render_page(rows, context))
+    assert [tag for tag, _ in elements.tags].count("script") == 2
     assert not [tag for tag, attributes in elements.tags if tag == "img" or "onerror" in attributes]
     assert elements.text.count(NASTY) > 12
 
@@ -126,5 +162,5 @@ def test_the_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_text_that_is_not_unicode_can_still_be_written(tmp_path: Path) -> None:
     broken = judgement("i\udcff", verdict=Verdict.CORRECT, detail="\udc80")
-    write_report([broken], replace(CONTEXT, machine="\udcfe"), tmp_path / "r.html")
+    write_report([broken], replace(CONTEXT, title="\udcfe"), tmp_path / "r.html")
     assert "i�" in (tmp_path / "r.html").read_text(encoding="utf-8")

@@ -9,7 +9,8 @@ import pytest
 from dokimos.instances.model import Label
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.numbers import Number
-from dokimos.reports.rows import OUTPUTS_SHOWN, CactusSeries, Outcome, TallyRow, replay_row, report_rows
+from dokimos.reports.rows import CactusSeries, Outcome, TallyRow, report_rows
+from dokimos.reports.wrong_answers import OUTPUTS_SHOWN, replay_row
 from dokimos.verifiers.answers import Answer
 from tests.reports.sample import FALSE_SAT, LOG_TAILS, OUT_OF_BOX, judgement, sample_judgements
 

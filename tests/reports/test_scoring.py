@@ -91,7 +91,7 @@ def test_the_terminal_shows_scores_and_disagreements() -> None:
 
 def test_the_page_has_a_section_and_escapes_it() -> None:
     page = render_page(report_rows(RUNS), CONTEXT)
-    section = page[page.index('<section id="rules"') : page.index('<section id="cactus"')]
+    section = page[page.index('<section id="rules"') : page.index('<section id="instances"')]
     assert "-140 <small>(0.0)</small>" in section
     assert "All benchmarks" in section
     assert "because &lt;exact&gt;" in section

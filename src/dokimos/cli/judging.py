@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
@@ -14,7 +15,7 @@ from dokimos.cli.output import say
 from dokimos.constructions.recipes import shipped_names
 from dokimos.errors import InputError
 from dokimos.home import home
-from dokimos.instances.bundle import read_suite
+from dokimos.instances.bundle import SuiteEntry, read_suite
 from dokimos.judging.judge import judge_all
 from dokimos.judging.rules import rule_sets
 from dokimos.judging.verdicts import Judgement
@@ -44,35 +45,101 @@ def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") 
 
     `rules` names the rule sets to score by, separated by commas.
     """
+    return judge_folders([folder], suites=suites, rules=rules)[0]
+
+
+def judge_folders(
+    folders: Sequence[Path], *, suites: Sequence[Path] = (), rules: str = ""
+) -> tuple[JudgedCampaign, ...]:
+    """Judge several campaigns together: a witness that one of them found settles an instance for all.
+
+    The same name of suite and instance must stand for the same files. A run that is recorded in two of
+    them counts twice; no two judgements have the same job.
+    """
     chosen = rule_sets([name.strip() for name in rules.split(",") if name.strip()])
+    campaigns = [_read(folder) for folder in dict.fromkeys(folders)]
+    _require_same_files(campaigns)
+    places = _locate_all([campaign.manifest for campaign in campaigns], suites)
+    entries: dict[str, dict[str, SuiteEntry]] = {}
+    records: list[RunRecord] = []
+    commands: dict[str, str] = {}
+    ends = [0]
+    for campaign, where in zip(campaigns, places, strict=True):
+        for name, place in where.items():
+            for entry in read_suite(place).entries:
+                entries.setdefault(name, {}).setdefault(entry.name, entry)
+        for record in campaign.records:
+            own = replace(record, job=_unused(record.job, commands))
+            commands[own.job] = _reproduce(own, campaign.manifest, where)
+            records.append(own)
+        ends.append(len(records))
+    judgements = judge_all(
+        records,
+        {name: tuple(found.values()) for name, found in entries.items()},
+        reproduce=lambda record: commands[record.job],
+        rules=chosen,
+    )
+    judged = tuple(
+        JudgedCampaign(campaign, judgements[start:end], where)
+        for campaign, where, start, end in zip(campaigns, places, ends, ends[1:], strict=False)
+    )
+    for one in judged:
+        if one.missing:
+            say(
+                f"{one.campaign.folder}: {one.missing} of {one.campaign.planned} planned runs are missing; "
+                "`dokimos run` goes on with them"
+            )
+    return judged
+
+
+def _read(folder: Path) -> Campaign:
     campaign = read_campaign(folder)
     if not campaign.records:
         raise InputError(f"{folder}: no run is recorded there yet; `dokimos run` goes on with it.")
-    where = locate(campaign.manifest, suites)
+    return campaign
 
-    def reproduce(record: RunRecord) -> str:
-        again = f"reproduced/{record.instance}"
-        limits = record.limits or campaign.manifest.limits
-        words = [
-            "dokimos",
-            "run",
-            _pasted(record.suite, where[record.suite]),
-            "--verifier",
-            record.verifier,
-        ]
-        words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
-        words += ["--only", record.instance, "--out", again]
-        return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 
-    entries = {name: read_suite(place).entries for name, place in where.items()}
-    judgements = judge_all(campaign.records, entries, reproduce=reproduce, rules=chosen)
-    judged = JudgedCampaign(campaign, judgements, where)
-    if judged.missing:
-        say(
-            f"{folder}: {judged.missing} of {campaign.planned} planned runs are missing; "
-            "`dokimos run` goes on with them"
-        )
-    return judged
+def _require_same_files(campaigns: Sequence[Campaign]) -> None:
+    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    for campaign in campaigns:
+        for i in campaign.manifest.instances:
+            files = (i.network_sha256, i.property_sha256)
+            if seen.setdefault((i.suite, i.name), files) != files:
+                raise InputError(
+                    f"{campaign.folder}: its instance {i.suite}/{i.name} is another one than that of the "
+                    "campaigns before it; look at them one by one."
+                )
+
+
+def _unused(job: str, used: Container[str]) -> str:
+    return next(name for k in count() if (name := f"{job}@{k}" if k else job) not in used)
+
+
+def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path]) -> str:
+    """The command that runs a record's verifier on its instance again."""
+    again = f"reproduced/{record.instance}"
+    limits = record.limits or manifest.limits
+    suite = _pasted(record.suite, where[record.suite])
+    words = ["dokimos", "run", suite, "--verifier", record.verifier]
+    words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
+    words += ["--only", record.instance, "--out", again]
+    return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
+
+
+def _locate_all(manifests: Sequence[Manifest], moved: Sequence[Path]) -> list[dict[str, Path]]:
+    """Where the suites of all campaigns are now; of several, each takes what it has of `moved`."""
+    if len(manifests) == 1:
+        return [locate(manifests[0], moved)]
+    names = {suite.name for manifest in manifests for suite in manifest.suites}
+    for place in moved:
+        if place.absolute().name not in names:
+            raise InputError(
+                f"{place}: no campaign has such a suite; they have {', '.join(sorted(names))}."
+            )
+    return [
+        locate(m, [p for p in moved if p.absolute().name in {suite.name for suite in m.suites}])
+        for m in manifests
+    ]
 
 
 def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:

@@ -22,9 +22,7 @@ app.command()(study)
 STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
 Laws = Annotated[
     list[Path],
-    typer.Argument(
-        help=f"Files of laws (.law, .nom), folders of them, or a shipped domain: {STUDIES}."
-    ),
+    typer.Argument(help=f"Files of laws (.law, .nom), folders of them, or a shipped domain: {STUDIES}."),
 ]
 DomainOption = Annotated[
     str | None, typer.Option("--domain", help="The domain: a Python file, or a shipped one's name.")

@@ -1,4 +1,4 @@
-"""`dokimos report`: one page that a person wants to look at."""
+"""`dokimos report`: one page that a person wants to look at, and what it shows as tables and pictures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ import typer
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
-    html: Annotated[Path, typer.Option(help="The page to write.")],
+    run: Annotated[list[Path], typer.Argument(help="The folder of a campaign; several may be given.")],
+    html: Annotated[Path | None, typer.Option(help="The page to write.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="A folder for the rows of every table and figure, as CSV.")
+    ] = None,
+    png: Annotated[
+        Path | None, typer.Option(help="A folder for every figure, as PNG and SVG, for a paper.")
+    ] = None,
     suite: Annotated[
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
@@ -19,32 +25,30 @@ def report(
         str, typer.Option(help="The rule sets to show side by side.")
     ] = "exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero",
 ) -> None:
-    """Write one self-contained HTML page: wrong answers first, then the tables and the plot."""
-    from datetime import UTC, datetime
+    """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
+    from dokimos.cli.reporting import read_report
+    from dokimos.errors import InputError
 
-    from dokimos import __version__
-    from dokimos.cli.judging import judge_folder
-    from dokimos.cli.known import known_instances
-    from dokimos.reports.context import ReportContext, VerifierInfo
-    from dokimos.reports.page import write_report
-    from dokimos.verifiers.base import log_tail
+    if html is None and csv is None and png is None:
+        raise InputError("Say what to write: a page with --html, tables with --csv, pictures with --png.")
+    if png is not None:
+        from dokimos.reports.pictures import require_renderer
 
-    judged = judge_folder(run, suites=suite or (), rules=rules)
-    manifest = judged.campaign.manifest
-    machine = manifest.machine
-    names = tuple(suite.name for suite in manifest.suites)
-    size = f"{machine.cores} cores, {machine.memory_bytes / 2**30:.0f} GiB"
-    context = ReportContext(
-        title=title or f"Verifiers on {', '.join(names)}",
-        suites=names,
-        verifiers=tuple(VerifierInfo(name=t.name, version=t.version) for t in manifest.verifiers),
-        machine=f"{machine.processor}, {size}, {machine.system}",
-        limits=manifest.limits,
-        own_timeouts=manifest.own_timeouts,
-        missing_runs=judged.missing,
-        dokimos_version=__version__,
-        generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    )
-    tails = {record.job: log_tail(run / record.log) for record in judged.campaign.records}
-    write_report(judged.judgements, context, html, log_tails=tails, known=known_instances(judged))
-    typer.echo(f"{html}: {len(judged.judgements)} runs judged")
+        require_renderer()
+    rows, context = read_report(run, suites=suite or (), rules=rules, title=title)
+    if csv is not None:
+        from dokimos.reports.tables import write_tables
+
+        names = write_tables(rows, csv)
+        typer.echo(f"{csv}: {len(names)} tables")
+    if png is not None:
+        from dokimos.reports.page import figures_of
+        from dokimos.reports.pictures import write_pictures
+
+        names = write_pictures(figures_of(rows, context), png)
+        typer.echo(f"{png}: {len(names)} figures, as PNG and SVG")
+    if html is not None:
+        from dokimos.reports.page import write_page
+
+        write_page(rows, context, html)
+        typer.echo(f"{html}: {len(rows.runs)} runs judged")

@@ -187,7 +187,9 @@ def as_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None
     if callable(getattr(given, "predict", None)):
         # A policy of stable-baselines3 draws its actions at random unless told otherwise.
         options = {"deterministic": True} if has_parameter(given.predict, "deterministic") else {}
-        return Model(name, lambda records: _first(given.predict(records, **options)), _decide(domain), sha256)
+        return Model(
+            name, lambda records: _first(given.predict(records, **options)), _decide(domain), sha256
+        )
     if not callable(given):
         raise InputError(f"{name}: is no model: it has no method `predict` and cannot be called.")
     if getattr(given, "batched", False):
@@ -204,7 +206,9 @@ def _first(answer: Any) -> NDArray[Any]:
     return np.asarray(answer[0] if isinstance(answer, tuple) else answer)
 
 
-def _torch_scores(torch: Any, module: Any, encode: Callable[[Rows], Rows]) -> Callable[[Rows], NDArray[Any]]:
+def _torch_scores(
+    torch: Any, module: Any, encode: Callable[[Rows], Rows]
+) -> Callable[[Rows], NDArray[Any]]:
     def scores(records: Rows) -> NDArray[Any]:
         was_training = module.training
         module.eval()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dokimos.execution.limits import Limits
@@ -16,19 +17,76 @@ class VerifierInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportContext:
-    """Everything on the page that is not a judgement. `generated_at` is shown as it is given.
+class CampaignInfo:
+    """One campaign that the report is about: where it lies, and what it was.
 
     `own_timeouts`: every instance had the time its suite gives it, which is at most that in `limits`.
-    `missing_runs`: how many of the planned runs are not recorded, because the campaign is not finished.
+    `planned` is how many runs it has when it is finished, `recorded` how many it has.
     """
 
-    title: str
+    folder: str
     suites: tuple[str, ...]
     verifiers: tuple[VerifierInfo, ...]
     machine: str
     limits: Limits
+    planned: int
+    recorded: int
+    own_timeouts: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportContext:
+    """Everything on the page that is not a judgement. `generated_at` is shown as it is given."""
+
+    title: str
+    campaigns: tuple[CampaignInfo, ...]
     dokimos_version: str
     generated_at: str
-    own_timeouts: bool = False
-    missing_runs: int = 0
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The suites of all campaigns."""
+        return _distinct([suite for campaign in self.campaigns for suite in campaign.suites])
+
+    @property
+    def verifiers(self) -> tuple[str, ...]:
+        """The verifiers of all campaigns, each with its version."""
+        return _distinct([f"{v.name} {v.version}" for c in self.campaigns for v in c.verifiers])
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines that the campaigns ran on."""
+        return _distinct([c.machine or "not recorded" for c in self.campaigns])
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What one run was allowed to use, in words."""
+        return _distinct([_in_words(campaign) for campaign in self.campaigns])
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """The time limit of every run; None where there is not just one."""
+        found = {None if c.own_timeouts else c.limits.wall_seconds for c in self.campaigns}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """A sentence for each campaign that is not finished."""
+        several = len(self.campaigns) > 1
+        return tuple(
+            f"{c.planned - c.recorded} of {c.planned} planned runs "
+            f"{f'of {c.folder} ' if several else ''}are missing; `dokimos run` goes on with them."
+            for c in self.campaigns
+            if c.recorded < c.planned
+        )
+
+
+def _distinct(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
+
+
+def _in_words(campaign: CampaignInfo) -> str:
+    limits = campaign.limits
+    wall = f"{'the suite’s own, up to ' if campaign.own_timeouts else ''}{limits.wall_seconds:g} s"
+    cpu = "" if limits.cpu_seconds is None else f", {limits.cpu_seconds:g} s of CPU time"
+    return f"{wall}{cpu}, {limits.memory_bytes / 1e6:.0f} MB"

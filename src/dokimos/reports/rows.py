@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dokimos.analysis.facts import Facts
+from dokimos.analysis.model import Explanation
 from dokimos.instances.model import Label
-from dokimos.judging.verdicts import Judgement, Replay, Verdict
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.headline import headline
+from dokimos.reports.instances import InstanceRow, Known, instance_rows
+from dokimos.reports.matrix import MatrixCell, matrix_cells
 from dokimos.reports.naming import Naming
-from dokimos.reports.numbers import Number, exact_number, float_number, printable
+from dokimos.reports.numbers import printable
 from dokimos.reports.scoring import ScoringRows, scoring_rows
 from dokimos.reports.support import SupportRows, support_rows
+from dokimos.reports.wrong_answers import SEVERITY, WrongRow, wrong_row
 from dokimos.verifiers.answers import Answer
-
-OUTPUTS_SHOWN = 64
-_SEVERITY = (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
 
 
 class Outcome(Enum):
@@ -34,47 +34,6 @@ class Outcome(Enum):
         if verdict.is_wrong:
             return cls.WRONG
         return {Verdict.CORRECT: cls.CORRECT, Verdict.UNDECIDED: cls.UNDECIDED}.get(verdict, cls.OTHER)
-
-
-@dataclass(frozen=True)
-class OutputRow:
-    """One output of the network at a witness: exactly, and as onnxruntime computes it."""
-
-    index: int
-    exact: Number | None
-    onnxruntime: Number | None
-
-
-@dataclass(frozen=True)
-class ReplayRow:
-    """What really happens at the witness, for display; `outputs_left_off` says how many are not listed."""
-
-    in_box: bool
-    outside_by: Number
-    violates_exactly: bool
-    violation: Number | None
-    violates_in_onnxruntime: bool
-    witness_in_float32: bool
-    outputs: tuple[OutputRow, ...]
-    outputs_left_off: int
-
-
-@dataclass(frozen=True)
-class WrongRow:
-    """A wrong answer with all that is needed to believe it and to see it again."""
-
-    anchor: str
-    instance: str
-    family: str
-    verifier: str
-    claim: Answer
-    truth: Label | None
-    verdict: Verdict
-    reason: str
-    certificate: str | None
-    replay: ReplayRow | None
-    reproduce: str
-    wall_seconds: float
 
 
 @dataclass(frozen=True)
@@ -110,9 +69,11 @@ class CactusSeries:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One run. `anchor` points to its wrong answer, if it is one."""
+    """One run. `own_name` is what its suite calls the instance; `anchor` points to its wrong answer,
+    if it is one."""
 
     instance: str
+    own_name: str
     family: str
     verifier: str
     repeat: int
@@ -142,80 +103,45 @@ class ReportRows:
     totals: tuple[TallyRow, ...]
     cactus: tuple[CactusSeries, ...]
     runs: tuple[RunRow, ...]
+    matrix: tuple[MatrixCell, ...] = ()
+    instances: tuple[InstanceRow, ...] = ()
     scoring: ScoringRows | None = None
     support: SupportRows | None = None
+    explanation: Explanation | None = None
 
 
 def report_rows(
     judgements: Sequence[Judgement],
     *,
     log_tails: Mapping[str, str] | None = None,
-    known: Mapping[tuple[str, str], Facts] | None = None,
+    known: Known | None = None,
+    explanation: Explanation | None = None,
 ) -> ReportRows:
     """All rows of a report.
 
-    `log_tails` gives the end of a run's log by its job id, `known` what suites know of their instances.
-    The order of `judgements` makes no difference.
+    `log_tails` gives the end of a run's log by its job id, `known` what suites know of their
+    instances. The order of `judgements` makes no difference.
     """
     tails = log_tails or {}
     naming = Naming.of([j.record for j in judgements])
     ordered = sorted(judgements, key=naming.sort_key)
     positions = [k for k, j in enumerate(ordered) if j.verdict.is_wrong]
-    positions.sort(key=lambda k: _SEVERITY.index(ordered[k].verdict))
+    positions.sort(key=lambda k: SEVERITY.index(ordered[k].verdict))
     anchors = {k: f"wrong-{number}" for number, k in enumerate(positions, start=1)}
     return ReportRows(
         headline=headline([(naming.verifier(j.record), j.verdict) for j in ordered]),
-        wrong=tuple(_wrong_row(ordered[k], naming, anchor) for k, anchor in anchors.items()),
+        wrong=tuple(wrong_row(ordered[k], naming, anchor) for k, anchor in anchors.items()),
         tallies=_tallies(ordered, naming),
         totals=_totals(ordered, naming),
         cactus=_cactus(ordered, naming),
         runs=tuple(
             _run_row(j, naming, anchors.get(k), tails.get(j.record.job, "")) for k, j in enumerate(ordered)
         ),
+        matrix=matrix_cells(ordered, naming),
+        instances=instance_rows(ordered, naming, known or {}),
         scoring=scoring_rows(ordered, naming),
         support=support_rows(ordered, naming, known or {}),
-    )
-
-
-def _wrong_row(judgement: Judgement, naming: Naming, anchor: str) -> WrongRow:
-    record = judgement.record
-    return WrongRow(
-        anchor=anchor,
-        instance=naming.instance(record),
-        family=naming.family(record),
-        verifier=naming.verifier(record),
-        claim=record.answer,
-        truth=judgement.label,
-        verdict=judgement.verdict,
-        reason=printable(judgement.reason),
-        certificate=judgement.certificate,
-        replay=None if judgement.replay is None else replay_row(judgement.replay),
-        reproduce=printable(judgement.reproduce),
-        wall_seconds=record.wall_seconds,
-    )
-
-
-def replay_row(replay: Replay) -> ReplayRow:
-    """A replay for display."""
-    exact, floats = replay.exact_outputs, replay.onnxruntime_outputs
-    size = max(len(exact), len(floats))
-    outputs = tuple(
-        OutputRow(
-            index=i,
-            exact=exact_number(exact[i]) if i < len(exact) else None,
-            onnxruntime=float_number(floats[i]) if i < len(floats) else None,
-        )
-        for i in range(min(size, OUTPUTS_SHOWN))
-    )
-    return ReplayRow(
-        in_box=replay.in_box,
-        outside_by=exact_number(replay.outside_by),
-        violates_exactly=replay.violates_exactly,
-        violation=None if replay.violation is None else exact_number(replay.violation),
-        violates_in_onnxruntime=replay.violates_in_onnxruntime,
-        witness_in_float32=replay.witness_in_float32,
-        outputs=outputs,
-        outputs_left_off=size - len(outputs),
+        explanation=explanation,
     )
 
 
@@ -268,6 +194,7 @@ def _run_row(judgement: Judgement, naming: Naming, anchor: str | None, log_tail:
     ended = record.termination.value
     return RunRow(
         instance=naming.instance(record),
+        own_name=printable(record.instance),
         family=naming.family(record),
         verifier=naming.verifier(record),
         repeat=record.repeat,

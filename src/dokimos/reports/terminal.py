@@ -6,9 +6,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dokimos.reports.numbers import seconds
-from dokimos.reports.rows import ReportRows, TallyRow, WrongRow
+from dokimos.reports.rows import ReportRows, TallyRow
 from dokimos.reports.scoring import ScoreRow, ScoringRows
 from dokimos.reports.support import Support, SupportRows
+from dokimos.reports.wrong_answers import WrongRow
 
 _STYLES = {"correct": "green", "wrong": "bold red", "undecided": "yellow", "other": "cyan"}
 

@@ -1,0 +1,53 @@
+"""The cactus plot: how many runs a verifier answers correctly when each may take so long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dokimos.reports.figures.frame import WIDE, Area, draw_axes, draw_keys, series_class, series_shape
+from dokimos.reports.figures.scales import linear, logarithmic
+from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
+from dokimos.reports.numbers import seconds
+from dokimos.reports.rows import CactusSeries
+
+_SHORTEST_SECONDS = 1e-3
+_TOLD = 400
+
+
+def cactus(
+    series: Sequence[CactusSeries], *, limit_wall_seconds: float | None = None, width: int = WIDE
+) -> Figure | None:
+    """The plot of `series`, with a line at the limit if there was one; None if nothing was solved."""
+    times = [max(t, _SHORTEST_SECONDS) for s in series for t in s.wall_seconds]
+    if not times:
+        return None
+    sheet = Sheet()
+    keys = [
+        (f"{s.verifier} ({len(s.wall_seconds)})", series_shape(k), series_class(k), True)
+        for k, s in enumerate(series)
+    ]
+    end = draw_keys(sheet, keys, x=6, y=16, right=width - 6)
+    area = Area(left=46, top=end + 34, right=width - 14, bottom=end + 34 + (300 if width > 500 else 240))
+    limit = limit_wall_seconds if limit_wall_seconds and limit_wall_seconds >= min(times) else None
+    y = logarithmic([*times, *([limit] if limit else [])], area.bottom, area.top)
+    most = max(len(s.wall_seconds) for s in series)
+    x = linear([0, max(most, 4)], area.left, area.right, steps=8 if width > 500 else 4)
+    draw_axes(sheet, area, x.ticks, y.ticks, x_title="runs answered correctly", y_title="seconds for a run")
+    if limit:
+        sheet.line(area.left, y(limit), area.right, y(limit), "limit")
+        sheet.text(area.right - 4, y(limit) - 5, f"limit {limit:g} s", "tick", Anchor.END)
+    for k, one in enumerate(series):
+        places = [(x(n), y(max(t, _SHORTEST_SECONDS))) for n, t in enumerate(one.wall_seconds, start=1)]
+        if not places:
+            continue
+        stairs = f"M{at(area.left)} {at(places[0][1])}"
+        stairs += "".join(f"V{at(v)}H{at(h)}" for h, v in places)
+        sheet.path(stairs, f"line {series_class(k)}")
+        if len(times) > _TOLD:
+            sheet.marks(places[-1:], series_shape(k), series_class(k))
+            continue
+        for n, (h, v) in enumerate(places):
+            tip = f"{one.verifier}: {n + 1} solved, each within {seconds(one.wall_seconds[n])} s"
+            sheet.mark(h, v, series_shape(k), series_class(k), tip, size=3)
+    counts = "; ".join(f"{s.verifier} answers {len(s.wall_seconds)} runs correctly" for s in series)
+    return Figure("cactus", "Cactus plot", counts + ".", width, int(area.bottom + 44), sheet.body)

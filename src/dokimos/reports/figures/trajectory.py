@@ -1,0 +1,153 @@
+"""A benchmark, instance after instance: the components of its profile above, what verifiers did below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dokimos.analysis.model import Status, Step, Trajectory
+from dokimos.profiles.model import COMPONENTS
+from dokimos.reports.components import describe
+from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
+from dokimos.reports.figures.scales import Scale, fitting, spelt
+from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
+
+_STRIP, _GAP, _LINE = 62, 26, 19
+_LANES = {
+    Status.SOLVED: (11, 7, " (low)"),
+    Status.TIMEOUT: (1, 7, " (high)"),
+    Status.MEMOUT: (1, 4, " (top)"),
+    Status.UNKNOWN: (6, 7, " (middle)"),
+    Status.WRONG: (0, 19, " (full)"),
+    Status.FAILED: (8, 3, " (dot)"),
+}
+"""Where there is no room for marks: from where, how high a stroke is, and how that is said."""
+
+
+def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") -> Figure | None:
+    """The strips of one benchmark, family by family, in its own order; None where it has no instances."""
+    if not row.steps:
+        return None
+    steps = sorted(row.steps, key=lambda step: (step.family, step.position))
+    verifiers = list(dict.fromkeys(v for step in steps for v in step.outcomes))
+    seen = {status for step in steps for status in step.outcomes.values()}
+    sheet = Sheet()
+    left, right = (118.0, width - 14.0) if width > 500 else (52.0, width - 8.0)
+    x = _Columns(left, right, len(steps))
+    keys = [
+        (f"{s.value}{_LANES[s][2] if x.is_dense else ''}", STATUS_SHAPES[s], f"status {s.value}", False)
+        for s in Status
+        if s in seen
+    ]
+    y = draw_keys(sheet, keys, x=6, y=16, right=width - 6)
+    y += 8
+    top = y + 12
+    for component in COMPONENTS:
+        y = _draw_component(sheet, component, steps, x, y + _GAP)
+    y += 14
+    for verifier in verifiers:
+        y = _draw_verifier(sheet, verifier, steps, x, y, beside=width > 500)
+    y = _draw_families(sheet, steps, x, top + 10, y + 6)
+    title = f"{row.suite}: profile and outcome of each of {len(steps)} instances"
+    return Figure(name, title, _in_words(row, verifiers), width, int(y + 10), sheet.body)
+
+
+class _Columns:
+    """Where the k-th of a number of instances stands."""
+
+    def __init__(self, left: float, right: float, count: int) -> None:
+        self.left, self.right, self.step = left, right, (right - left) / count
+
+    def __call__(self, k: int) -> float:
+        return self.left + (k + 0.5) * self.step
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether marks would run into one another."""
+        return self.step < 4
+
+    @property
+    def size(self) -> float:
+        """The radius of a mark that leaves the next one room, as far as it can be seen."""
+        return min(max(0.42 * self.step, 1.3), 3.4)
+
+
+def _draw_component(sheet: Sheet, component: str, steps: Sequence[Step], x: _Columns, top: float) -> float:
+    """One strip; returns where it ends."""
+    found = [(k, step.components.get(component)) for k, step in enumerate(steps)]
+    known = [(k, value) for k, value in found if value is not None]
+    sheet.text(x.left, top - 7, describe(component), "label")
+    bottom = top + _STRIP
+    if not known:
+        sheet.text(x.left + 8, top + _STRIP / 2 + 4, "not measured, or not applicable", "tick")
+        sheet.rectangle(x.left, top, x.right - x.left, _STRIP, "strip")
+        return bottom
+    scale = fitting([value for _, value in known], bottom - 4, top + 4)
+    sheet.rectangle(x.left, top, x.right - x.left, _STRIP, "strip")
+    for tick in _few(scale):
+        sheet.line(x.left, scale(tick), x.right, scale(tick), "grid")
+        sheet.text(x.left - 6, scale(tick) + 4, spelt(tick), "tick", Anchor.END)
+    places = [(x(k), scale(value)) for k, value in known]
+    size = x.size
+    data = "".join(f"M{a - size:.1f} {b:.1f}h{2 * size:.1f}" for a, b in places)
+    sheet.path(data, "level")
+    return bottom
+
+
+def _few(scale: Scale) -> tuple[float, ...]:
+    """The ends of a scale, and 0 if it lies between."""
+    inner = (0.0,) if scale.low < 0 < scale.high else ()
+    return (scale.low, *inner, scale.high)
+
+
+def _draw_verifier(
+    sheet: Sheet, verifier: str, steps: Sequence[Step], x: _Columns, top: float, *, beside: bool
+) -> float:
+    if beside:
+        sheet.text(x.left - 8, top + 13, _cut(verifier, x.left - 12), "label", Anchor.END)
+    else:
+        top += 14
+        sheet.text(x.left, top - 1, verifier, "label")
+    for status in Status:
+        here = [x(k) for k, step in enumerate(steps) if step.outcomes.get(verifier) is status]
+        if x.is_dense and here:
+            start, height, _ = _LANES[status]
+            data = "".join(f"M{at(place)} {at(top + start)}v{height}" for place in here)
+            sheet.path(data, f"lane status {status.value}")
+        else:
+            places = [(place, top + _LINE / 2) for place in here]
+            sheet.marks(places, STATUS_SHAPES[status], f"status {status.value}", size=x.size)
+    return top + _LINE
+
+
+def _draw_families(sheet: Sheet, steps: Sequence[Step], x: _Columns, top: float, bottom: float) -> float:
+    """A line wherever a family begins, its name below, in as many lines as they need; returns the end."""
+    free: list[float] = []
+    for k, step in enumerate(steps):
+        if k and step.family == steps[k - 1].family:
+            continue
+        here = x.left + k * x.step
+        room = CHARACTER * len(step.family) + 10
+        start = max(x.left, min(here, x.right - room + 10))
+        lane = next((n for n, end in enumerate(free) if end <= start), len(free))
+        free[lane : lane + 1] = [start + room]
+        base = bottom + 14 + 14 * lane
+        sheet.line(here, top, here, base - 9, "change")
+        sheet.text(start + 2, base, step.family, "tick")
+    return bottom + 8 + 14 * len(free)
+
+
+def _cut(text: str, room: float) -> str:
+    most = int(room / CHARACTER)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _in_words(row: Trajectory, verifiers: Sequence[str]) -> str:
+    parts = []
+    for component in COMPONENTS:
+        known = [v for s in row.steps if (v := s.components.get(component)) is not None]
+        if known:
+            parts.append(f"{describe(component)} from {min(known):.3g} to {max(known):.3g}")
+    for verifier in verifiers:
+        counts = {s: sum(step.outcomes.get(verifier) is s for step in row.steps) for s in Status}
+        parts.append(f"{verifier}: " + ", ".join(f"{n} {s.value}" for s, n in counts.items() if n))
+    return "; ".join(parts) + "."

@@ -1,0 +1,53 @@
+"""The figures as files for a paper: SVG as it is drawn, and PNG as resvg renders it.
+
+resvg comes as one small wheel without dependencies (`pip install dokimos[png]`); texts are set in a font of
+the system, so that there must be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+from dokimos.errors import InputError
+from dokimos.reports.assembling import drawing_style
+from dokimos.reports.figures.svg import Figure
+from dokimos.reports.writing import write_whole
+
+ZOOM = 3
+"""Pixels of a picture for one of the drawing: about 300 to the inch where it is as wide as a page."""
+
+_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><text x="2" y="16">M</text></svg>'
+_BLANK = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"></svg>'
+
+
+def require_renderer() -> None:
+    """Make sure that pictures can be made; InputError says what is missing."""
+    if find_spec("resvg_py") is None:
+        raise InputError(
+            "--png needs the package resvg-py, which is not installed: pip install 'dokimos[png]'."
+        )
+    if _render(_PROBE) == _render(_BLANK):
+        raise InputError(
+            "--png finds no font on this machine to write labels with; install one, such as fonts-dejavu."
+        )
+
+
+def write_pictures(figures: Iterable[Figure], folder: Path) -> tuple[str, ...]:
+    """Write each figure to `folder` as SVG and as PNG; returns their names."""
+    style = drawing_style()
+    names = []
+    for figure in figures:
+        drawing = figure.standalone(style)
+        picture = _render(drawing)
+        write_whole(folder / f"{figure.name}.svg", drawing.encode("utf-8"), what="the drawing")
+        write_whole(folder / f"{figure.name}.png", picture, what="the picture")
+        names.append(figure.name)
+    return tuple(names)
+
+
+def _render(drawing: str) -> bytes:
+    import resvg_py
+
+    return bytes(resvg_py.svg_to_bytes(svg_string=drawing, zoom=ZOOM))

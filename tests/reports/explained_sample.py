@@ -1,0 +1,143 @@
+"""Explanations as the analysis hands them on: small ones to look at closely, and from whole campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dokimos.analysis.explaining import explain
+from dokimos.analysis.facts import Facts
+from dokimos.analysis.model import (
+    BreakingCurve,
+    Cell,
+    Explanation,
+    Interaction,
+    Missing,
+    Rung,
+    Separation,
+    Status,
+    Step,
+    Trajectory,
+)
+from dokimos.analysis.observing import JudgedRun
+from dokimos.analysis.resampling import Resampling
+from dokimos.judging.verdicts import Judgement
+from dokimos.profiles.model import COMPONENTS, Measurement, Profile, Settings
+from dokimos.reports.naming import Naming
+
+
+def profile(instance: str, number: int) -> Profile:
+    """A profile that differs from instance to instance, with a note and something not applicable."""
+    values = {"margin": 0.5 - 0.01 * number, "ibp_gap": 10.0 + number**2, "unstable": number % 10 / 10}
+    components = {name: Measurement(value) for name, value in values.items()}
+    components["regions"] = Measurement(6.9, ">= log N: every sample has its own")
+    components["gradient_dimension"] = Measurement.not_applicable("the margin is <constant>")
+    return Profile(
+        instance=instance,
+        network_sha256="n",
+        property_sha256="p",
+        settings=Settings(),
+        components={name: components[name] for name in COMPONENTS},
+        extras={"parameters": Measurement(100.0 + number)},
+    )
+
+
+def known_facts(
+    judgements: Sequence[Judgement], *, without: Sequence[str] = ()
+) -> dict[tuple[str, str], Facts]:
+    """What the suites of `judgements` know of their instances: knobs, and a profile for most."""
+    names = sorted({(j.record.suite, j.record.instance) for j in judgements})
+    return {
+        (suite, name): Facts(
+            network_sha256="n",
+            property_sha256="p",
+            position=k,
+            made_by={"depth": k % 7, "gamma": 0.001, "disguise": ["permute"]},
+            profile=None if name in without else profile(name, k),
+            problem="there is no profile" if name in without else "",
+        )
+        for k, (suite, name) in enumerate(names)
+    }
+
+
+def explained(judgements: Sequence[Judgement]) -> Explanation:
+    """What the analysis really says of `judgements`, with few resamples."""
+    known = known_facts(judgements)
+    suites: dict[str, dict[str, Facts]] = {}
+    for (suite, name), facts in known.items():
+        suites.setdefault(suite, {})[name] = facts
+    naming = Naming.of([j.record for j in judgements])
+    missing = (Missing("quick", "there is no profile", ("a", "b"), "dokimos profile quick"),)
+    return explain([JudgedRun(judgements, suites)], naming, missing=missing, resampling=Resampling(100, 0))
+
+
+def separation_row(subject: str, component: str, auc: float | None) -> Separation:
+    if auc is None:
+        return Separation(
+            subject=subject, component=component, auc=None, low=None, high=None, solved=9, timeouts=1,
+            left_out=0, note="not enough data: 1 timeout",
+        )  # fmt: skip
+    return Separation(
+        subject=subject, component=component, auc=auc, low=auc - 0.1, high=auc + 0.1, solved=9, timeouts=8,
+        left_out=1,
+    )  # fmt: skip
+
+
+INTERACTION = Interaction(
+    subject="marabou",
+    first="unstable",
+    second="gradient_dimension",
+    first_edges=(0.0, 0.5, 1.0),
+    second_edges=(1.0, 10.0, 100.0, 1000.0),
+    cells=((Cell(0, 4), Cell(0, 0), Cell(1, 3)), (Cell(2, 4), Cell(4, 4), Cell(5, 6))),
+    first_cut=0.5,
+    second_cut=10.0,
+    effect=0.4,
+    low=-0.1,
+    high=0.8,
+)
+
+
+def curve(
+    subject: str, *rungs: tuple[float, Status, float], breaks_at: float | None = None
+) -> BreakingCurve:
+    points = tuple(
+        Rung(value, status, seconds, int(status is Status.SOLVED), 1, (f"i{value:g}",))
+        for value, status, seconds in rungs
+    )
+    return BreakingCurve(
+        subject=subject,
+        suite="ladder",
+        family="exclusive-pairs",
+        knob="pairs",
+        label="unsat",
+        fixed={"gamma": 0.001},
+        points=points,
+        breaks_at=breaks_at,
+        broken_by=None if breaks_at is None else Status.TIMEOUT,
+        last_solved=points[0].value if breaks_at is not None else None,
+        rising=True,
+        note="" if breaks_at is not None else "it solves every step",
+    )
+
+
+def steps(count: int, *, families: int = 2) -> Trajectory:
+    """A benchmark of `count` instances, whose first component is unknown now and then."""
+    statuses = list(Status)
+    return Trajectory(
+        "ladder",
+        tuple(
+            Step(
+                position=k,
+                instance=f"i{k}",
+                family=f"family-{k * families // count}",
+                components={
+                    "margin": None if k % 3 == 0 else 0.1 * k,
+                    "ibp_gap": 10.0**k if k < 9 else 1e9,
+                    "unstable": k / count,
+                },
+                outcomes={"marabou": statuses[k % len(statuses)], "reference": Status.SOLVED},
+                seconds={"marabou": 1.0, "reference": 2.0},
+            )
+            for k in range(count)
+        ),
+    )
