@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -103,6 +103,7 @@ def test_a_constant_margin_has_one_region_and_no_dimension() -> None:
         assert measured(name, network, unit_box(2, 1, BELOW)) == Measurement(0.0)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(1e-6, 0.3))
 def test_affine_margins_have_one_region(seed: int, size: int, tau: float) -> None:
     """Also where a coordinate lies half-way between two points of the grid."""
@@ -123,6 +124,7 @@ def test_ties_are_all_rounded_to_the_same_side(size: int) -> None:
     assert found.note is None
 
 
+@settings(deadline=None)
 @given(hnp.arrays(np.float64, (3, 4), elements=st.floats(-1, 1)), st.floats(1e-4, 1))
 def test_quantising_rounds_to_nearest(values: np.ndarray, tau: float) -> None:
     classes = quantised(values, tau)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.networks.read import read_onnx
@@ -40,6 +40,7 @@ def asking(*cases: Case) -> Property:
 BOX = Box((Fraction(-1), Fraction(-1)), (Fraction(1), Fraction(1)))
 
 
+@settings(deadline=None)
 @given(conjunctions, WHOLE, WHOLE)
 def test_it_is_minus_the_slack_of_the_exact_replay(
     any_of: tuple[tuple[Linear, ...], ...], x: Fraction, y: Fraction

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.profiles.nonlinear import Phases
@@ -71,6 +71,7 @@ SLOPES = {
 
 
 @pytest.mark.parametrize("op", SLOPES)
+@settings(deadline=None)
 @given(low=st.integers(-30, 29), width=st.integers(1, 30), tau=st.sampled_from([0.01, 0.1, 1.0]))
 def test_smooth_units_by_the_variation_of_their_slope(op: str, low: int, width: int, tau: float) -> None:
     ends = low / 10, (low + width) / 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.profiles.sampling import float_ends, sample
@@ -22,6 +22,7 @@ def box_of(pairs: list[tuple[Fraction, Fraction]]) -> Box:
     return Box(tuple(low for low, _ in pairs), tuple(low + width for low, width in pairs))
 
 
+@settings(deadline=None)
 @given(ends, st.integers(2, 60), st.integers(0, 9))
 def test_all_in_the_box_and_the_right_number_on_its_boundary(
     pairs: list[tuple[Fraction, Fraction]], count: int, seed: int

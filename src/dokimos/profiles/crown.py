@@ -8,7 +8,7 @@ transposes of affine operators lead to g >= λ₀·x + c₀, whose least value o
 
 The lower line has slope 1 where u > −l and α elsewhere. l and u are those of interval propagation,
 improved, ReLU layer by ReLU layer, by the same bound for each unstable unit, as long as this costs no more
-than the passes through all samples would; what is left over keeps its intervals. So do constraints of the
+than the passes through all samples do; what is left over keeps its intervals. So do constraints of the
 property whose interval bound is the better one. Sums are rounded to nearest in float64: the bound is sound
 up to their rounding. Importing this module imports torch.
 """
@@ -32,6 +32,9 @@ from dokimos.profiles.sampling import Floats, float_ends
 from dokimos.properties.model import Box
 
 RECTIFIERS = ("Relu", "LeakyRelu")
+#: What improving bounds may cost, in evaluations of the network for each sample; a forward and a backward
+#: pass are about three.
+PURSE = 2
 #: Affine in all their inputs together, and affine in one of them while the others are constant.
 _JOINTLY = frozenset(
     {
@@ -111,7 +114,7 @@ class _Relaxation:
     def improve(self, samples: int) -> int:
         """Improve the bounds of unstable units, layer by layer; how many layers were too costly."""
         costs = [_cost(self._network, node) for node in self._network.nodes]
-        purse, kept = float(samples * sum(costs)), 0
+        purse, kept = float(PURSE * samples * sum(costs)), 0
         for place, node in enumerate(self._network.nodes):
             if node.op not in RECTIFIERS:
                 continue

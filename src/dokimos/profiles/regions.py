@@ -56,4 +56,4 @@ class Regions(Component):
 def quantised(values: Floats, tau: float) -> Floats:
     """The nearest multiples of `tau`, in its units; halves go away from 0, also if off by a rounding."""
     with np.errstate(over="ignore"):
-        return np.rint(values * (_TIES / tau)) + 0.0  # −0 becomes 0
+        return np.rint(values / (tau / _TIES)) + 0.0  # −0 becomes 0

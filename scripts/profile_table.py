@@ -1,0 +1,71 @@
+"""The tables of docs/profile.md: `python scripts/profile_table.py SUITE PROFILES` for a profiled suite.
+
+For each network of the suite, the least and the largest value of each component over its instances; then, for
+the component given with `--above COMPONENT VALUE`, which rows of the suite's table exceed the value.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from pathlib import Path
+
+from dokimos.instances.bundle import SuiteEntry, read_suite
+from dokimos.profiles import CANONICAL, EXTRAS
+from dokimos.profiles.model import COMPONENTS, FOLDER, Profile, load_profile
+
+SHOWN = (*COMPONENTS, "crown_gap")
+
+
+def spread(profiles: list[Profile], name: str) -> str:
+    """The least and the largest value, and how many have none or are only a bound."""
+    found = [{**profile.components, **profile.extras}[name] for profile in profiles]
+    values = [m.value for m in found if m.value is not None]
+    if not values:
+        return "n/a"
+    low, high = (f"{end:.3g}" for end in (min(values), max(values)))
+    text = low if low == high else f"{low} – {high}"
+    missing = len(found) - len(values)
+    return f"{text} ({missing} n/a)" if missing else text
+
+
+def symbol(name: str) -> str:
+    """How a component is written."""
+    return (CANONICAL if name in CANONICAL else EXTRAS)[name].symbol
+
+
+def main() -> None:
+    """Print the table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suite", type=Path)
+    parser.add_argument("profiles", type=Path, nargs="?")
+    parser.add_argument("--above", nargs=2, metavar=("COMPONENT", "VALUE"))
+    given = parser.parse_args()
+    suite = read_suite(given.suite)
+    folder = given.profiles or given.suite / FOLDER
+    networks: dict[str, list[Profile]] = defaultdict(list)
+    rows: list[tuple[int, SuiteEntry, Profile]] = []
+    for number, entry in enumerate(suite.entries, start=1):
+        profile = load_profile(folder / f"{entry.name}.json")
+        networks[entry.network_path.name.removesuffix(".gz").removesuffix(".onnx")].append(profile)
+        rows.append((number, entry, profile))
+    print(f"| network | instances | {' | '.join(map(symbol, SHOWN))} |")
+    print("|---|" + "---:|" * (1 + len(SHOWN)))
+    for name, profiles in networks.items():
+        cells = " | ".join(spread(profiles, component) for component in SHOWN)
+        print(f"| {name} | {len(profiles)} | {cells} |")
+    if given.above:
+        component, least = given.above[0], float(given.above[1])
+        found = [
+            f"{number} ({entry.network_path.stem}, {value:.4g})"
+            for number, entry, profile in rows
+            if (value := {**profile.components, **profile.extras}[component].value) is not None
+            and value > least
+        ]
+        print(
+            f"\n{len(found)} of {len(rows)} instances have {symbol(component)} > {least:g}: {', '.join(found)}"
+        )
+
+
+if __name__ == "__main__":
+    main()
