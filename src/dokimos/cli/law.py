@@ -152,7 +152,7 @@ def test(
     html: Annotated[Path | None, typer.Option(help="A page to write of what was found.")] = None,
     no_code: NoCode = False,
 ) -> None:
-    """Test laws against a model. Exit code 1 where one is violated or its code fails."""
+    """Test laws against a model. Exit code 1 where one is violated, fails, or is never tested."""
     from dokimos.laws.models import load_model
     from dokimos.laws.parser import read_law
     from dokimos.laws.results import Settings
@@ -202,6 +202,8 @@ def test(
         raise typer.Exit(1)
     if interrupted:
         raise typer.Exit(INTERRUPTED)
+    if any(result.tested == 0 for result in results):
+        raise typer.Exit(1)
 
 
 def _again(path: Path, settings: Settings, *, model: str | None, domain: str | None) -> str:

@@ -157,7 +157,7 @@ def quality_of(job: Job) -> Quality | None:
     )
     right = float((job.model.predict(records) == labels).mean())
     usual = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
-    return Quality(domain.name, job.model_name, job.model.sha256, round(right, 4), round(usual, 4))
+    return Quality(domain.name, job.model_name, job.model.sha256, right, usual)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,13 @@ class Frame:
 
     def first(self, count: int) -> Frame:
         """At most `count` of the cases, the first ones."""
-        return self if self.size <= count else self.take(np.arange(count))
+        return self if self.size <= count else self.part(0, count)
+
+    def part(self, start: int, stop: int) -> Frame:
+        """The cases from `start` to before `stop`; nothing is copied."""
+        rows = slice(start, stop)
+        values = {name: _part(value, rows) for name, value in self.values.items()}
+        return Frame(self.ids[rows], self.seeds[rows], values, tuple(draw[rows] for draw in self.draws))
 
     def where(self, kept: NDArray[np.bool_]) -> Frame:
         """The cases where `kept` is true."""
@@ -74,6 +80,12 @@ def taken(value: Value, rows: Rows) -> Value:
     """The rows of a column; one value for all stays one."""
     if isinstance(value, Records):
         return value.take(rows)
+    return value if value.ndim == 0 else value[rows]
+
+
+def _part(value: Value, rows: slice) -> Value:
+    if isinstance(value, Records):
+        return Records(value.data[rows], None if value.origin is None else value.origin[rows])
     return value if value.ndim == 0 else value[rows]
 
 

@@ -45,6 +45,12 @@ class Plan:
         return (*(call for step in self.steps for call in step.random), *self.random_in_ensures)
 
     @property
+    def calls_case_by_case(self) -> bool:
+        """Whether the law calls a function of the domain that takes one case at a time."""
+        found = (self.domain.functions.get(each.function) for each in _calls(self.law))
+        return any(function is not None and function.batch is None for function in found)
+
+    @property
     def is_finite(self) -> bool:
         """Whether only inputs and integers are drawn, and before the block: all can be gone through."""
         functions = (self.domain.functions.get(each.function) for each in _calls(self.law))

@@ -63,11 +63,12 @@ class Tally:
         columns = [*sources, *(_bits(draw) for draw in found.draws), *([found.seeds] if uses_seeds else [])]
         self._draws.update(_rows_as_bytes(columns))
         firsts = _first_of_each(sources)
-        for row, key in zip(firsts, _rows_as_bytes([each[firsts] for each in sources]), strict=True):
-            if key in self._rows:
-                continue
-            self._rows.add(key)
-            content = b"".join(_content(_data(found, name)[row]) for name in inputs)
+        keys = _rows_as_bytes([each[firsts] for each in sources])
+        new = [place for place, key in enumerate(keys) if key not in self._rows]
+        self._rows.update(keys[place] for place in new)
+        rows = firsts[new]
+        contents = zip(*(_contents(_data(found, name)[rows]) for name in inputs), strict=True)
+        for row, content in zip(rows, map(b"".join, contents), strict=True):
             if content not in self._inputs:
                 self._inputs.add(content)
                 if len(self.kept) < self._keep:
@@ -101,6 +102,15 @@ def _input_keys(frame: Frame, inputs: list[str]) -> list[NDArray[np.int64]]:
             hashes = [_hash(record) for record in value.data]
             keys.append(np.array(hashes, dtype=np.int64))
     return keys
+
+
+def _contents(records: NDArray[Any]) -> list[bytes]:
+    """What each record is, as `_content` says it."""
+    width = records.itemsize * int(np.prod(records.shape[1:]))
+    if records.dtype == object or not 0 < width <= _LONG:
+        return [_content(record) for record in records]
+    content = np.ascontiguousarray(records).tobytes()
+    return [content[start : start + width] for start in range(0, len(content), width)]
 
 
 def _content(record: Any) -> bytes:

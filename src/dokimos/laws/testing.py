@@ -14,7 +14,7 @@ from dokimos.errors import InputError
 from dokimos.laws.ast import Law, Literal
 from dokimos.laws.cases import Case, case_of
 from dokimos.laws.domain import Domain
-from dokimos.laws.drawing import Enumerator, Sampler, TooMany
+from dokimos.laws.drawing import Drawer, Enumerator, Sampler, TooMany
 from dokimos.laws.evaluation import Evaluator
 from dokimos.laws.frame import Column, Frame, Records, full
 from dokimos.laws.functions import Failures
@@ -33,8 +33,12 @@ _DRAWS_PER_TEST = 100
 _LEAST_DRAWS = 20_000
 _LARGEST_BATCH = 16_384
 _NUMBERS_PER_BATCH = 2**23
-#: Blocks of code run case by case; small batches, so that an interruption loses little.
+#: Code runs case by case; small batches, so that an interruption loses little.
 _CODE_BATCH = 64
+_FUNCTION_BATCH = 512
+#: What runs between two moments at which an interruption loses nothing: how long, and how much at first.
+_MOMENT = 0.2
+_FIRST_PART = 64
 
 
 def test_law(
@@ -79,6 +83,7 @@ class _Session:
         self._tally = Tally(settings.keep)
         self._draws = self._held = self._tested = 0
         self._interrupted = self._starved = False
+        self._part = _FIRST_PART
 
     def run(self) -> LawResult:
         start = time.perf_counter()
@@ -155,9 +160,7 @@ class _Session:
                 half = frame.size // 2
                 pending += [frame.take(np.arange(half, frame.size)), frame.take(np.arange(half))]
                 continue
-            for start in range(0, prepared.size, self._batch):
-                part = prepared.take(np.arange(start, min(start + self._batch, prepared.size)))
-                self._record(self._runner.judge(part, enumerator))
+            self._judge(prepared, enumerator)
             self._held += prepared.size
             self._draws = self._held + self._runner.rejected
             if self._draws > self._settings.most_draws:
@@ -189,7 +192,22 @@ class _Session:
             prepared = self._runner.prepare(frame, sampler)
             self._draws += frame.size
             self._held += prepared.size
-            self._record(self._runner.judge(prepared.first(missing), sampler))
+            self._judge(prepared.first(missing), sampler)
+
+    def _judge(self, cases: Frame, draw: Drawer) -> None:
+        """Judge cases in parts that take a moment each, so that an interruption loses little.
+
+        How they are divided changes no draw: where the ensures draw as well, they are not.
+        """
+        start = 0
+        while start < cases.size:
+            most = cases.size if self._plan.random_in_ensures else min(self._part, self._batch)
+            part = cases.part(start, start + most)
+            begun = time.perf_counter()
+            self._record(self._runner.judge(part, draw))
+            each = (time.perf_counter() - begun) / part.size
+            self._part = int(min(max(_MOMENT / max(each, 1e-9), 1), 16 * self._part, _LARGEST_BATCH))
+            start += part.size
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
@@ -200,6 +218,8 @@ class _Session:
     def _batch(self) -> int:
         if self._plan.code is not None:
             return _CODE_BATCH
+        if self._plan.calls_case_by_case:
+            return _FUNCTION_BATCH
         one = self._source.at(np.zeros(1, dtype=np.int64)).data if self._source.size else np.zeros(64)
         return max(64, min(_LARGEST_BATCH, _NUMBERS_PER_BATCH // max(1, one.size)))
 
