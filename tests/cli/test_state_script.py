@@ -1,0 +1,98 @@
+"""`make state`: one command that runs, goes on where it stopped, and writes the page."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from dokimos.campaigns.journal import read_journal
+from dokimos.instances.bundle import read_suite
+from tests.cli.conftest import Dokimos
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "state_of_verifiers.py"
+
+
+@pytest.fixture
+def state(
+    dokimos: Dokimos, tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ModuleType:
+    """The script, with a tiny suite and the scripted verifier in the place of what ships."""
+    assert dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "tiny").code == 0
+    spec = importlib.util.spec_from_file_location("state_of_verifiers", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "VERIFIERS", ("scripted",))
+    monkeypatch.setattr(module, "WALL_SECONDS", {"tiny": 20, "later": 20})
+    monkeypatch.setattr(module, "shipped_names", lambda: ["tiny"])
+    monkeypatch.setattr(module, "shipped_suite", lambda _: read_suite(tmp_path / "tiny"))
+    monkeypatch.setenv("DOKIMOS_SCRIPT", str(tmp_path / "script.json"))
+    does = {"default": {"behaviour": "wrong"}, "executions": str(tmp_path / "executions")}
+    (tmp_path / "script.json").write_text(json.dumps(does))
+    return module
+
+
+def run(module: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str) -> str:
+    """The page after a run of the script."""
+    page = folder / "page.md"
+    options = ["--runs", str(folder / "runs"), "--page", str(page), *words]
+    monkeypatch.setattr(sys, "argv", ["state_of_verifiers.py", *options])
+    assert module.main() == 0
+    return page.read_text(encoding="utf-8")
+
+
+def test_it_runs_once_and_writes_what_it_found(
+    state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = run(state, monkeypatch, tmp_path)
+    assert "from 4 recorded runs" in page
+    assert "### scripted on tiny: 4" in page
+    assert page.count("dokimos run ") == 4
+    assert "Nothing was run on the suite `later`" in page
+    assert run(state, monkeypatch, tmp_path) == page
+    assert run(state, monkeypatch, tmp_path, "--no-runs") == page
+    assert len((tmp_path / "executions").read_text().split()) == 4
+
+
+def test_starved_runs_are_done_again_and_no_others(
+    state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run(state, monkeypatch, tmp_path)
+    journal = tmp_path / "runs" / "tiny" / "journal.jsonl"
+    lines = journal.read_text().splitlines()
+    index = next(k for k, line in enumerate(lines) if '"finished"' in line)
+    event = json.loads(lines[index])
+    stopped = {"termination": "wall-limit", "answer": "timeout", "wall_seconds": 20.0, "cpu_seconds": 3.0}
+    event["record"].update(stopped)
+    lines[index] = json.dumps(event)
+    journal.write_text("\n".join(lines) + "\n")
+    assert "1 of them less than 50%" in run(state, monkeypatch, tmp_path)
+    again = run(state, monkeypatch, tmp_path, "--again")
+    assert "No run was stopped by the clock" in again
+    assert len(read_journal(journal)) == 4
+    names = (tmp_path / "executions").read_text().split()
+    assert len(names) == 5
+    assert names.count(event["record"]["instance"]) == 2
+
+
+def test_a_suite_that_changed_is_one_sentence(
+    state: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run(state, monkeypatch, tmp_path)
+    monkeypatch.setattr(state, "WALL_SECONDS", {"tiny": 30})
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["state_of_verifiers.py", "--runs", str(tmp_path / "runs"), "--page", str(tmp_path / "p")],
+    )
+    assert state.main() == 2
+    assert "was begun differently: wall_seconds was 20 and is 30" in capsys.readouterr().err
