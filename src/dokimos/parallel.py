@@ -18,8 +18,18 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _leave_interrupts_to_the_parent() -> None:
+#: Libraries that would start as many threads as there are cores in every process.
+THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def _settle() -> None:
+    """Leave interrupts to the parent, and one core to each process: its siblings use the others.
+
+    This runs before anything imports numpy, which reads these variables then.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
 
 
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
@@ -32,9 +42,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
             yield index, function(item)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        min(jobs, len(items)), mp_context=context, initializer=_leave_interrupts_to_the_parent
-    ) as pool:
+    with ProcessPoolExecutor(min(jobs, len(items)), mp_context=context, initializer=_settle) as pool:
         futures = {pool.submit(function, item): index for index, item in enumerate(items)}
         try:
             for future in as_completed(futures):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from math import lcm
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -60,9 +61,7 @@ class Contraction(CertificateKind):
         def at_centre(box: Box) -> Enclosure:
             return evaluate(network, box.centre)
 
-        @cache
-        def rate(constraint: Linear) -> Fraction:
-            return _rate(network, constants, constraint)
+        rate = cache(_rates(network, constants))
 
         def bound(constraint: Linear, box: Box) -> Fraction:
             outputs, centre = at_centre(box), box.centre
@@ -99,17 +98,22 @@ def lipschitz_constants(network: Network) -> dict[str, Fraction]:
     return {name: value for name, value in found.items() if isinstance(value, Fraction)}
 
 
-def _rate(network: Network, constants: Mapping[str, Fraction], constraint: Linear) -> Fraction:
+def _rates(network: Network, constants: Mapping[str, Fraction]) -> Callable[[Linear], Fraction]:
     """How far Σ d_j·y_j moves when the input moves by 1: through ‖Σ d_j·w_j‖₁ behind an affine layer."""
     last = next((n for n in network.nodes if n.output == network.output), None)
     if last is not None and last.op == "Gemm" and network.shapes[network.output][0] == 1:
-        weights = _gemm_weights(last, network.constants.get(last.inputs[1]))
-        exact = rational.lift(weights)
-        row = sum((d * exact.numerators[:, j] for j, d in constraint.outputs), np.array([Fraction(0)]))
-        norm = Fraction(sum(abs(row))) / exact.denominator * abs(Fraction(last.real("alpha")))
-        return norm * constants[last.inputs[0]]
+        exact = rational.lift(_gemm_weights(last, network.constants.get(last.inputs[1])))
+        before = constants[last.inputs[0]] * abs(Fraction(last.real("alpha"))) / exact.denominator
+
+        def through_head(constraint: Linear) -> Fraction:
+            scale = lcm(*(d.denominator for _, d in constraint.outputs))
+            whole = [(j, int(d * scale)) for j, d in constraint.outputs]
+            row = sum((d * exact.numerators[:, j] for j, d in whole), np.array([0], dtype=object))
+            return Fraction(int(abs(row).sum()), scale) * before
+
+        return through_head
     alone = constants.get(network.output, Fraction(0))  # a constant output does not move
-    return alone * sum((abs(d) for _, d in constraint.outputs), Fraction(0))
+    return lambda constraint: alone * sum((abs(d) for _, d in constraint.outputs), Fraction(0))
 
 
 def _conv_norm(node: Node, weights: Array, shape: tuple[int, ...]) -> Fraction:

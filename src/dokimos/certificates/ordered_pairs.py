@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,10 +52,14 @@ class OrderedPairs(CertificateKind):
         _check_order(network, convolution, pairs)
         form = piecewise_linear(head)
 
-        def float32_bound(constraint: Linear, box: Box) -> Fraction:
+        @cache
+        def float32_form(box: Box) -> PiecewiseLinear:
             rounding = rounding_bounds(network, box.lower, box.upper, ulps=problem.ulps)
             _check_order_in_float32(network, convolution, pairs, rounding)
-            return _bound(piecewise_linear(head, rounding=rounding), head, pairs, constraint)
+            return piecewise_linear(head, rounding=rounding)
+
+        def float32_bound(constraint: Linear, box: Box) -> Fraction:
+            return _bound(float32_form(box), head, pairs, constraint)
 
         return Proven(
             real=refute(problem.property, lambda c, box: _bound(form, head, pairs, c)),

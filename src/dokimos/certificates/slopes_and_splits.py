@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any, ClassVar
 
 from dokimos.certificates.base import CertificateKind, Problem, Proven, if_provable, refute
@@ -11,7 +12,7 @@ from dokimos.certificates.data import expect_keys, rationals
 from dokimos.certificates.objective import objective, ranges
 from dokimos.errors import InvalidProof
 from dokimos.instances.model import Label
-from dokimos.networks.expressions import Expression
+from dokimos.networks.expressions import Expression, combine
 from dokimos.networks.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.networks.rounding import rounding_bounds
 from dokimos.properties.model import Box, Linear
@@ -44,46 +45,60 @@ class SlopesAndSplits(CertificateKind):
         if any(not 0 <= s <= 1 for s in slopes):
             raise InvalidProof("a slope lies outside [0, 1]")
         network = problem.network
-        exact_form = piecewise_linear(network)
-        if len(slopes) != len(exact_form.relus):
-            raise InvalidProof(f"{len(slopes)} slopes for {len(exact_form.relus)} ReLUs")
+        exact = SlopedForm(piecewise_linear(network), slopes)
+
+        @cache
+        def in_float32(box: Box) -> SlopedForm:
+            rounding = rounding_bounds(network, box.lower, box.upper, ulps=problem.ulps)
+            return SlopedForm(piecewise_linear(network, rounding=rounding), slopes)
 
         def float32_bound(constraint: Linear, box: Box) -> Fraction:
-            rounding = rounding_bounds(network, box.lower, box.upper, ulps=problem.ulps)
-            form = piecewise_linear(network, rounding=rounding)
-            return lower_bound(form, slopes, constraint, box)
+            return in_float32(box).lower_bound(constraint, box)
 
         return Proven(
-            real=refute(problem.property, lambda c, box: lower_bound(exact_form, slopes, c, box)),
+            real=refute(problem.property, exact.lower_bound),
             float32=if_provable(lambda: refute(problem.property, float32_bound)),
         )
 
 
-def lower_bound(
-    form: PiecewiseLinear, slopes: Sequence[Fraction], constraint: Linear, box: Box
-) -> Fraction:
-    """A lower bound on left side − bound over the box, by the theorem of `SlopesAndSplits`."""
-    slope_of = dict(zip(form.relus, slopes, strict=True))
-    lower, upper = ranges(form, box)
-    pending: list[Expression] = [objective(form, constraint)]
-    smallest: Fraction | None = None
-    leaves = 0
-    while pending:
-        expression = pending.pop()
-        last = max((v for v in expression.terms if v in slope_of), default=None)
-        if last is None:
-            leaves += 1
-            if leaves > MOST_LEAVES:
-                raise InvalidProof(f"the proof has more than {MOST_LEAVES} cases")
-            value = expression.minimum(lower, upper)
-            smallest = value if smallest is None else min(smallest, value)
-            continue
-        factor = expression.terms[last]
-        inside = form.relus[last]
-        if factor > 0:
-            pending.append(expression.replace(last, factor * slope_of[last], inside))
-        else:
-            pending.append(expression.replace(last, factor, inside))
-            pending.append(expression.replace(last, Fraction(0), inside))
-    assert smallest is not None
-    return smallest
+class SlopedForm:
+    """A network with one slope for each ReLU; constraints share what they substitute."""
+
+    def __init__(self, form: PiecewiseLinear, slopes: Sequence[Fraction]) -> None:
+        if len(slopes) != len(form.relus):
+            raise InvalidProof(f"{len(slopes)} slopes for {len(form.relus)} ReLUs")
+        self._form = form
+        self._slope_of = dict(zip(form.relus, slopes, strict=True))
+        self._scaled: dict[tuple[int, Fraction], Expression] = {}
+
+    def lower_bound(self, constraint: Linear, box: Box) -> Fraction:
+        """A lower bound on left side − bound over the box, by the theorem of `SlopesAndSplits`."""
+        lower, upper = ranges(self._form, box)
+        pending: list[Expression] = [objective(self._form, constraint)]
+        smallest: Fraction | None = None
+        leaves = 0
+        while pending:
+            expression = pending.pop()
+            last = max((v for v in expression.terms if v in self._slope_of), default=None)
+            if last is None:
+                leaves += 1
+                if leaves > MOST_LEAVES:
+                    raise InvalidProof(f"the proof has more than {MOST_LEAVES} cases")
+                value = expression.minimum(lower, upper)
+                smallest = value if smallest is None else min(smallest, value)
+                continue
+            factor = expression.terms[last]
+            if factor > 0:
+                pending.append(self._replaced(expression, last, factor * self._slope_of[last]))
+            else:
+                pending.append(self._replaced(expression, last, factor))
+                pending.append(self._replaced(expression, last, Fraction(0)))
+        assert smallest is not None
+        return smallest
+
+    def _replaced(self, expression: Expression, relu: int, factor: Fraction) -> Expression:
+        """The expression with factor·e in place of its term in max(0, e)."""
+        key = (relu, factor)
+        if key not in self._scaled:
+            self._scaled[key] = combine([(factor, self._form.relus[relu])])
+        return expression.replace(relu, Fraction(1), self._scaled[key])

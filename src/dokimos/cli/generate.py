@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,7 +40,7 @@ def generate(
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     from dokimos.cli.output import progress_bar
-    from dokimos.constructions.generation import generate_suite, holds
+    from dokimos.constructions.generation import Made, generate_suite, holds
     from dokimos.constructions.recipes import Draw, Recipe
     from dokimos.errors import InputError
 
@@ -66,10 +67,20 @@ def generate(
             (Draw(family, count or 1, knobs, tuple(disguise.split(",")) if disguise else ()),),
         )
     there = holds(out, recipe)
+    drawn: Counter[str] = Counter()
+    redrawn: Counter[str] = Counter()
     with progress_bar("proving", recipe.size) as step:
-        made = generate_suite(
-            recipe, out, jobs=jobs, progress=lambda made: step(f"{made.name}: {made.label}, proven")
-        )
+
+        def progress(made: Made) -> None:
+            drawn[made.family] += made.draws
+            redrawn[made.family] += max(0, made.draws - 1)
+            step(
+                f"{made.name}: {made.label}, proven" + (f" at draw {made.draws}" if made.draws > 1 else "")
+            )
+
+        made = generate_suite(recipe, out, jobs=jobs, progress=progress)
+    for name in sorted(+redrawn):
+        typer.echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
     state = "is there already, as this recipe makes it" if there else "written, each label proven"
     typer.echo(f"{out}: {len(made.entries)} instances, {state}")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
@@ -28,6 +28,14 @@ ATTEMPTS = 20
 
 class Unusable(Exception):
     """This draw has no instance (say, a counterexample that cannot be hidden); another draw may."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Siblings, the robust one first, and why each draw before theirs was given up."""
+
+    instances: tuple[LabelledInstance, ...]
+    given_up: tuple[str, ...]
 
 
 class Construction(ABC, Generic[P]):
@@ -64,25 +72,50 @@ class Construction(ABC, Generic[P]):
         Raises InputError for knobs that do not exist or are out of range, ConstructionFailed where no
         draw can be proven or hidden.
         """
+        drawn = self.draw(
+            seed=seed, timeout_seconds=timeout_seconds, disguise=disguise, with_twin=True, knobs=knobs
+        )
+        robust, twin = drawn.instances
+        return robust, twin
+
+    @final
+    def draw(
+        self,
+        *,
+        seed: int,
+        timeout_seconds: float,
+        disguise: Sequence[str],
+        with_twin: bool,
+        knobs: Mapping[str, Any],
+    ) -> Drawn:
+        """The same, with an account of the draws that were given up.
+
+        Without the twin nothing is asked of it, neither a proof nor that it be hidden: where a draw is
+        given up for its twin alone, the `unsat` instance is not the one that comes with a twin.
+        """
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
         chosen = make_knobs(self.knobs_class, knobs, family=self.family)
         origin = asdict(cast(Any, chosen)) | ({"disguise": list(disguise)} if disguise else {})
-        reason = ""
-        for attempt in range(ATTEMPTS):
-            rng = np.random.default_rng([seed, attempt])
+        given_up: list[str] = []
+        while len(given_up) < ATTEMPTS:
+            rng = np.random.default_rng([seed, len(given_up)])
             try:
-                drafts = disguised(self.construct(chosen, rng), disguise, rng)
-                made = [self._prove(draft, origin, seed, timeout_seconds) for draft in drafts]
+                drafts: Sequence[Draft] = self.construct(chosen, rng)
+                drafts = disguised(drafts if with_twin else drafts[:1], disguise, rng)
+                made = tuple(self._prove(draft, origin, seed, timeout_seconds) for draft in drafts)
+                if (
+                    with_twin
+                    and self.hidden
+                    and gives_itself_away(drafts[1].network, drafts[1].question, rng)
+                ):
+                    raise Unusable("uniform samples find the twin's counterexample")
             except (Unusable, InvalidProof, NotFloat32) as error:
-                reason = str(error)
-                continue
-            twin = drafts[1]
-            if not self.hidden or not gives_itself_away(twin.network, twin.question, rng):
-                return made[0], made[1]
-            reason = "uniform samples find the twin's counterexample"
+                given_up.append(str(error))
+            else:
+                return Drawn(made, tuple(given_up))
         raise ConstructionFailed(
-            f"{self.family}: none of {ATTEMPTS} draws gave an instance ({reason}); "
+            f"{self.family}: none of {ATTEMPTS} draws gave an instance ({given_up[-1]}); "
             f"see `dokimos families {self.family}` for the knobs, and move them towards their defaults."
         )
 

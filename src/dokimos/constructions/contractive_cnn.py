@@ -34,6 +34,7 @@ from dokimos.constructions.robustness import (
 )
 from dokimos.errors import ConstructionFailed
 from dokimos.instances.model import Certificate
+from dokimos.networks import rational
 from dokimos.networks.builder import ModelBuilder
 from dokimos.networks.exact import evaluate
 from dokimos.networks.read import read_onnx
@@ -114,7 +115,7 @@ class ContractiveCnn(Construction[Knobs]):
         head = _Head.draw(features, knobs, rng)
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
 
-        def build(rows: list[list[Fraction]], offsets: list[Fraction]) -> bytes:
+        def build(rows: Array, offsets: list[Fraction]) -> bytes:
             builder = ModelBuilder([1, knobs.size, knobs.size])
             for weight, bias in zip(features.stack.weights, features.stack.biases, strict=True):
                 builder.conv(weight, bias, padding=1).relu()
@@ -199,15 +200,15 @@ class _Features:
         size = int(self.centre.shape[1])
         return (channel * size + row) * size + column
 
-    def highest(self, rows: list[list[Fraction]], offsets: list[Fraction]) -> int:
+    def highest(self, rows: Array, offsets: list[Fraction]) -> int:
         """Which of these classes scores most at the centre."""
         seen = self.stack(self.centre).reshape(-1)
-        scores = np.array(rows, dtype=np.float64) @ seen + np.array(offsets, dtype=np.float64)
+        scores = rows @ seen + np.array(offsets, dtype=np.float64)
         return int(np.argmax(scores))
 
-    def agreement(self, row: list[Fraction]) -> float:
+    def agreement(self, row: Array) -> float:
         """How far a step down the gradient of row·Φ at the centre leads to the pattern, from −1 to 1."""
-        slope = np.array([float(w) for w in row]).reshape(-1, *self.centre.shape[1:])
+        slope = row.reshape(-1, *self.centre.shape[1:])
         step = -np.sign(self.stack.gradient(self.centre, slope))
         return float((step * self.pattern).sum() / abs(self.pattern).sum())
 
@@ -216,49 +217,44 @@ class _Features:
 class _Head:
     """Rows of the last layer without the pattern, offsets of all classes but the first, and the rival."""
 
-    background: list[list[Fraction]]
+    background: Array
     offsets: list[Fraction]
     rival: int
 
     @classmethod
     def draw(cls, features: _Features, knobs: Knobs, rng: np.random.Generator) -> _Head:
         count = knobs.channels * knobs.size**2
-        rows = [
-            [Fraction(k, 2**WEIGHT_BITS) for k in split_evenly(2**WEIGHT_BITS, rng.standard_normal(count))]
-            for _ in range(knobs.classes)
-        ]
+        units = [split_evenly(2**WEIGHT_BITS, rng.standard_normal(count)) for _ in range(knobs.classes)]
+        rows = np.array(units, dtype=np.float64) / 2**WEIGHT_BITS
         offsets = [Fraction(0)] * knobs.classes
         if knobs.centred:
-            rows[1:] = [[Fraction(0)] * count for _ in rows[1:]]
+            rows[1:] = 0.0
         else:
             offsets[1:] = [dyadic(x, BIAS_BITS) for x in rng.uniform(-0.5, 0.5, size=knobs.classes - 1)]
-        for turned in (rows, [[-w for w in row] for row in rows]):
+        for turned in (rows, 0.0 - rows):
             rival = features.highest(turned[1:], offsets[1:]) + 1
-            lead = [a - b for a, b in zip(turned[0], turned[rival], strict=True)]
-            if features.agreement(lead) <= MOST_AGREEMENT:
+            if features.agreement(turned[0] - turned[rival]) <= MOST_AGREEMENT:
                 return cls(turned, offsets, rival)
         raise Unusable("the gradient leads to the twin's counterexample")
 
-    def offset_for(
-        self, rows: list[list[Fraction]], scores: Sequence[Fraction], move: Fraction
-    ) -> Fraction:
+    def offset_for(self, rows: Array, scores: Sequence[Fraction], move: Fraction) -> Fraction:
         """The offset with which class 0 leads each class, from these scores, by all that can be lost.
 
         `move` is how far any feature may move; `scores` leave class 0's offset out.
         """
+        exact = rational.lift(rows)
+        first, *others = exact.numerators
         return max(
-            sum(abs(a - b) for a, b in zip(rows[0], row, strict=True)) * move + score - scores[0]
-            for row, score in zip(rows[1:], scores[1:], strict=True)
+            Fraction(int(abs(first - row).sum()), exact.denominator) * move + score - scores[0]
+            for row, score in zip(others, scores[1:], strict=True)
         )
 
-    def with_pattern(self, lost: Fraction, features: _Features, *, centred: bool) -> list[list[Fraction]]:
+    def with_pattern(self, lost: Fraction, features: _Features, *, centred: bool) -> Array:
         """The rows with the pattern's weight: at the witness it costs class 0 at least `lost`."""
         weight = lost / Fraction(features.peak)
-        rows = [list(row) for row in self.background]
-        if centred:
-            rows[0][features.index] = float32_below(rows[0][features.index] - weight)
-        else:
-            rows[self.rival][features.index] = float32_above(rows[self.rival][features.index] + weight)
+        rows, place = self.background.copy(), (0 if centred else self.rival, features.index)
+        before = Fraction(float(rows[place]))
+        rows[place] = float32_below(before - weight) if centred else float32_above(before + weight)
         return rows
 
 

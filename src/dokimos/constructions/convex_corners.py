@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -39,8 +40,11 @@ class Knobs:
     """The knobs of convex corners."""
 
     inputs: int = knob(32, "how many inputs", least=2, most=1000)
+    active: int = knob(
+        1000, "how many inputs the hinges read (all, where there are fewer)", least=2, most=1000
+    )
     block: int = knob(8, "how many inputs a hinge may tie together", least=2, most=12)
-    hinges: int = knob(12, "how many hinges for each block", least=1, most=256)
+    hinges: int = knob(12, "how many hinges for each block", least=1, most=1024)
     scale: float = knob(1.0, "the sum of a hinge's absolute weights", least=1e-4, most=1e6)
     margin: float = knob(
         0.02, "how far class 0 stays above the others, relative to scale", least=1e-6, most=10.0
@@ -70,20 +74,22 @@ class ConvexCorners(Construction[Knobs]):
         others = knobs.classes - 1
         own = rng.integers(1, MIX_STEPS // 2, size=len(hinges.biases))
         mixes = [own + rng.integers(1, MIX_STEPS, size=len(own)) for _ in range(others)]
-        tops = [hinges.best_corner(mix) for mix in mixes]
+        corners = hinges.best_corners(mixes)
         margin = Fraction(knobs.margin) * hinges.scale
-        thresholds = [float32_above(value + margin) for value, _ in tops]
-        shrunk = tuple(x + sign * epsilon * (1 - INSET) for x, sign in zip(centre, tops[0][1], strict=True))
+
+        def point(signs: list[int], radius: Fraction) -> tuple[Fraction, ...]:
+            return tuple(x + sign * radius for x, sign in zip(centre, signs, strict=True))
+
+        tops = [hinges.value(mix, point(signs, epsilon)) for mix, signs in zip(mixes, corners, strict=True)]
+        thresholds = [float32_above(value + margin) for value in tops]
+        shrunk = point(corners[0], epsilon * (1 - INSET))
         lowered = float32_below(hinges.value(mixes[0], shrunk) - margin)
         if lowered <= 0:
             raise Unusable("the counterexample cannot be hidden: the box is too small for the margin")
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
 
         def build(betas: list[Fraction]) -> bytes:
-            head = [[Fraction(-int(a), MIX_STEPS) for a in own]]
-            head += [
-                [Fraction(int(m - a), MIX_STEPS) for m, a in zip(mix, own, strict=True)] for mix in mixes
-            ]
+            head = np.array([-own, *(mix - own for mix in mixes)]) / MIX_STEPS
             return (
                 ModelBuilder([len(centre)])
                 .affine(hinges.weights, hinges.biases)
@@ -100,62 +106,56 @@ class ConvexCorners(Construction[Knobs]):
 
 @dataclass(frozen=True)
 class _Hinges:
-    """The hinges, their inputs in blocks, and exact values of nonnegative mixtures of them."""
+    """The hinges, their inputs in blocks, and values of nonnegative mixtures of them.
 
-    centre: list[Fraction]
-    epsilon: Fraction
+    All numbers are dyadic and share their last bit, of 2^-26·scale at most, while sums of all of them stay
+    below 2^25·scale: float64 computes them without rounding.
+    """
+
+    centre: Array
+    epsilon: float
     scale: Fraction
     blocks: list[list[int]]
-    weights: list[list[Fraction]]
-    biases: list[Fraction]
-    block_of: list[int]
+    weights: Array
+    biases: Array
+    block_of: NDArray[np.int64]
 
     @classmethod
     def draw(
         cls, centre: list[Fraction], epsilon: Fraction, knobs: Knobs, rng: np.random.Generator
     ) -> _Hinges:
-        order = [int(i) for i in rng.permutation(len(centre))]
+        order = [int(i) for i in rng.permutation(len(centre))][: knobs.active]
         blocks = [order[i : i + knobs.block] for i in range(0, len(order), knobs.block)]
         # A power of two near the scale keeps weights, and their products with the centre, exact.
         scale = Fraction(2) ** round(np.log2(knobs.scale))
-        weights, biases, block_of = [], [], []
-        for number, block in enumerate(blocks):
-            for _ in range(knobs.hinges):
-                row = [Fraction(0)] * len(centre)
-                for i, k in zip(
-                    block, split_evenly(WEIGHT_STEPS, rng.standard_normal(len(block))), strict=True
-                ):
-                    row[i] = scale * Fraction(k, WEIGHT_STEPS)
-                middle = sum((w * x for w, x in zip(row, centre, strict=True)), Fraction(0))
-                lift = scale * epsilon * Fraction(int(rng.choice(LIFTS)), 16)
-                weights.append(row)
-                biases.append(lift - middle)
-                block_of.append(number)
-        return cls(centre, epsilon, scale, blocks, weights, biases, block_of)
+        count = len(blocks) * knobs.hinges
+        block_of = np.repeat(np.arange(len(blocks)), knobs.hinges)
+        weights, lifts = np.zeros((count, len(centre))), np.zeros(count)
+        for j, number in enumerate(block_of):
+            block = blocks[number]
+            weights[j, block] = split_evenly(WEIGHT_STEPS, rng.standard_normal(len(block)))
+            lifts[j] = rng.choice(LIFTS)
+        middle = np.array(centre, dtype=np.float64)
+        weights *= float(scale) / WEIGHT_STEPS
+        biases = float(scale * epsilon) / 16 * lifts - weights @ middle
+        return cls(middle, float(epsilon), scale, blocks, weights, biases, block_of)
 
-    def best_corner(self, mix: NDArray[np.int64]) -> tuple[Fraction, list[int]]:
-        """The largest value of Σ mix_j·h_j / MIX_STEPS over the box, and the signs of a corner there."""
-        signs = [0] * len(self.centre)
+    def best_corners(self, mixes: list[NDArray[np.int64]]) -> list[list[int]]:
+        """For each mix the signs of a corner where Σ mix_j·h_j is largest over the box."""
+        signs = [[0] * len(self.centre) for _ in mixes]
+        at_centre = self.weights @ self.centre + self.biases
         for number, block in enumerate(self.blocks):
-            mine = [j for j, b in enumerate(self.block_of) if b == number]
-            corners = 2 * ((np.arange(2 ** len(block))[:, None] >> np.arange(len(block))) & 1) - 1
-            slopes = np.array([[float(self.weights[j][i]) for i in block] for j in mine])
-            middles = np.array([float(self._at_centre(j)) for j in mine])
-            hinges = np.maximum(corners @ slopes.T * float(self.epsilon) + middles, 0.0)
-            best = corners[int(np.argmax(hinges @ mix[mine]))]
-            for i, sign in zip(block, best, strict=True):
-                signs[i] = int(sign)
-        corner = tuple(x + s * self.epsilon for x, s in zip(self.centre, signs, strict=True))
-        return self.value(mix, corner), signs
+            mine = self.block_of == number
+            corners = 2.0 * ((np.arange(2 ** len(block))[:, None] >> np.arange(len(block))) & 1) - 1
+            slopes = self.weights[mine][:, block]
+            hinges = np.maximum(corners @ slopes.T * self.epsilon + at_centre[mine], 0.0)
+            heights = hinges @ np.array([mix[mine] for mix in mixes], dtype=np.float64).T
+            for own, best in zip(signs, corners[np.argmax(heights, axis=0)], strict=True):
+                for i, sign in zip(block, best, strict=True):
+                    own[i] = int(sign)
+        return signs
 
-    def value(self, mix: NDArray[np.int64], point: tuple[Fraction, ...]) -> Fraction:
+    def value(self, mix: NDArray[np.int64], point: Sequence[Fraction]) -> Fraction:
         """Σ mix_j·h_j / MIX_STEPS at a point, exactly."""
-        total = Fraction(0)
-        for m, row, bias in zip(mix, self.weights, self.biases, strict=True):
-            inside = bias + sum((w * x for w, x in zip(row, point, strict=True) if w), Fraction(0))
-            total += int(m) * max(inside, Fraction(0))
-        return total / MIX_STEPS
-
-    def _at_centre(self, hinge: int) -> Fraction:
-        row = self.weights[hinge]
-        return self.biases[hinge] + sum((w * x for w, x in zip(row, self.centre, strict=True)), Fraction(0))
+        inside = self.weights @ np.array(point, dtype=np.float64) + self.biases
+        return Fraction(float(np.maximum(inside, 0.0) @ mix)) / MIX_STEPS

@@ -43,6 +43,7 @@ class Knobs:
 
     inputs: int = knob(50, "how many inputs", least=2, most=200)
     width: int = knob(8, "how many ReLUs in each hidden layer", least=2, most=200)
+    last_width: int = knob(0, "how many in the last hidden layer; 0: as many as in each", least=0, most=200)
     depth: int = knob(2, "how many hidden layers", least=1, most=6)
     classes: int = knob(3, "how many classes", least=2, most=20)
     distance: float = knob(
@@ -149,7 +150,8 @@ def _margin_row(other: int, classes: int) -> Floats:
 def _draw(knobs: Knobs, rng: np.random.Generator) -> tuple[Layer, ...]:
     """Layers with weights on a grid, the origin moved to a point of class 0 near a boundary."""
     steps = 2**WEIGHT_BITS
-    sizes = [knobs.inputs, *[knobs.width] * knobs.depth, knobs.classes]
+    hidden = [*[knobs.width] * (knobs.depth - 1), knobs.last_width or knobs.width]
+    sizes = [knobs.inputs, *hidden, knobs.classes]
     layers = []
     for before, after in pairwise(sizes):
         weights = np.round(rng.standard_normal((after, before)) * np.sqrt(2 / before) * steps) / steps

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +32,17 @@ WORTH_PROCESSES = 6
 
 @dataclass(frozen=True)
 class Made:
-    """What is told of each instance as it is finished: its name and its label."""
+    """What is told of each instance as it is finished.
+
+    `draws` is how many draws it took, all but one of which could not be proven or hidden, and `seconds`
+    the CPU time of all of them; both are 0 for a twin that came with its sibling.
+    """
 
     name: str
     label: str
+    family: str
+    draws: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -49,32 +57,70 @@ class _Pair:
     timeout_seconds: float
 
 
+def spelt_out(recipe: Recipe) -> Recipe:
+    """The same instances, one draw for each pair, with its seed."""
+    return replace(
+        recipe, draws=tuple(draw for draw, _ in _seeded(recipe, np.random.default_rng(recipe.seed)))
+    )
+
+
+def _seeded(recipe: Recipe, rng: np.random.Generator) -> list[tuple[Draw, int]]:
+    """One draw for each pair, with its seed."""
+    pairs = []
+    for draw in recipe.draws:
+        for _ in range(draw.count):
+            seed = int(rng.integers(2**32)) if draw.seed is None else draw.seed
+            pairs.append((replace(draw, count=1, seed=seed), seed))
+    return pairs
+
+
 def _pairs(recipe: Recipe) -> tuple[list[_Pair], list[int]]:
     """All pairs of a recipe, and the order in which their instances are listed."""
-    seeds = np.random.default_rng(recipe.seed)
-
-    def one(draw: Draw) -> _Pair:
-        return _Pair(
+    rng = np.random.default_rng(recipe.seed)
+    pairs = [
+        _Pair(
             family=draw.family,
             knobs=tuple(draw.knobs.items()),
             disguise=draw.disguise,
             labels=draw.labels,
-            seed=int(seeds.integers(2**32)),
+            seed=seed,
             timeout_seconds=recipe.timeout_seconds,
         )
+        for draw, seed in _seeded(recipe, rng)
+    ]
+    return pairs, [int(i) for i in rng.permutation(recipe.size)]
 
-    pairs = [one(draw) for draw in recipe.draws for _ in range(draw.count)]
-    return pairs, [int(i) for i in seeds.permutation(recipe.size)]
+
+def _in_groups(pairs: list[_Pair], numbers: list[int]) -> list[list[int]]:
+    """The numbers of pairs to be made one after another: those that share a family and a seed."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    for number in numbers:
+        groups.setdefault((pairs[number].family, pairs[number].seed), []).append(number)
+    return list(groups.values())
 
 
-def _make(pair: _Pair) -> tuple[InstanceFiles, ...]:
-    made = CONSTRUCTIONS[pair.family](
+@dataclass(frozen=True)
+class _Result:
+    files: tuple[InstanceFiles, ...]
+    draws: int
+    seconds: float
+
+
+def _make(pairs: Sequence[_Pair]) -> list[_Result]:
+    return [_make_one(pair) for pair in pairs]
+
+
+def _make_one(pair: _Pair) -> _Result:
+    start = time.process_time()
+    drawn = CONSTRUCTIONS[pair.family].draw(
         seed=pair.seed,
         timeout_seconds=pair.timeout_seconds,
         disguise=pair.disguise,
-        **dict(pair.knobs),
+        with_twin="sat" in pair.labels,
+        knobs=dict(pair.knobs),
     )
-    return tuple(files for files in map(files_of, made) if files.label in pair.labels)
+    files = tuple(each for each in map(files_of, drawn.instances) if each.label in pair.labels)
+    return _Result(files, 1 + len(drawn.given_up), time.process_time() - start)
 
 
 def generate_suite(
@@ -126,16 +172,18 @@ def _processes(jobs: int | None, pairs: int) -> int:
 def _build(pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[Made], None]) -> list[str]:
     """Make the pairs that are not there yet; the names of all instances, pair by pair."""
     finished = _finished(building)
-    missing = [number for number in range(len(pairs)) if number not in finished]
-    for index, made in each(_make, [pairs[number] for number in missing], jobs=jobs):
-        for files in made:
-            store_files(building, files)
-        number = missing[index]
-        finished[number] = [files.name for files in made]
-        with (building / "done.jsonl").open("a", encoding="utf-8") as journal:
-            journal.write(json.dumps([number, finished[number]]) + "\n")
-        for files in made:
-            progress(Made(files.name, files.label))
+    groups = _in_groups(pairs, [number for number in range(len(pairs)) if number not in finished])
+    work = [[pairs[number] for number in group] for group in groups]
+    for index, results in each(_make, work, jobs=jobs):
+        for number, result in zip(groups[index], results, strict=True):
+            for files in result.files:
+                store_files(building, files)
+            finished[number] = [files.name for files in result.files]
+            with (building / "done.jsonl").open("a", encoding="utf-8") as journal:
+                journal.write(json.dumps([number, finished[number]]) + "\n")
+            for place, files in enumerate(result.files):
+                cost = (result.draws, result.seconds) if place == 0 else (0, 0.0)
+                progress(Made(files.name, files.label, pairs[number].family, *cost))
     return [name for number in range(len(pairs)) for name in finished[number]]
 
 

@@ -12,6 +12,7 @@ A recipe is a TOML file:
     sweep = { gamma = [0.1, 0.01] }  # one draw for each value; with several knobs, for each combination
     labels = ["unsat"]               # without the twins; both unless said
     disguise = ["permute", "scale"]  # rewritten so, in this order; not at all unless said
+    seed = 7                         # one for the whole draw, without a count; each its own unless said
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.errors import UnreadableFile
 from dokimos.registry import unknown_name
 
-_DRAW_KEYS = {"family": str, "count": int, "knobs": dict, "sweep": dict, "labels": list, "disguise": list}
+_DRAW_KEYS = {
+    "family": str,
+    "count": int,
+    "knobs": dict,
+    "sweep": dict,
+    "labels": list,
+    "disguise": list,
+    "seed": int,
+}
 _LABELS = ("unsat", "sat")
 #: More than anybody runs; a slip of the hand should not fill the memory.
 MOST_INSTANCES = 1_000_000
@@ -37,13 +46,18 @@ MOST_INSTANCES = 1_000_000
 
 @dataclass(frozen=True)
 class Draw:
-    """`count` instances of one family, each with its twin or without one of the two."""
+    """`count` instances of one family, each with its twin or without one of the two.
+
+    Draws of one family with the same `seed` share what does not depend on the knobs in which they
+    differ; without one, every instance has a seed of its own.
+    """
 
     family: str
     count: int = 1
     knobs: Mapping[str, Any] = field(default_factory=dict)
     disguise: tuple[str, ...] = ()
     labels: tuple[str, ...] = _LABELS
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "knobs", MappingProxyType(dict(self.knobs)))
@@ -76,6 +90,7 @@ class Recipe:
                     "knobs": dict(d.knobs),
                     "disguise": list(d.disguise),
                     "labels": list(d.labels),
+                    **({} if d.seed is None else {"seed": d.seed}),
                 }
                 for d in self.draws
             ],
@@ -142,6 +157,8 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
         raise UnreadableFile(file, f"{where}it needs a family, and a count of at least 1")
     if draw["family"] not in CONSTRUCTIONS:
         raise UnreadableFile(file, f"{where}{unknown_name('family', draw['family'], list(CONSTRUCTIONS))}")
+    if "seed" in draw and (draw["seed"] < 0 or "count" in draw):
+        raise UnreadableFile(file, f"{where}a seed must be at least 0, and leaves no room for a count")
     labels = tuple(draw.get("labels", _LABELS))
     if not labels or any(labels.count(one) > 1 or one not in _LABELS for one in labels):
         raise UnreadableFile(file, f"{where}labels must be some of {', '.join(_LABELS)}")
@@ -159,6 +176,7 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
             knobs={**draw.get("knobs", {}), **dict(zip(sweep, values, strict=True))},
             disguise=disguise,
             labels=labels,
+            seed=draw.get("seed"),
         )
         for values in product(*sweep.values())
     ]

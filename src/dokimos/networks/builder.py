@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -24,14 +26,21 @@ def as_float32(values: Any) -> NDArray[np.float32]:
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
         narrow = values.astype(np.float32)
         if not np.array_equal(narrow, values):
-            raise ValueError(f"{values[narrow != values][0]} is not a float32 number")
+            raise NotFloat32(f"{values[narrow != values][0]} is not a float32 number")
         return narrow
     exact = np.asarray(values, dtype=object)
     rounded = np.array([float(value) for value in exact.flat], dtype=np.float32).reshape(exact.shape)
-    for given, kept in zip(exact.flat, rounded.flat, strict=True):
-        if float(kept) != given:
+    for given, kept in zip(exact.flat, rounded.ravel().tolist(), strict=True):
+        if not _is(given, kept):
             raise NotFloat32(f"{given} is not a float32 number")
     return rounded
+
+
+def _is(given: Any, kept: float) -> bool:
+    """Whether two numbers are the same; fractions, of which there are many, without arithmetic."""
+    if type(given) is Fraction and isfinite(kept):
+        return kept.as_integer_ratio() == (given.numerator, given.denominator)
+    return bool(kept == given)
 
 
 class ModelBuilder:

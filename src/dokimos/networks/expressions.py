@@ -46,7 +46,14 @@ def combine(weighted: Iterable[tuple[Fraction, Expression]], constant: Fraction 
     for factor, expression in weighted:
         if factor == 0:
             continue
-        constant += factor * expression.constant
-        for v, c in expression.terms.items():
-            terms[v] = terms.get(v, ZERO) + factor * c
-    return Expression(constant, {v: c for v, c in terms.items() if c != 0})
+        added = expression if factor == 1 else _scaled(expression, factor)
+        constant += added.constant
+        for v, c in added.terms.items():
+            terms[v] = terms[v] + c if v in terms else c
+    return Expression(constant, {v: c for v, c in terms.items() if c})
+
+
+def _scaled(expression: Expression, factor: Fraction) -> Expression:
+    if factor == -1:
+        return Expression(-expression.constant, {v: -c for v, c in expression.terms.items()})
+    return Expression(factor * expression.constant, {v: factor * c for v, c in expression.terms.items()})

@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.errors import UnsupportedOp
-from dokimos.networks.expressions import ZERO, Expression, combine, variable
+from dokimos.networks import rational
+from dokimos.networks.expressions import Expression, combine, variable
 from dokimos.networks.float32 import TINY, dot_rounding
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.propagation import propagate
@@ -90,7 +91,7 @@ class _Translation:
     def _with_noise(self, exact: Expression, bound: float) -> Expression:
         number = self.new_variable()
         self.noise[number] = Fraction(bound)
-        return combine([(Fraction(1), exact), (Fraction(1), variable(number))])
+        return Expression(exact.constant, {**exact.terms, number: Fraction(1)})
 
     def _affine(self, rows: Array, weights: Array, bias: Array, sizes: Array | None) -> Array:
         """Row r, column m of the answer: Σ_k weights[k, m]·rows[r, k] + bias[m], with its noise.
@@ -99,22 +100,25 @@ class _Translation:
         lone weight of ±1, is off by no more than what flushing it to zero loses.
         """
         out = np.empty((rows.shape[0], weights.shape[1]), dtype=object)
+        magnitudes = None if sizes is None else _magnitudes(sizes, weights, bias)
+        names = _names(rows)
         for m in range(weights.shape[1]):
-            support = [k for k in range(weights.shape[0]) if weights[k, m] != 0]
+            support = [int(k) for k in np.flatnonzero(weights[:, m])]
             column = {k: Fraction(float(weights[k, m])) for k in support}
             constant = Fraction(float(bias[m]))
             terms = len(support) + (constant != 0)
             lone = terms == 1 and (not column or abs(next(iter(column.values()))) == 1)
             for r in range(rows.shape[0]):
-                exact = combine(((column[k], rows[r, k]) for k in support), constant)
-                if sizes is None or not terms:
+                if names is not None:
+                    exact = Expression(constant, {names[r][k]: column[k] for k in support})
+                else:
+                    exact = combine(((column[k], rows[r, k]) for k in support), constant)
+                if magnitudes is None or not terms:
                     out[r, m] = exact
-                    continue
-                if lone:
+                elif lone:
                     out[r, m] = self._with_noise(exact, TINY)
-                    continue
-                magnitude = sum((abs(column[k]) * Fraction(float(sizes[r, k])) for k in support), ZERO)
-                out[r, m] = self._noisy(exact, max(terms, 2), _above(abs(constant) + magnitude))
+                else:
+                    out[r, m] = self._noisy(exact, max(terms, 2), _above(magnitudes[r][m]))
         return out
 
     def _gemm(self, node: Node, parts: Sequence[Array | None]) -> Array:
@@ -195,6 +199,29 @@ class _Translation:
 
     def _rearrange(self, node: Node, parts: Sequence[Array | None]) -> Array:
         return REARRANGE[node.op](node, _only(parts))
+
+
+def _names(rows: Array) -> list[list[int]] | None:
+    """The variables that the expressions are, if each is one and no row has one twice; None otherwise."""
+    names = [[_name(e) for e in row] for row in rows]
+    distinct = all(None not in row and len(set(row)) == len(row) for row in names)
+    return cast("list[list[int]]", names) if distinct else None
+
+
+def _name(e: Expression) -> int | None:
+    if e.constant or len(e.terms) != 1:
+        return None
+    ((number, factor),) = e.terms.items()
+    return number if factor == 1 else None
+
+
+def _magnitudes(sizes: Array, weights: Array, bias: Array) -> list[list[Fraction]]:
+    """|bias_m| + Σ_k |weights[k, m]|·sizes[r, k], exactly."""
+    seen, factors, added = (rational.lift(abs(x)) for x in (sizes, weights, bias))
+    scale = seen.denominator * factors.denominator
+    products = rational.product(seen.numerators, factors.numerators)
+    constants = added.fractions()
+    return [[Fraction(n, scale) + c for n, c in zip(row, constants, strict=True)] for row in products]
 
 
 def _above(value: Fraction) -> float:

@@ -7,7 +7,7 @@ one that leaves them for some arguments, or whose numbers would become too long,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -25,6 +25,8 @@ Array = NDArray[Any]
 
 #: Numbers longer than this are left to balls, whose cost does not grow with the network's depth.
 MAX_BITS = 1 << 15
+#: From so many products on, long integers are multiplied digit by digit in floats.
+WORTH_DIGITS = 1 << 14
 
 
 class NotRational(DokimosError):
@@ -74,13 +76,39 @@ def from_fractions(values: Sequence[Fraction], shape: Shape) -> RationalTensor:
 def product(a: Array, b: Array) -> Array:
     """`a @ b` for object arrays of integers.
 
-    In int64 where no partial sum can overflow: each is at most n max|a| max|b| in magnitude, n being
-    the length of the sums.
+    Every partial sum is at most n max|a| max|b| in magnitude, n being the length of the sums. Below 2^53
+    floats hold them all, whatever the order of the additions. Longer numbers are cut into digits whose
+    products stay below that, where there is enough work to be worth it.
     """
-    bound = a.shape[-1] * _magnitude(a) * _magnitude(b)
-    if bound < 1 << 63:
-        return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64)).astype(object))
-    return np.asarray(np.matmul(a, b), dtype=object)
+    length = a.shape[-1]
+    bits = (_magnitude(a).bit_length(), _magnitude(b).bit_length())
+    room = 53 - length.bit_length()
+    if sum(bits) <= room:
+        return _whole(np.matmul(a.astype(np.float64), b.astype(np.float64)))
+    if a.size * b.shape[-1] < WORTH_DIGITS:
+        return np.asarray(np.matmul(a, b), dtype=object)
+    short = min(*bits, room // 2)
+    sizes = (room - short, short) if bits[0] >= bits[1] else (short, room - short)
+    total = np.zeros((), dtype=object)
+    right = list(_digits(b, sizes[1], bits[1]))
+    for i, left in enumerate(_digits(a, sizes[0], bits[0])):
+        for j, other in enumerate(right):
+            total = total + (_whole(np.matmul(left, other)) << (i * sizes[0] + j * sizes[1]))
+    return np.asarray(total, dtype=object)
+
+
+def _digits(a: Array, size: int, bits: int) -> Iterator[NDArray[np.float64]]:
+    """Arrays d_i with a = Σ d_i·2^(i·size) and |d_i| <= 2^size; only the last may be negative."""
+    count = max(1, -(-bits // size))
+    for _ in range(count - 1):
+        yield (a & ((1 << size) - 1)).astype(np.float64)
+        a = a >> size
+    yield a.astype(np.float64)
+
+
+def _whole(a: NDArray[np.float64]) -> Array:
+    """Floats that hold integers of less than 2^53, as Python integers."""
+    return np.asarray(a.astype(np.int64).astype(object), dtype=object)
 
 
 def _magnitude(a: Array) -> int:

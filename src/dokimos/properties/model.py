@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 
 Point = tuple[Fraction, ...]
@@ -26,6 +27,14 @@ class Box:
     def __post_init__(self) -> None:
         if len(self.lower) != len(self.upper):
             raise ValueError("the two ends of a box have different lengths")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Proofs look boxes up often, and hashing fractions is slow."""
+        return hash((self.lower, self.upper))
 
     @property
     def size(self) -> int:
