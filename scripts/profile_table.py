@@ -1,7 +1,7 @@
 """The tables of docs/profile.md: `python scripts/profile_table.py SUITE PROFILES` for a profiled suite.
 
-For each network of the suite, the least and the largest value of each component over its instances; then, for
-the component given with `--above COMPONENT VALUE`, which rows of the suite's table exceed the value.
+For each network of the suite, the least and the largest value of each component over its instances; then,
+for the component given with `--above COMPONENT VALUE`, which rows of the suite's table exceed the value.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ def main() -> None:
             if (value := {**profile.components, **profile.extras}[component].value) is not None
             and value > least
         ]
-        print(
-            f"\n{len(found)} of {len(rows)} instances have {symbol(component)} > {least:g}: {', '.join(found)}"
-        )
+        above = f"have {symbol(component)} > {least:g}"
+        print(f"\n{len(found)} of {len(rows)} instances {above}: {', '.join(found)}")
 
 
 if __name__ == "__main__":
