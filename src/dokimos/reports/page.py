@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -9,13 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dokimos.analysis.model import Account, Explanation, Status
 from dokimos.analysis.words import (
     SYMBOLS,
     alone_in_words,
-    missing_in_words,
     tally,
     which_interact,
     which_separates,
@@ -129,10 +129,15 @@ def _in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]]]:
 
 def _missing(found: Explanation | None) -> list[tuple[str, str]]:
     """Which profiles are missing, in words, and the command that makes them."""
-    if found is None:
-        return []
-    sizes = {one.suite: len(one.steps) for one in found.trajectories}
-    return [(missing_in_words(row, sizes.get(row.suite, 0)), row.remedy) for row in found.missing]
+    return [
+        (
+            f"{row.suite}: {len(row.instances)} "
+            f"{'instance has' if len(row.instances) == 1 else 'instances have'} no usable profile "
+            f"({row.reason}) and so no part in what follows, as far as it needs one.",
+            row.remedy,
+        )
+        for row in (found.missing if found else ())
+    ]
 
 
 @cache
@@ -149,11 +154,17 @@ def _environment() -> Environment:
         "megabytes": megabytes,
         "describe": describe,
         "fragment": lambda name: quote(name, safe=""),
+        "coded": _coded,
         "drawn": _drawn,
         "sign": _sign,
     }
     environment.filters.update(filters)
     return environment
+
+
+def _coded(text: str) -> Markup:
+    """A sentence in which `commands` are set as such."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _drawn(figure: Figure, kind: str = "") -> Markup:

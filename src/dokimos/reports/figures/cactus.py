@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dokimos.reports.figures.frame import WIDE, Area, draw_axes, draw_keys, series_class, series_shape
 from dokimos.reports.figures.scales import linear, logarithmic
-from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
+from dokimos.reports.figures.svg import Anchor, Figure, Shape, Sheet, at
 from dokimos.reports.numbers import seconds
 from dokimos.reports.rows import CactusSeries
 
 _SHORTEST_SECONDS = 1e-3
-_TOLD = 400
+_MARKED, _TOLD = 16, 1500
+"""How many runs of a curve have a mark, and up to how many runs each of them tells its time."""
 
 
 def cactus(
@@ -43,11 +45,12 @@ def cactus(
         stairs = f"M{at(area.left)} {at(places[0][1])}"
         stairs += "".join(f"V{at(v)}H{at(h)}" for h, v in places)
         sheet.path(stairs, f"line {series_class(k)}")
+        every = math.ceil(len(places) / _MARKED)
+        sheet.marks(places[::-every], series_shape(k), series_class(k), size=3.5)
         if len(times) > _TOLD:
-            sheet.marks(places[-1:], series_shape(k), series_class(k))
             continue
         for n, (h, v) in enumerate(places):
             tip = f"{one.verifier}: {n + 1} solved, each within {seconds(one.wall_seconds[n])} s"
-            sheet.mark(h, v, series_shape(k), series_class(k), tip, size=3)
+            sheet.mark(h, v, Shape.SQUARE, "hit", tip, size=4)
     counts = "; ".join(f"{s.verifier} answers {len(s.wall_seconds)} runs correctly" for s in series)
     return Figure("cactus", "Cactus plot", counts + ".", width, int(area.bottom + 44), sheet.body)

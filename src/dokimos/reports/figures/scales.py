@@ -74,7 +74,7 @@ def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
         steps = [low, 10 * low, high]
     inside = tuple(step for step in steps if low <= step <= high)
     tens = tuple(step for step in inside if math.log10(step) == round(math.log10(step)))
-    return Scale(start, end, low, high, math.log10, tens if high / low > 150 else inside)
+    return Scale(start, end, low, high, math.log10, inside if len(inside) <= 9 else tens)
 
 
 def _power(value: float) -> int:

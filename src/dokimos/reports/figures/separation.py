@@ -54,7 +54,7 @@ def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "au
 def _draw(sheet: Sheet, row: Separation, x: Scale, y: float, number: int) -> None:
     kind = series_class(number)
     if row.auc is None:
-        sheet.text(x(0.5) + 8, y + 4, f"{row.subject}: {row.note}", "tick")
+        sheet.text(x(0.5) + 8, y + 4, f"{row.subject}: {row.note.partition(':')[0]}", "tick")
         return
     if row.low is not None and row.high is not None:
         sheet.line(x(row.low), y, x(row.high), y, f"whisker {kind}")

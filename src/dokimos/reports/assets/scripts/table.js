@@ -63,8 +63,11 @@ const verifierCell = (instance, number) => {
   }
   const repeats = instance.runs.filter((other) => other.verifier === number).length;
   cell.title = `${run.verdict}: ${run.reason}`;
-  cell.append(sign(run), ` ${run.answer} `, element("small", {}, `${seconds(run.wall)} s${repeats > 1 ? ` ×${repeats}` : ""}`));
-  cell.append(element("span", { class: "unseen" }, ` (${run.verdict})`));
+  const time = `${seconds(run.wall)}${repeats > 1 ? ` ×${repeats}` : ""}`;
+  // The glyph and the label say the rest, unless the answer is not what the label says.
+  const plain = run.outcome === "correct" || run.outcome === "undecided";
+  cell.append(sign(run), element("span", { class: plain ? "unseen" : "" }, ` ${run.answer}`), " ", element("small", {}, time));
+  cell.append(element("span", { class: "unseen" }, ` seconds, ${run.verdict}`));
   return cell;
 };
 
