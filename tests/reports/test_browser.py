@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
 from dokimos.reports.page import write_report
 from dokimos.verifiers.answers import Answer
 from tests.reports.explained_sample import explained, known_facts
@@ -43,10 +44,19 @@ def browser() -> Iterator[Browser]:
         running.close()
 
 
+def _marked(run: Judgement) -> Judgement:
+    """The run under four rule sets, which do not agree on wrong answers."""
+    exact = Standing.INCORRECT if run.verdict.is_wrong else Standing.CORRECT
+    rules = ("exact", "vnncomp2026", "vnncomp2025-small", "vnncomp2025-zero")
+    standings = (exact, Standing.CORRECT, Standing.CORRECT, exact)
+    marks = (Mark(name, standing, 10, "because") for name, standing in zip(rules, standings, strict=True))
+    return replace(run, marks=tuple(marks))
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    runs = sample_judgements()
+    runs = [_marked(run) for run in sample_judgements()]
     write_report(
         runs,
         CONTEXT,
@@ -112,6 +122,7 @@ def test_wrong_answers_come_first(opened: Opener, tmp_path: Path) -> None:
             "What makes it hard",
             "Breaking points",
             "Profile trajectories",
+            "Rule sets side by side",
             "Every instance",
         ]
         tops = page.evaluate(
@@ -312,7 +323,7 @@ def test_little_to_show_is_no_trouble(opened: Opener, tmp_path: Path, runs: list
         assert len(_names(page)) == len({run.record.instance for run in runs})
 
 
-@pytest.mark.parametrize("width", [360, 821, 1061])
+@pytest.mark.parametrize("width", [360, 901, 1061])
 def test_nothing_is_wider_than_the_window(opened: Opener, tmp_path: Path, width: int) -> None:
     with opened(width=width) as page:
         page.evaluate("document.querySelectorAll('details').forEach((d, k) => { d.open = k < 8; })")
