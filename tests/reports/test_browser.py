@@ -279,6 +279,14 @@ def test_figures_are_drawn_and_answer_the_pointer(opened: Opener) -> None:
         assert page.locator("#cactus svg.narrow").is_visible()
 
 
+def test_an_instance_opens_from_its_trajectory(opened: Opener) -> None:
+    with opened() as page:
+        column = page.locator("#trajectories .column").nth(4)
+        column.click()
+        told = column.get_attribute("data-tip") or ""
+        expect(page.locator("#instance-name")).to_have_text(told.partition(":")[0])
+
+
 def test_without_scripts_there_is_everything_but_the_table(opened: Opener) -> None:
     with opened(scripts=False) as page:
         assert page.locator("h1").inner_text().startswith("2 of 2 verifiers")

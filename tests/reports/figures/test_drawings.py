@@ -139,6 +139,12 @@ def test_a_trajectory_shows_every_instance(width: int, count: int) -> None:
     assert f"reference: {count} solved" in figure.description
     assert "not measured, or not applicable" in _texts(figure)
     assert "family-0" in _texts(figure)
+    told = count if width == WIDE and count <= 600 else 0
+    assert len(_tips(figure)) == told
+    if told > 1:
+        assert _tips(figure)[1] == "i1: M̂_min 0.1, G_IBP 10, U " + (
+            f"{1 / count:.3g}, marabou timeout, reference solved"
+        )
 
 
 def test_a_benchmark_without_instances_has_no_trajectory() -> None:

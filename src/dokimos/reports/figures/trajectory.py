@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dokimos.analysis.model import Status, Step, Trajectory
+from dokimos.analysis.words import SYMBOLS
 from dokimos.profiles.model import COMPONENTS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
@@ -12,6 +13,8 @@ from dokimos.reports.figures.scales import Scale, fitting, spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
 
 _STRIP, _GAP, _LINE = 62, 26, 19
+_TOLD = 600
+"""Up to how many instances each of them tells what it is."""
 _LANES = {
     Status.SOLVED: (11, 7, " (low)"),
     Status.TIMEOUT: (1, 7, " (high)"),
@@ -46,7 +49,12 @@ def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") 
     y += 14
     for verifier in verifiers:
         y = _draw_verifier(sheet, verifier, steps, x, y, beside=width > 500)
+    end = y
     y = _draw_families(sheet, steps, x, top + 10, y + 6)
+    if width > 500 and len(steps) <= _TOLD:
+        for k, step in enumerate(steps):
+            place = (x.left + k * x.step, top + 14, x.step, end - top - 14)
+            sheet.rectangle(*place, "column", _step_in_words(step), f"{row.suite}/{step.instance}")
     title = f"{row.suite}: profile and outcome of each of {len(steps)} instances"
     return Figure(name, title, _in_words(row, verifiers), width, int(y + 10), sheet.body)
 
@@ -134,6 +142,12 @@ def _draw_families(sheet: Sheet, steps: Sequence[Step], x: _Columns, top: float,
         sheet.line(here, top, here, base - 9, "change")
         sheet.text(start + 2, base, step.family, "tick")
     return bottom + 8 + 14 * len(free)
+
+
+def _step_in_words(step: Step) -> str:
+    values = [f"{SYMBOLS[c]} {v:.3g}" for c in COMPONENTS if (v := step.components.get(c)) is not None]
+    said = [f"{verifier} {status.value}" for verifier, status in step.outcomes.items()]
+    return f"{step.instance}: {', '.join([*values, *said])}"
 
 
 def _cut(text: str, room: float) -> str:

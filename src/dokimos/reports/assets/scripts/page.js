@@ -39,6 +39,12 @@ document.addEventListener("pointermove", (event) => {
   tip.style.top = `${event.clientY + 14}px`;
 });
 
+const byPlace = new Map(instances.map((instance) => [`${instance.suite}/${instance.own}`, instance]));
+document.addEventListener("click", (event) => {
+  const instance = byPlace.get(event.target.closest?.("[data-opens]")?.dataset.opens);
+  if (instance) location.hash = fragment(instance);
+});
+
 // Paper has no disclosure triangles: print what is folded in the wrong answers, and all rows if they are few.
 addEventListener("beforeprint", () => {
   all("#wrong details:not([open])").forEach((fold) => {
