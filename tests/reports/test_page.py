@@ -139,7 +139,7 @@ def test_a_report_without_wrong_answers_and_an_empty_one_say_so() -> None:
     assert '<h1 class="bad">' in _page([judgement("i", verdict=Verdict.WRONG_SAT, label=None)])
     empty = _page([])
     assert "There are no runs to judge." in empty
-    assert "There is no correct answer to plot." in empty
+    assert "There is no answer to plot that may be right." in empty
 
 
 def test_more_than_ten_wrong_answers_are_folded_not_left_out() -> None:

@@ -77,17 +77,18 @@ def test_the_table_counts_each_run_once() -> None:
     assert TallyRow(None, "x", 0, 0, 0, 0, 0.0).wall_seconds_mean == 0.0
 
 
-def test_the_cactus_has_correct_answers_only_fastest_first() -> None:
+def test_the_cactus_has_what_is_or_may_be_correct_fastest_first() -> None:
     rows = report_rows(
         [
             judgement("i1", verdict=Verdict.CORRECT, wall_seconds=3.0),
             judgement("i2", verdict=Verdict.CORRECT, wall_seconds=1.0),
             judgement("i3", verdict=Verdict.WRONG_SAT, wall_seconds=0.5),
             judgement("i4", verdict=Verdict.UNWITNESSED, wall_seconds=0.5),
+            judgement("i5", verdict=Verdict.UNLABELLED, wall_seconds=2.0),
             judgement("i1", verdict=Verdict.UNDECIDED, verifier="b"),
         ]
     )
-    assert rows.cactus == (CactusSeries("b", ()), CactusSeries("marabou", (1.0, 3.0)))
+    assert rows.cactus == (CactusSeries("b", ()), CactusSeries("marabou", (1.0, 2.0, 3.0)))
 
 
 def test_every_run_has_a_row_with_its_log_and_its_way_to_the_wrong_answer() -> None:

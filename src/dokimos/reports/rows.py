@@ -19,6 +19,8 @@ from dokimos.reports.support import SupportRows, support_rows
 from dokimos.reports.wrong_answers import SEVERITY, WrongRow, wrong_row
 from dokimos.verifiers.answers import Answer
 
+_PLOTTED = (Verdict.CORRECT, Verdict.UNLABELLED)
+
 
 class Outcome(Enum):
     """The four columns of the table that every verdict falls into."""
@@ -61,7 +63,8 @@ class TallyRow:
 
 @dataclass(frozen=True)
 class CactusSeries:
-    """The wall-clock times of a verifier's correct answers, fastest first."""
+    """The wall-clock times of a verifier's answers that are correct, or that no label can be held against;
+    the fastest first."""
 
     verifier: str
     wall_seconds: tuple[float, ...]
@@ -181,9 +184,7 @@ def _cactus(judgements: Sequence[Judgement], naming: Naming) -> tuple[CactusSeri
     return tuple(
         CactusSeries(
             verifier=verifier,
-            wall_seconds=tuple(
-                sorted(j.record.wall_seconds for j in group if j.verdict is Verdict.CORRECT)
-            ),
+            wall_seconds=tuple(sorted(j.record.wall_seconds for j in group if j.verdict in _PLOTTED)),
         )
         for verifier, group in _by_verifier(judgements, naming).items()
     )

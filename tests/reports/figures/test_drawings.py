@@ -57,7 +57,7 @@ def test_a_cactus_has_a_mark_for_each_solved_run(width: int) -> None:
     assert _tips(figure) == ["m: 1 solved, each within 0.100 s", "m: 2 solved, each within 1.00 s"]
     assert "limit 10 s" in _texts(figure)
     assert figure is not None
-    assert figure.description == "m answers 2 runs correctly; n answers 0 runs correctly."
+    assert figure.description == "m solves 2 runs; n solves 0 runs."
     _inside(figure)
 
 

@@ -1,4 +1,4 @@
-"""The cactus plot: how many runs a verifier answers correctly when each may take so long."""
+"""The cactus plot: how many runs a verifier solves when each may take so long."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cactus(
     y = logarithmic([*times, *([limit] if limit else [])], area.bottom, area.top)
     most = max(len(s.wall_seconds) for s in series)
     x = linear([0, max(most, 4)], area.left, area.right, steps=8 if width > 500 else 4)
-    draw_axes(sheet, area, x.ticks, y.ticks, x_title="runs answered correctly", y_title="seconds for a run")
+    draw_axes(sheet, area, x.ticks, y.ticks, x_title="runs solved", y_title="seconds for a run")
     if limit:
         sheet.line(area.left, y(limit), area.right, y(limit), "limit")
         sheet.text(area.right - 4, y(limit) - 5, f"limit {limit:g} s", "tick", Anchor.END)
@@ -52,5 +52,5 @@ def cactus(
         for n, (h, v) in enumerate(places):
             tip = f"{one.verifier}: {n + 1} solved, each within {seconds(one.wall_seconds[n])} s"
             sheet.mark(h, v, Shape.SQUARE, "hit", tip, size=4)
-    counts = "; ".join(f"{s.verifier} answers {len(s.wall_seconds)} runs correctly" for s in series)
+    counts = "; ".join(f"{s.verifier} solves {len(s.wall_seconds)} runs" for s in series)
     return Figure("cactus", "Cactus plot", counts + ".", width, int(area.bottom + 44), sheet.body)
