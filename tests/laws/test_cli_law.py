@@ -134,6 +134,12 @@ def test_an_interruption_ends_the_laws(folder: Path, monkeypatch: pytest.MonkeyP
     assert done.exit_code == 130  # what was not tested has not passed
 
 
+def test_a_law_that_is_never_tested_does_not_pass(folder: Path) -> None:
+    (folder / "never.law").write_text(LAW.replace("output d1;", "requires x1.age > 99;\noutput d1;", 1))
+    done = run("test", folder / "never.law", "--model", folder / "fine.onnx")
+    assert done.exit_code == 1 and "the precondition never held" in done.stdout
+
+
 def test_new(folder: Path) -> None:
     path = folder / "laws" / "more.law"
     arguments = ("new", "monotone", "--feature", "income", "--domain", "people", "--out", path)

@@ -125,6 +125,42 @@ def test_words_classes_and_groups() -> None:
         run(MORE_FELONIES, by=("sexx",))
 
 
+def test_an_interruption_keeps_all_but_the_last_moment() -> None:
+    calls = 0
+
+    def interrupted(record: Any) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 900:
+            raise KeyboardInterrupt
+        return int(record[1] == 13)
+
+    found = run(MORE_FELONIES, model=interrupted, exhaustive=False, budget=5000)
+    assert found.is_interrupted and 0 < found.tested < 450 and found.is_violated
+    every = "input x1; input y1; var x2 := x1[age := y1.age];"
+    calls = 0
+    assert 0 < run(every, model=interrupted, exhaustive=True).tested < 450
+
+
+def test_parts_change_no_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws = (
+        MORE_FELONIES,
+        "input x1; var x2 := noisy(x1); ENSURES d1 <= d2",
+        "input x1; var x2 := x1; ENSURES d1 + randInt(0, 2) > d2",
+    )
+    own = domain(noisy=lambda x, rng: x + rng.integers(0, 3, x.shape))
+
+    def counts() -> list[tuple[int, int, int]]:
+        settings = {"exhaustive": False, "budget": 700, "of": own}
+        found = [run(text, **settings) for text in laws]  # type: ignore[arg-type]
+        return [(each.violated, each.unique, each.draws) for each in found]
+
+    at_once = counts()
+    monkeypatch.setattr("dokimos.laws.testing._MOMENT", 0.0)
+    monkeypatch.setattr("dokimos.laws.testing._FIRST_PART", 3)
+    assert counts() == at_once
+
+
 def test_too_many_values_to_tell_rates_by(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dokimos.laws.grouping._MOST_COUNTED", 5)
     found = run(MORE_FELONIES, by=("age",), exhaustive=False, budget=5000)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.laws.domain import Domain, has_parameter, load_module
 from dokimos.laws.onnx_classifiers import label_function
+from dokimos.laws.policies import load_policy
 from dokimos.laws.problems import did_you_mean
 from dokimos.laws.sklearn_trees import native_predict
 from dokimos.laws.sources import call_domain
@@ -33,6 +34,7 @@ Rows = NDArray[Any]
 _NUMBERS_PER_RUN = 2**18
 _MIN_ROWS_PER_RUN = 256
 _PICKLES = (".pkl", ".pickle")
+_POLICY = ".zip"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def largest(scores: NDArray[Any]) -> NDArray[Any]:
 
 
 def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
-    """A model from a file: NAME.onnx, NAME.json (trees), NAME.pkl, or FILE.py:NAME and MODULE:NAME.
+    """A model: NAME.onnx, NAME.json (trees), NAME.pkl, NAME.zip (a policy), FILE.py:NAME, MODULE:NAME.
 
     Or one of the models that the domain names. Only files that are no code where `allow_code` is false.
     Raises InputError.
@@ -81,13 +83,16 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
     place, colon, name = text.rpartition(":")
     is_object = bool(colon) and name.isidentifier()
     path = Path(text)
-    if not is_object and path.suffix not in _PICKLES:
+    if not is_object and path.suffix not in (*_PICKLES, _POLICY):
         _expect_file(path, domain)
         return (_trees if path.suffix == ".json" else _onnx)(path, domain)
     if not allow_code:
         raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
     if is_object:
         return as_model(_object(place, name), domain, name=text)
+    if path.suffix == _POLICY:
+        policy = load_policy(path)
+        return as_model(policy, domain, name=text, sha256=hashlib.sha256(_content(path)).hexdigest())
     unpickled, content = read_pickle(path)
     return as_model(unpickled, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
 

@@ -32,6 +32,7 @@ def check_law_file(
     path: Path, *, model: Any = None, domain: str | None = None, **settings: Any
 ) -> LawResult:
     """Test the law in a file; `settings` are those of `Settings`. Raises LawViolated, or InputError."""
+    __tracebackhide__ = True  # what went wrong is in the message, not in here
     from dokimos.laws.domain import domain_of
     from dokimos.laws.parser import read_law
     from dokimos.laws.results import Settings
@@ -54,6 +55,7 @@ def dokimos_law(request: pytest.FixtureRequest) -> Callable[..., LawResult]:
     """
 
     def check(law: str | Path, *, model: Any = None, **settings: Any) -> LawResult:
+        __tracebackhide__ = True
         return check_law_file(request.path.parent / law, model=model, **settings)
 
     return check

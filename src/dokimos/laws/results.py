@@ -28,9 +28,13 @@ class Settings:
     exhaustive: bool | None = None
     most_draws: int = 20_000_000
     keep: int = 100
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...] | str = ()
     shrink: bool = True
     allow_code: bool = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.by, str):
+            object.__setattr__(self, "by", (self.by,))
 
 
 @dataclass(frozen=True)
