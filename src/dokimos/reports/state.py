@@ -161,8 +161,7 @@ def _suite(state: SuiteState) -> list[str]:
         "are points: 10 for a correct answer, −150 for an incorrect one.",
         "",
         *_table([*heads, *rules], rows),
-        *_unsupported(state),
-        *_support(state),
+        *(_support(state) or _unsupported(state)),
     ]
 
 
@@ -183,9 +182,18 @@ def _unsupported(state: SuiteState) -> list[str]:
 
 def _support(state: SuiteState) -> list[str]:
     """Which forms of which operators each verifier reads rightly, where that is what the suite asks."""
-    records = [j.record for j in state.judgements]
+    forms = {instance: str(facts.made_by.get("variant")) for instance, facts in state.known.items()}
+    planned = Counter(forms.values())
+    done = Counter((j.record.verifier, forms.get(j.record.instance)) for j in state.judgements)
+    # Half of a pair would look like a verifier that solves only one of the two.
+    whole = [
+        j
+        for j in state.judgements
+        if (form := forms.get(j.record.instance)) is not None
+        and done[j.record.verifier, form] == planned[form] * state.campaign.manifest.repeat
+    ]
     known = {(state.name, instance): facts for instance, facts in state.known.items()}
-    matrix = support_rows(state.judgements, Naming.of(records), known)
+    matrix = support_rows(whole, Naming.of([j.record for j in whole]), known)
     if matrix is None:
         return []
     rows = [
@@ -195,9 +203,9 @@ def _support(state: SuiteState) -> list[str]:
     return [
         "",
         "Each form of an operator has an instance that is `sat` and one that is `unsat`. *both*: both are "
-        "solved; *wrong*: one of the answers is wrong; else what was answered.",
+        "solved; *wrong*: one of the answers is wrong; else what was answered; nothing: not both were run.",
         "",
-        *_table(["operator", "form", *matrix.verifiers], rows),
+        *_table(["operator", "form", *matrix.verifiers], rows, numbers=False),
     ]
 
 
@@ -238,8 +246,8 @@ def _records(states: Sequence[SuiteState]) -> list[RunRecord]:
     return [j.record for state in states for j in state.judgements]
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    ruler = ["---", *("---:" for _ in heads[1:])]
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> list[str]:
+    ruler = ["---", *("---:" if numbers else "---" for _ in heads[1:])]
     return [f"| {' | '.join(cells)} |" for cells in (heads, ruler, *rows)]
 
 
