@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from dokimos.analysis.facts import read_facts
 from dokimos.campaigns.campaign import Progress, run_campaign
 from dokimos.campaigns.journal import read_journal
 from dokimos.campaigns.plan import CampaignSuite
@@ -83,7 +84,8 @@ def write_page(runs: Path, page: Path, suites: Sequence[str]) -> None:
             absent.append(name)
             continue
         judged = judge_folder(runs / name, rules=RULES)
-        states.append(SuiteState(judged.campaign, judged.judgements))
+        known = read_facts(judged.folders[name], judged.campaign.manifest.instances)
+        states.append(SuiteState(judged.campaign, judged.judgements, known))
     if states:
         page.write_text(state_page(states, command="make state", absent=absent), encoding="utf-8")
         print(f"{page}: {len(states)} of {len(suites)} suites", file=sys.stderr)

@@ -38,12 +38,14 @@ def state(
     return module
 
 
-def run(module: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str) -> str:
+def run(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path, *words: str, code: int = 0
+) -> str:
     """The page after a run of the script."""
     page = folder / "page.md"
     options = ["--runs", str(folder / "runs"), "--page", str(page), *words]
     monkeypatch.setattr(sys, "argv", ["state_of_verifiers.py", *options])
-    assert module.main() == 0
+    assert module.main() == code
     return page.read_text(encoding="utf-8")
 
 
@@ -89,10 +91,5 @@ def test_a_suite_that_changed_is_one_sentence(
 ) -> None:
     run(state, monkeypatch, tmp_path)
     monkeypatch.setattr(state, "WALL_SECONDS", {"tiny": 30})
-    monkeypatch.setattr(
-        sys,
-        "argv",
-        ["state_of_verifiers.py", "--runs", str(tmp_path / "runs"), "--page", str(tmp_path / "p")],
-    )
-    assert state.main() == 2
+    run(state, monkeypatch, tmp_path, code=2)
     assert "was begun differently: wall_seconds was 20 and is 30" in capsys.readouterr().err

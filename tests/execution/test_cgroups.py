@@ -64,6 +64,18 @@ def test_half_a_group_is_no_group(monkeypatch: pytest.MonkeyPatch, missing: str)
     assert new_group(LIMITS) is None
 
 
+@pytest.mark.parametrize("problem", [OSError("no"), AssertionError("delegation failed"), SystemExit("no")])
+def test_a_library_that_fails_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, problem: BaseException
+) -> None:
+    def initialize() -> Stub:
+        raise problem
+
+    library = SimpleNamespace(Cgroups=SimpleNamespace(initialize=initialize))
+    monkeypatch.setitem(sys.modules, "benchexec.cgroups", library)  # type: ignore[arg-type]
+    assert new_group(LIMITS) is None
+
+
 @pytest.mark.parametrize("problem", [OSError("no"), SystemExit("no swap accounting")])
 def test_a_group_without_its_limit_is_removed(
     monkeypatch: pytest.MonkeyPatch, problem: BaseException

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from dokimos.analysis.facts import Facts
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.manifest import Machine, Manifest, ManifestInstance, ManifestSuite
 from dokimos.campaigns.plan import Tool
@@ -104,6 +105,28 @@ def test_a_timeout_without_a_processor_is_starved() -> None:
     assert "had 57% of a processor, and 1 of them less than 50%" in page
     assert "shared with other work" in page
     assert "shared with other work" not in state_page([state(fed)], command="make state")
+
+
+def test_the_suite_of_operators_has_a_matrix() -> None:
+    def of(instance: str, label: Label, verdict: Verdict, answer: Answer, verifier: str) -> Judgement:
+        found = judgement(instance, verdict=verdict, label=label, answer=answer, verifier=verifier)
+        return replace(found, record=replace(found.record, suite="ops", family="ops"))
+
+    runs = [
+        of("a", Label.SAT, Verdict.CORRECT, Answer.SAT, "marabou"),
+        of("b", Label.UNSAT, Verdict.CORRECT, Answer.UNSAT, "marabou"),
+        of("a", Label.SAT, Verdict.WRONG_UNSAT, Answer.UNSAT, "scripted"),
+    ]
+    known = {name: Facts("0", "1", 0, {"variant": "exp"}, None) for name in ("a", "b")}
+    made = replace(state(*runs, suite="ops"), known=known)
+    page = state_page([made], command="make state")
+    # One of two runs of the other is missing: nothing is said of it yet.
+    assert "| operator | form | marabou |" in page
+    assert "| Exp | exp | both |" in page
+    other = of("b", Label.UNSAT, Verdict.UNDECIDED, Answer.ERROR, "scripted")
+    whole = replace(state(*runs, other, suite="ops"), known=known)
+    assert "| Exp | exp | both | wrong |" in state_page([whole], command="make state")
+    assert "| operator |" not in state_page([state(UNSOUND)], command="make state")
 
 
 def test_what_cannot_be_read_is_named_without_breaking_the_page() -> None:

@@ -4,6 +4,9 @@ Theorem. If every output is unsafe, every point of the box shows a violation: th
 box is empty, whatever the network computes, over the reals and in float32 alike. So a verifier that answers
 `unsat` to a probe has lost the input set, or takes "nothing is asked of the output" for "nothing unsafe";
 its other `unsat` answers on that network deserve no more trust.
+
+Tools refuse a property that says nothing of the output, so a probe says what is always true: Y_0 <= 0 or
+Y_0 >= 0.
 """
 
 from __future__ import annotations
@@ -29,11 +32,18 @@ from dokimos.instances.bundle import (
     write_index,
 )
 from dokimos.instances.model import Certificate, Instance, Label, LabelledInstance, Truth, sha256
-from dokimos.properties.model import Box, Case, Point
+from dokimos.properties.model import Box, Case, Conjunction, Linear, Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
 
 FAMILY = "probe"
+_Y_0 = ((0, Fraction(1)),)
+_MINUS_Y_0 = ((0, Fraction(-1)),)
+#: Every number is at most 0 or at least 0.
+ANYTHING: tuple[Conjunction, ...] = (
+    (Linear((), _Y_0, Fraction(0)),),
+    (Linear((), _MINUS_Y_0, Fraction(0)),),
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ def make_probe(instance: Instance) -> LabelledInstance:
     Raises a DokimosError where there is none.
     """
     asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
-    cases = tuple(dict.fromkeys(Case(c.box, ((),)) for c in asked.cases if not c.box.is_empty))
+    cases = tuple(dict.fromkeys(Case(c.box, ANYTHING) for c in asked.cases if not c.box.is_empty))
     text = write_vnnlib1(replace(asked, cases=cases)).encode("ascii")
     probe = Instance(
         name=f"{FAMILY}-{sha256(instance.network_file + text)[:10]}",

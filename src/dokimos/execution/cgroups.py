@@ -98,7 +98,7 @@ def _parent() -> Any:
         found = Cgroups.initialize()
         if not all(found.require_subsystem(one, silent) for one in (found.CPU, found.MEMORY)):
             return None
-    except (OSError, SystemExit):
+    except (Exception, SystemExit):  # whatever it meets on a system that we do not know: we can do without
         return None
     _remove_left_over(found)
     return found

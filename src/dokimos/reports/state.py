@@ -6,14 +6,17 @@ Everything on the page comes from the campaigns: the same campaigns give the sam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from dokimos.analysis.facts import Facts
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.judging.scores import scores
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.naming import Naming
 from dokimos.reports.numbers import printable
+from dokimos.reports.support import support_rows
 from dokimos.verifiers.answers import Answer
 
 _UNDECIDED = (Answer.UNKNOWN, Answer.UNSUPPORTED, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR)
@@ -23,10 +26,11 @@ STARVED = 0.5
 
 @dataclass(frozen=True)
 class SuiteState:
-    """One campaign on one suite, and the verdicts on its runs."""
+    """One campaign on one suite, the verdicts on its runs, and what the suite knows of its instances."""
 
     campaign: Campaign
     judgements: tuple[Judgement, ...]
+    known: Mapping[str, Facts] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -157,7 +161,7 @@ def _suite(state: SuiteState) -> list[str]:
         "are points: 10 for a correct answer, −150 for an incorrect one.",
         "",
         *_table([*heads, *rules], rows),
-        *_unsupported(state),
+        *(_support(state) or _unsupported(state)),
     ]
 
 
@@ -174,6 +178,35 @@ def _unsupported(state: SuiteState) -> list[str]:
             listed = "; ".join(f"{what} ({count})" for what, count in sorted(said.items()))
             lines.append(f"- {verifier} cannot read: {listed}.")
     return ["", *lines] if lines else []
+
+
+def _support(state: SuiteState) -> list[str]:
+    """Which forms of which operators each verifier reads rightly, where that is what the suite asks."""
+    forms = {instance: str(facts.made_by.get("variant")) for instance, facts in state.known.items()}
+    planned = Counter(forms.values())
+    done = Counter((j.record.verifier, forms.get(j.record.instance)) for j in state.judgements)
+    # Half of a pair would look like a verifier that solves only one of the two.
+    whole = [
+        j
+        for j in state.judgements
+        if (form := forms.get(j.record.instance)) is not None
+        and done[j.record.verifier, form] == planned[form] * state.campaign.manifest.repeat
+    ]
+    known = {(state.name, instance): facts for instance, facts in state.known.items()}
+    matrix = support_rows(whole, Naming.of([j.record for j in whole]), known)
+    if matrix is None:
+        return []
+    rows = [
+        [row.op, row.variant, *("" if cell is None else cell.text for cell in row.cells)]
+        for row in matrix.rows
+    ]
+    return [
+        "",
+        "Each form of an operator has an instance that is `sat` and one that is `unsat`. *both*: both are "
+        "solved; *wrong*: one of the answers is wrong; else what was answered; nothing: not both were run.",
+        "",
+        *_table(["operator", "form", *matrix.verifiers], rows, numbers=False),
+    ]
 
 
 def _wrong(states: Sequence[SuiteState]) -> list[str]:
@@ -213,8 +246,8 @@ def _records(states: Sequence[SuiteState]) -> list[RunRecord]:
     return [j.record for state in states for j in state.judgements]
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    ruler = ["---", *("---:" for _ in heads[1:])]
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> list[str]:
+    ruler = ["---", *("---:" if numbers else "---" for _ in heads[1:])]
     return [f"| {' | '.join(cells)} |" for cells in (heads, ruler, *rows)]
 
 

@@ -33,6 +33,15 @@ def op_being_read(trace: TracebackType | None) -> str | None:
     return found
 
 
+def layer_being_abstracted(trace: TracebackType | None) -> str | None:
+    """The layer that NeVer2 has no abstraction for, where that is why it raised."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not trace.tb_frame.f_code.co_name.endswith("__get_abstract_node_class"):
+        return None
+    return type(trace.tb_frame.f_locals.get("node")).__name__.removesuffix("Node")
+
+
 def read_network(path: Path) -> Any:
     """NeVer2's own form of the network."""
     from pynever.strategies.conversion.converters.onnx import ONNXConverter
@@ -76,7 +85,14 @@ def solve(network_file: Path, question: dict[str, Any], *, timeout_seconds: floa
     for case in question["cases"]:
         left = max(1, math.ceil(deadline - time.monotonic()))
         strategy = SSBPVerification(SSBPVerificationParameters(timeout=left))
-        is_safe, witness = strategy.verify(network, property_of(case))
+        try:
+            is_safe, witness = strategy.verify(network, property_of(case))
+        except Exception as error:
+            layer = layer_being_abstracted(error.__traceback__)
+            if layer is None:
+                raise
+            traceback.print_exc()
+            return {"answer": "unsupported", "detail": f"operator {layer}"}
         if is_safe:
             continue
         if witness is None:
