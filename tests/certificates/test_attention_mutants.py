@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dokimos.certificates import check
 from dokimos.errors import DokimosError, InvalidProof
@@ -105,6 +107,24 @@ def test_false_mutants_are_rejected(family: str) -> None:
     tally = sweep(family, 330, seed=0)
     assert tally["false, rejected"] >= LEAST_FALSE, tally
     assert tally["accepted"] >= 50, tally
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("family", sorted(TINY))
+@settings(deadline=None, max_examples=40)
+@given(
+    place=st.integers(0, 2**16),
+    changes=st.lists(st.sampled_from(MUTATORS), min_size=1, max_size=2),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_no_change_that_can_be_thought_of_makes_it_accept_what_is_false(
+    family: str, place: int, changes: list[mutants.Mutator], seed: int
+) -> None:
+    mutant = bases(family)[place % len(bases(family))]
+    rng = np.random.default_rng(seed)
+    for change in changes:
+        mutant = change(mutant, rng, bases(family))
+    judged(mutant, rng)
 
 
 @pytest.mark.slow

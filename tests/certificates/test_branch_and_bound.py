@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import z3
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dokimos.certificates.check import prove
 from dokimos.constructions.robustness import float32_above, float32_below
@@ -86,18 +88,17 @@ def test_whatever_is_chosen_what_is_proven_is_true() -> None:
     assert accepted >= 10
 
 
-def test_no_tree_proves_a_false_label() -> None:
+@settings(deadline=None, max_examples=105)
+@given(seed=st.integers(0, 2**32 - 1), depth=st.one_of(st.none(), st.integers(0, 6)))
+def test_no_tree_proves_a_false_label(seed: int, depth: int | None) -> None:
     """The margin is not positive on the grid, so the label is false, whatever the certificate says."""
-    rejected = 0
-    for seed in range(105):
-        rng = np.random.default_rng(seed)
-        small = SmallReluNetwork.draw(rng)
-        false = small.lifted(float32_below(-small.grid_minimum()))
-        assert false.grid_minimum() <= 0
-        with pytest.raises(InvalidProof):
-            attempt(false, random_tree(rng, small.relus()) if seed % 3 else full_tree(small.relus()))
-        rejected += 1
-    assert rejected >= 100
+    rng = np.random.default_rng(seed)
+    small = SmallReluNetwork.draw(rng)
+    false = small.lifted(float32_below(-small.grid_minimum()))
+    assert false.grid_minimum() <= 0
+    relus = small.relus()
+    with pytest.raises(InvalidProof):
+        attempt(false, full_tree(relus) if depth is None else random_tree(rng, relus, depth=depth))
 
 
 def test_the_float32_margin_is_below_what_the_runtime_computes() -> None:

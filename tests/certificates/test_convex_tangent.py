@@ -3,6 +3,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dokimos.certificates.check import prove
 from dokimos.constructions.robustness import float32_above, float32_below
@@ -41,20 +43,16 @@ def test_a_tangent_at_the_lowest_grid_point_proves_most_of_the_margin(degree: in
     assert proven == 8
 
 
-def test_no_point_proves_a_false_label() -> None:
+@settings(deadline=None, max_examples=105)
+@given(seed=st.integers(0, 2**32 - 1), degree=st.integers(1, 5), choice=st.data())
+def test_no_point_proves_a_false_label(seed: int, degree: int, choice: st.DataObject) -> None:
     """The margin is not positive on the grid, so the label is false, whatever the certificate says."""
-    rejected = 0
-    for seed in range(105):
-        rng = np.random.default_rng(seed)
-        drawn = convex(rng, int(rng.integers(1, 6)))
-        lowest = drawn.grid_minimum()
-        false = replace(drawn, offset=float32_below(-lowest))
-        assert false.grid_minimum() <= 0
-        points = grid(drawn.centre, drawn.radius)
-        with pytest.raises(InvalidProof):
-            attempt(false, list(points[int(rng.integers(len(points)))]))
-        rejected += 1
-    assert rejected >= 100
+    drawn = convex(np.random.default_rng(seed), degree)
+    false = replace(drawn, offset=float32_below(-drawn.grid_minimum()))
+    assert false.grid_minimum() <= 0
+    point = choice.draw(st.sampled_from(grid(drawn.centre, drawn.radius)))
+    with pytest.raises(InvalidProof):
+        attempt(false, list(point))
 
 
 def test_terms_that_are_not_convex_are_refused() -> None:

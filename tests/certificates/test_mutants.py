@@ -9,13 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dokimos.certificates import CERTIFICATES, check
 from dokimos.errors import DokimosError, InvalidProof
 from dokimos.instances.model import Instance, Label, Semantics, Truth
 from tests.certificates import oracle
 from tests.certificates.files import repaired
-from tests.certificates.mutants import MUTATORS, Statement, base_statements
+from tests.certificates.mutants import MUTATORS, Mutator, Statement, base_statements
 
 KINDS = (
     "constant-on-box",
@@ -107,6 +109,25 @@ def test_false_mutants_are_rejected(kind: str) -> None:
     assert tally["false, rejected"] >= LEAST_FALSE, tally
     assert tally["true, accepted"] >= 10, tally
     assert tally["refused by hash"] >= LEAST_FALSE, tally
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=60)
+@given(
+    place=st.integers(0, 2**16),
+    changes=st.lists(st.sampled_from(MUTATORS), min_size=1, max_size=3),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_no_change_that_can_be_thought_of_makes_it_accept_what_is_false(
+    kind: str, place: int, changes: list[Mutator], seed: int
+) -> None:
+    """Which instance is changed, and how often and in which ways, is searched for and shrunk."""
+    bases = base_statements(kind)
+    base = mutant = bases[place % len(bases)]
+    rng = np.random.default_rng(seed)
+    for change in changes:
+        mutant = change(mutant, rng, base_statements("convex-corners") + bases)
+    judge(base, mutant, Counter())
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dokimos.certificates.check import prove
 from dokimos.constructions.robustness import float32_below
@@ -53,18 +55,16 @@ def test_whatever_is_chosen_the_margin_is_below_every_value_on_the_grid() -> Non
     assert accepted >= 15
 
 
-def test_no_plan_proves_a_false_label() -> None:
+@settings(deadline=None, max_examples=105)
+@given(seed=st.integers(0, 2**32 - 1), degree=st.integers(1, 6), depth=st.integers(0, 3))
+def test_no_plan_proves_a_false_label(seed: int, degree: int, depth: int) -> None:
     """The margin is not positive on the grid, so the label is false, whatever the certificate says."""
-    rejected = 0
-    for seed in range(105):
-        rng = np.random.default_rng(seed)
-        drawn = SmallPolynomial.draw(rng, degree=int(rng.integers(1, 7)))
-        false = replace(drawn, offset=float32_below(-drawn.grid_minimum()))
-        assert false.grid_minimum() <= 0
-        with pytest.raises(InvalidProof):
-            attempt(false, random_plan(rng, false))
-        rejected += 1
-    assert rejected >= 100
+    rng = np.random.default_rng(seed)
+    drawn = SmallPolynomial.draw(rng, degree=degree)
+    false = replace(drawn, offset=float32_below(-drawn.grid_minimum()))
+    assert false.grid_minimum() <= 0
+    with pytest.raises(InvalidProof):
+        attempt(false, random_plan(rng, false, depth=depth))
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 5, 6])

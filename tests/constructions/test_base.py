@@ -23,7 +23,7 @@ from dokimos.constructions.robustness import (
     split_evenly,
 )
 from dokimos.errors import ConstructionFailed, InputError, UnreadableFile
-from dokimos.instances.model import Certificate, Semantics
+from dokimos.instances.model import Certificate, Label, Semantics
 from dokimos.networks.builder import ModelBuilder, as_float32
 from dokimos.properties.model import Linear
 
@@ -65,6 +65,25 @@ def test_a_twin_in_plain_sight_does_not_leave() -> None:
     with pytest.raises(ConstructionFailed, match="uniform samples"):
         constant(seed=0)
     assert constant.calls == ATTEMPTS
+
+
+def test_nothing_is_asked_of_a_twin_that_is_not_wanted() -> None:
+    constant = Constant()
+    drawn = constant.draw(seed=0, timeout_seconds=1.0, disguise=(), with_twin=False, knobs={})
+    assert [made.truth.label for made in drawn.instances] == [Label.UNSAT]
+    assert (constant.calls, drawn.given_up) == (1, ())
+
+
+def test_draws_that_were_given_up_are_accounted_for() -> None:
+    class Moody(Constant):
+        def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
+            drafts = super().construct(knobs, rng)
+            if self.calls < 3:
+                raise Unusable(f"mood {self.calls}")
+            return drafts
+
+    drawn = Moody().draw(seed=0, timeout_seconds=1.0, disguise=(), with_twin=False, knobs={})
+    assert drawn.given_up == ("mood 1", "mood 2")
 
 
 def test_an_unreadable_certificate_is_not_tried_again() -> None:

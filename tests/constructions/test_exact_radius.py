@@ -7,10 +7,14 @@ import pytest
 import z3
 
 from dokimos.certificates.check import check
-from dokimos.constructions import relu_programs
+from dokimos.constructions import exact_radius, relu_programs
+from dokimos.constructions.base import ATTEMPTS, Unusable
 from dokimos.constructions.exact_radius import ExactRadius
 from dokimos.constructions.hiding import uniform_points
+from dokimos.errors import ConstructionFailed
 from dokimos.instances.model import Label, LabelledInstance, Semantics
+from dokimos.networks.chain import as_chain
+from dokimos.networks.read import read_onnx
 from dokimos.networks.replay import replay
 from dokimos.properties.reading import read_vnnlib
 
@@ -96,6 +100,29 @@ def test_a_network_is_solved_once_for_every_slack(monkeypatch: pytest.MonkeyPatc
         radii.append(radius_of(robust))
     assert radii == sorted(radii)
     assert radii[-1] < radius_of(twin)
+
+
+def test_a_network_that_cannot_be_solved_is_not_tried_for_every_slack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+
+    def unsolvable(key: int, knobs: exact_radius.Knobs) -> exact_radius.Solved:
+        tried.append(key)
+        raise Unusable("too hard")
+
+    monkeypatch.setattr(exact_radius, "_solve", unsolvable)
+    for slack in (0.5, 0.9):
+        with pytest.raises(ConstructionFailed, match="too hard"):
+            ExactRadius()(seed=12345, slack=slack, **SMALL)
+    assert len(tried) == ATTEMPTS
+    exact_radius._outcome.cache_clear()
+
+
+def test_the_last_hidden_layer_may_have_a_width_of_its_own() -> None:
+    robust, _ = ExactRadius()(seed=11, last_width=3, **SMALL)
+    layers = as_chain(read_onnx(robust.instance.network_file)).layers
+    assert [len(layer.bias) for layer in layers[:-1]] == [SMALL["width"], 3]
 
 
 def test_the_edge_is_proven_for_the_reals_only() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.constructions.generation import Made, find_suite, generate_suite
+from dokimos.constructions.generation import Made, find_suite, generate_suite, spelt_out
 from dokimos.constructions.recipes import Recipe, parse_recipe
 from dokimos.errors import InputError, UnreadableFile, UnsupportedOp
 
@@ -55,6 +55,34 @@ def test_a_disguise_is_part_of_a_recipe(tmp_path: Path) -> None:
 def test_twins_can_be_left_out(tmp_path: Path) -> None:
     suite = generate_suite(tiny(TINY + 'labels = ["unsat"]'), tmp_path / "suite", jobs=1)
     assert [t.label.value for e in suite.entries if (t := e.read_truth())] == ["unsat", "unsat"]
+
+
+SHARED = """
+[[draw]]
+family = "exact-radius"
+labels = ["unsat"]
+seed = 9
+knobs = { inputs = 6, width = 3, classes = 2 }
+sweep = { slack = [0.5, 0.9] }
+"""
+
+
+def test_draws_with_one_seed_share_a_network(tmp_path: Path) -> None:
+    made: list[Made] = []
+    suite = generate_suite(tiny(SHARED), tmp_path / "suite", jobs=2, progress=made.append)
+    assert len({entry.network_sha256 for entry in suite.entries}) == 1
+    assert len({entry.property_sha256 for entry in suite.entries}) == 2
+    assert all(each.draws >= 1 and each.seconds > 0 for each in made)
+
+
+def test_spelling_out_a_recipe_changes_no_instance(tmp_path: Path) -> None:
+    recipe = tiny(TINY + SHARED)
+    spelt = spelt_out(recipe)
+    assert [draw.count for draw in spelt.draws] == [1] * 4
+    assert spelt.size == recipe.size
+    suites = [generate_suite(r, tmp_path / n, jobs=1) for r, n in ((recipe, "a"), (spelt, "b"))]
+    first, second = ({entry.name for entry in suite.entries} for suite in suites)
+    assert first == second
 
 
 def test_a_misspelt_knob_is_refused_before_anything_is_written(tmp_path: Path) -> None:

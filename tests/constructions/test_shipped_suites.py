@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from dokimos.certificates.suite_check import check_entry
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.generation import generate_suite
+from dokimos.constructions.generation import generate_suite, spelt_out
+from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.recipes import shipped_recipe
 from dokimos.instances.bundle import SuiteEntry
 from dokimos.instances.model import Label, Semantics, Truth
@@ -35,6 +37,39 @@ def test_quick_has_every_family_with_both_labels_proven_in_float32(tmp_path: Pat
         assert truth.claims[Semantics.FLOAT32].proven
     for entry, _ in entries:
         assert check_entry(entry).problem == ""
+
+
+#: How many instances of each family Table 5 of the paper lists.
+PUBLISHED = {
+    "constant-on-box": 5,
+    "contractive-cnn": 50,
+    "convex-corners": 22,
+    "exact-radius": 31,
+    "exclusive-pairs": 14,
+    "linear-attention": 18,
+    "paired-bias": 46,
+    "polynomial": 22,
+    "softmax-attention": 17,
+}
+
+
+def test_veristress_is_the_published_grid_without_repetition() -> None:
+    draws = spelt_out(shipped_recipe("veristress")).draws
+    assert Counter(draw.family for draw in draws) == PUBLISHED
+    assert {draw.labels for draw in draws} == {("unsat",)}
+    assert len({(draw.family, *sorted(draw.knobs.items())) for draw in draws}) == len(draws) == 225
+    networks = Counter(draw.seed for draw in draws if draw.family == "exact-radius")
+    assert sorted(networks.values()) == [1, 6, 6, 6, 6, 6]
+    for draw in draws:
+        make_knobs(CONSTRUCTIONS[draw.family].knobs_class, draw.knobs, family=draw.family)
+
+
+@pytest.mark.slow
+def test_veristress_has_225_distinct_instances_each_proven(tmp_path: Path) -> None:
+    entries = entries_of("veristress", tmp_path)
+    assert Counter(entry.family for entry, _ in entries) == PUBLISHED
+    assert len({(entry.network_sha256, entry.property_sha256) for entry, _ in entries}) == 225
+    assert all(check_entry(entry).is_proven for entry, _ in entries)
 
 
 @pytest.mark.slow

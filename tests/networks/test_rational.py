@@ -64,6 +64,38 @@ def test_products_do_not_overflow(bits_a: int, bits_b: int, seed: int) -> None:
         assert type(got[i, j]) is int
 
 
+@settings(deadline=None)
+@given(
+    bits=st.tuples(st.integers(1, 300), st.integers(1, 300)),
+    shape=st.tuples(*[st.integers(1, 5)] * 3),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_long_products_are_exact_digit_by_digit(
+    bits: tuple[int, int], shape: tuple[int, int, int], seed: int
+) -> None:
+    rows, length, columns = shape
+    rng = np.random.default_rng(seed)
+
+    def entry(size: int) -> int:
+        return int.from_bytes(rng.bytes(size // 8 + 1)) % (2 * 2**size - 1) - 2**size + 1
+
+    a = np.array([entry(bits[0]) for _ in range(rows * length)], dtype=object).reshape(rows, length)
+    b = np.array([entry(bits[1]) for _ in range(length * columns)], dtype=object).reshape(length, columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rational, "WORTH_DIGITS", 0)
+        got = rational.product(a, b)
+    for i, j in itertools.product(range(rows), range(columns)):
+        assert got[i, j] == sum(int(a[i, k]) * int(b[k, j]) for k in range(length))
+        assert type(got[i, j]) is int
+
+
+def test_the_largest_products_that_floats_hold_are_exact() -> None:
+    """Many terms, all of the largest size, just below and just above the limit of one float."""
+    for bits in range(20, 31):
+        a = np.full((1, 127), 2**bits - 1, dtype=object)
+        assert rational.product(a, a.T)[0, 0] == 127 * (2**bits - 1) ** 2
+
+
 def test_relu_and_leaky_relu() -> None:
     assert evaluate(single("Relu", (1, 3)), F(-1, 3), 0, F(1, 3)) == [0, 0, F(1, 3)]
     leaky = single("LeakyRelu", (1, 3), attributes={"alpha": 0.1})

@@ -31,7 +31,7 @@ def generate(
     ] = None,
     disguise: Annotated[
         str | None,
-        typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity."),
+        typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity,merge."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
     timeout: Annotated[

@@ -14,9 +14,20 @@ from dokimos.errors import ConstructionFailed, InputError, UnsupportedOp
 from dokimos.instances.model import Certificate, Label
 from dokimos.networks.chain import Chain, as_chain
 from dokimos.networks.read import read_onnx
-from dokimos.networks.rewriting import Duplicate, Identity, Permute, Scale, Split, Step, step_to_json
+from dokimos.networks.rewriting import (
+    Duplicate,
+    Identity,
+    Merge,
+    Permute,
+    Scale,
+    Split,
+    Step,
+    step_to_json,
+)
 from dokimos.registry import unknown_name
 
+#: The families whose networks are chains of dense layers and ReLUs, which is what steps can rewrite.
+DENSE = ("constant-on-box", "convex-corners", "disjuncts", "exact-radius", "exclusive-pairs", "scale")
 #: Neurons are scaled by 2^-LARGEST_EXPONENT up to 2^LARGEST_EXPONENT.
 LARGEST_EXPONENT = 3
 
@@ -55,6 +66,14 @@ def _identities(chain: Chain, rng: np.random.Generator) -> list[Step]:
     return [Identity(int(rng.choice(_hidden(chain))))]
 
 
+def _mergers(chain: Chain, rng: np.random.Generator) -> list[Step]:
+    """From the last on, so that the numbers of the layers before stay what they are."""
+    plain = [k for k, layer in enumerate(chain.layers[:-1]) if not layer.rectified]
+    if not plain:
+        raise InputError("there are no two affine layers without a ReLU between them to merge")
+    return [Merge(k) for k in reversed(plain)]
+
+
 #: What can be asked for, and the steps that it draws for a chain.
 DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Step]]] = MappingProxyType(
     {
@@ -63,6 +82,7 @@ DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Step]]] = Ma
         "duplicate": _duplications,
         "split": _splits,
         "identity": _identities,
+        "merge": _mergers,
     }
 )
 
@@ -85,9 +105,14 @@ def disguised(drafts: Sequence[Draft], kinds: Sequence[str], rng: np.random.Gene
                 chain = step.apply(chain)
                 steps.append(step)
         return tuple(_rewritten(draft, steps) for draft in drafts)
-    except (UnsupportedOp, InputError) as error:
+    except UnsupportedOp as error:
         raise ConstructionFailed(
-            f"The instance cannot be disguised by {', '.join(kinds)}: {error}."
+            f"The instance cannot be disguised: {error}. Disguises apply to {', '.join(DENSE)}."
+        ) from None
+    except InputError as error:
+        raise ConstructionFailed(
+            f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Leave out the step, or see "
+            "docs/families.md for where each applies."
         ) from None
 
 

@@ -85,7 +85,9 @@ class ExactRadius(Construction[Knobs]):
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw a network and bracket its radius; only the box differs between the two drafts."""
         key = int(rng.integers(2**62))
-        solved = _solve(key, replace(knobs, slack=0.5))
+        solved = _outcome(key, replace(knobs, slack=0.5))
+        if isinstance(solved, str):
+            raise Unusable(solved)
         radius = _short_below(knobs.slack * solved.proven, 1 - knobs.slack)
         origin = (Fraction(0),) * knobs.inputs
         reach = max(abs(x) for x in solved.witness)
@@ -113,6 +115,14 @@ class Solved:
 
 
 @lru_cache(maxsize=CACHED)
+def _outcome(key: int, knobs: Knobs) -> Solved | str:
+    """What solving gives, or why it fails: either is found once for all slacks."""
+    try:
+        return _solve(key, knobs)
+    except Unusable as error:
+        return str(error)
+
+
 def _solve(key: int, knobs: Knobs) -> Solved:
     rng = np.random.default_rng(key)
     layers = _draw(knobs, rng)

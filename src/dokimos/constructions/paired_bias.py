@@ -83,7 +83,7 @@ class PairedBias(Construction[Knobs]):
             if exchanged:
                 biases[0], biases[1] = biases[1], biases[0]
             paired = np.repeat(filters, 2, axis=0)
-            head = [_spread(row, at_witness.shape[1]) for row in weights]
+            head = np.array([_spread(row, at_witness.shape[1]) for row in weights])
             offsets = [float32_above(Fraction(knobs.margin))]
             offsets += [Fraction(0)] * (knobs.classes - 1)
             builder.conv(paired, biases).relu().flatten().affine(head, offsets)
@@ -135,9 +135,9 @@ def _head_weights(
     return rows
 
 
-def _spread(per_pair: list[Fraction], places: int) -> list[Fraction]:
+def _spread(per_pair: list[Fraction], places: int) -> Array:
     """The head's row: +w at every place of a pair's first channel, −w at its second."""
-    return [sign * w for w in per_pair for sign in (1, -1) for _ in range(places)]
+    return np.repeat([sign * float(w) for w in per_pair for sign in (1, -1)], places)
 
 
 def _as_matrix(weight: Array, size: int, padding: int) -> Array:
