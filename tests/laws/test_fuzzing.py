@@ -132,7 +132,9 @@ def test_the_command_refuses(tmp_path: Path) -> None:
 
 
 def test_functions_that_run_the_model_belong_into_the_block(tmp_path: Path) -> None:
-    (tmp_path / "game.py").write_text(DOMAIN + "\ndef play(x, predict):\n    return int(predict(x[None])[0])\n")
+    (tmp_path / "game.py").write_text(
+        DOMAIN + "\ndef play(x, predict):\n    return int(predict(x[None])[0])\n"
+    )
     assert load_domain(str(tmp_path / "game.py")).functions["play"].takes_model
     (tmp_path / "pool.json").write_text("[[0.1], [0.7]]")
     source = ("--source", f"pool:{tmp_path / 'pool.json'}")

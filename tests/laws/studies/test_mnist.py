@@ -84,7 +84,9 @@ def test_a_study_may_come_with_its_split() -> None:
 
 
 @pytest.mark.slow
-def test_the_network_learns_and_the_law_is_violated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_learns_and_the_law_is_violated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     domain = load_domain("mnist")
     try:
         split = mnist.STUDY.split

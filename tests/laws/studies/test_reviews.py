@@ -243,7 +243,9 @@ def test_laws_run_on_the_domain(counted: list[str], monkeypatch: pytest.MonkeyPa
         return 1 - model.predict(records)
 
     reversed_model.batched = True  # type: ignore[attr-defined]
-    wrong = [run_law(law, model=reversed_model, domain=domain, settings=Settings(budget=200)) for law in laws]
+    wrong = [
+        run_law(law, model=reversed_model, domain=domain, settings=Settings(budget=200)) for law in laws
+    ]
     assert all(each.is_violated for each in wrong)
 
 
@@ -263,7 +265,7 @@ def test_networks_of_torch_see_the_same(counted: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_the_package_gives_the_similarities_of_its_card() -> None:
+def test_sentences_that_mean_the_like_are_near() -> None:
     try:
         encode = Encoder()
     except InputError as problem:

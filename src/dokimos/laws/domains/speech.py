@@ -7,6 +7,9 @@ test set do not speak in the training set. A record is one second of sound, 8,00
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -60,13 +63,24 @@ def _spoken(
     return np.stack(sounds), np.arange(count, dtype=np.int64) % len(CLASSES)
 
 
+def _all_spoken() -> tuple[NDArray[Any], ...]:
+    """Utterances and words, to train on and to test on."""
+    rng = np.random.default_rng(_SEED)
+    return *_spoken(_SPEAKERS, _UTTERANCES, rng), *_spoken(_TEST_SPEAKERS, _TEST_UTTERANCES, rng)
+
+
+def _afresh(work: Callable[[], tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    """What some work gives in a new process, where nothing has been said yet."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(work).result()
+
+
 def _load() -> Split:
     """The utterances, spoken once and kept."""
     path = home() / "data" / f"speech-{_UTTERANCES}-{_TEST_UTTERANCES}-{_SEED}.npz"
     if not path.is_file():
-        rng = np.random.default_rng(_SEED)
-        train, labels = _spoken(_SPEAKERS, _UTTERANCES, rng)
-        test, test_labels = _spoken(_TEST_SPEAKERS, _TEST_UTTERANCES, rng)
+        synthesiser()  # a missing package is said here
+        train, labels, test, test_labels = _afresh(_all_spoken)
         buffer = io.BytesIO()
         np.savez(
             buffer,

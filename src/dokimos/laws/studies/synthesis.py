@@ -36,7 +36,11 @@ class Voice:
 
 
 class Synthesiser:
-    """eSpeak NG, loaded once a process. The same word in the same voice gives the same samples."""
+    """eSpeak NG, loaded once a process. Its breath is noise that is seeded here.
+
+    What it says depends on all that it has said before; the same words in the same order, from the first
+    in a process, give the same samples.
+    """
 
     def __init__(self) -> None:
         """Raises InputError where the package is not installed or its library does not load."""
@@ -52,6 +56,7 @@ class Synthesiser:
         if self._rate <= 0:
             raise InputError("The speech library of espeakng-loader does not start.")
         self._library.espeak_SetSynthCallback(self._callback)
+        self._library.espeak_ng_SetRandSeed(ctypes.c_long(1))
 
     def _receive(self, samples: Any, count: int, events: Any) -> int:
         if samples and count > 0:
