@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli import INTERRUPTED
+from dokimos.cli.law_fuzz import fuzz
 from dokimos.cli.law_study import study
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dokimos.laws.results import LawResult, Settings
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
+app.command()(fuzz)
 app.command()(study)
 
 STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
@@ -324,7 +326,7 @@ def train(
     kind: Annotated[str, typer.Option(help="What to train: network or tree.")] = "network",
     seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
 ) -> None:
-    """Train the network or the decision tree of a case study, on data that a registry has or that is made for it."""
+    """Train the network or the tree of a case study, on data that a registry has or that is made for it."""
     from dokimos.errors import InputError
     from dokimos.laws.data import write_whole
     from dokimos.laws.library import find_study

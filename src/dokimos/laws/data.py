@@ -1,4 +1,4 @@
-"""Data sets of the case studies, taken from packages of registries (Python's, npm) and kept in the cache."""
+"""Data sets of the case studies, taken from packages of the registries of Python and npm, and kept."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from dokimos.laws.data import write_whole
 from dokimos.networks.builder import ModelBuilder
 from dokimos.networks.replay import replay
 
-Matrix = NDArray[np.float64]
+Matrix = NDArray[Any]
 Labels = NDArray[np.int64]
 
 _TEST_SHARE = 0.33
@@ -118,9 +118,9 @@ def train_network(
 ) -> bytes:
     """A ReLU classifier trained with Adam on the cross entropy; the scaling of inputs is part of it.
 
-    `decay` draws the weights towards zero, which keeps a network from learning few records by heart. Columns
-    are scaled each by itself, or all alike (`together`). The same arguments give the same network on the
-    same machine.
+    `decay` draws the weights towards zero, which keeps a network from learning few records by heart.
+    Columns are scaled each by itself, or all alike (`together`). The same arguments give the same network
+    on the same machine.
     """
     rng = np.random.default_rng(seed)
     mean, spread = records.mean(axis=0), records.std(axis=0)

@@ -71,7 +71,7 @@ def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
     grid = np.pad(pictures.reshape(-1, _SIDE, _SIDE).astype(np.int32), ((0, 0), (1, 1), (1, 1)))
     down = grid[:, :-2] + 2 * grid[:, 1:-1] + grid[:, 2:]
     across = down[:, :, :-2] + 2 * down[:, :, 1:-1] + down[:, :, 2:]
-    return ((across + 8) // 16).astype(pictures.dtype).reshape(pictures.shape)
+    return np.asarray((across + 8) // 16, dtype=pictures.dtype).reshape(pictures.shape)
 
 
 def picture(record: NDArray[Any]) -> NDArray[np.uint8]:

@@ -1,0 +1,1 @@
+"""What the case studies are made of: games, speech, sentences, pictures, and their training."""

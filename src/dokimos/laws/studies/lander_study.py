@@ -1,0 +1,59 @@
+"""The case study of LunarLander: its policy, and the pool of states that its laws are tested on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.home import home
+from dokimos.laws.data import write_whole
+from dokimos.laws.features import Feature, Layout
+from dokimos.laws.fuzzing import fuzz, pool_file
+from dokimos.laws.models import onnx_model
+from dokimos.laws.studies.lander_training import RECIPE, rewards, train_policy
+from dokimos.laws.training import kept_model, relu_network
+
+#: How many states the pool has that laws are tested on unless another is named.
+_STATES = 1000
+
+
+@dataclass(frozen=True)
+class LanderStudy:
+    """A policy trained by PPO; training takes about ten minutes."""
+
+    def train(self, seed: int = 0) -> bytes:
+        """The policy as the content of an ONNX file."""
+        return relu_network(train_policy(seed))
+
+    def quality(self, content: bytes) -> str:
+        """What the policy earns in games of gymnasium."""
+        earned, landed = rewards(onnx_model(content, None, name="policy").predict)
+        share = f"{100 * np.mean(landed):.0f} % of them landed"
+        return f"mean reward {np.mean(earned):.0f} ± {np.std(earned):.0f} in {len(earned)} games, {share}"
+
+    def model(self) -> Path:
+        """The policy trained with seed 0, trained and kept where it is not there yet."""
+        return kept_model("lunar_lander", RECIPE.encode(), self.train)
+
+    def pool(
+        self,
+        start: Callable[..., NDArray[Any]],
+        walk: Callable[..., Sequence[NDArray[Any]]],
+        features: Sequence[Feature],
+    ) -> NDArray[Any]:
+        """The states that fuzzing finds with the study's policy and seed 0, kept once they are found."""
+        content = self.model().read_bytes()
+        key = hashlib.sha256(content + repr((_STATES, features)).encode()).hexdigest()[:16]
+        path = home() / "pools" / f"lunar_lander-{key}.npy"
+        if not path.is_file():
+            predict = onnx_model(content, None, name="policy").predict
+            states = fuzz(start, walk, predict, Layout(features), size=_STATES, seed=0)
+            write_whole(path, pool_file(states, path.suffix))
+        found: NDArray[Any] = np.load(path, allow_pickle=False)
+        return found
