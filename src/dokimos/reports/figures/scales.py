@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 _MILLION = 1e6
+_LEAST, _MOST = 1e-250, 1e300
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,11 @@ def two_sided(values: Sequence[float], start: float, end: float) -> Scale:
 
 
 def fitting(values: Sequence[float], start: float, end: float) -> Scale:
-    """Linear where all values are of about one size; otherwise by their size, down to a millionth."""
+    """Linear where all values are of about one size; otherwise by their size, down to a millionth.
+
+    What is so small or so large that floats cannot be computed with is put at 0 or at the end.
+    """
+    values = [0.0 if abs(v) < _LEAST else math.copysign(min(abs(v), _MOST), v) for v in values]
     sizes = [abs(v) for v in values if v]
     if not sizes or max(sizes) <= 30 * min(sizes):
         return linear(values, start, end, steps=3)
