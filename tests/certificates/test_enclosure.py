@@ -324,3 +324,24 @@ def test_a_moved_bound_is_not_proven(name: str) -> None:
     mutant = instance_of(base.instance.network_file, moved)
     with pytest.raises(InvalidProof):
         prove(mutant, base.truth.certificate, Label.UNSAT, None)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [("Div", ["one", "X"], "t"), ("Tanh", ["t"], "Y")],
+        [("Div", ["one", "X"], "t"), ("Mul", ["t", "zero"], "Y")],
+        [("Div", ["X", "X"], "t"), ("Clip", ["t", "least", "most"], "Y")],
+        [("Pow", ["X", "half"], "t"), ("Sigmoid", ["t"], "Y")],
+        [("Div", ["one", "X"], "t"), ("Min", ["t", "one"], "Y")],
+    ],
+)
+def test_nothing_is_proven_where_the_network_is_undefined(steps: list[tuple[str, list[str], str]]) -> None:
+    """A bounded operator after one that is undefined at 0 does not make the network a function there."""
+    read = {name for _, names, _ in steps for name in names}
+    constants = {"one": [[1]], "zero": [[0]], "least": 0, "most": 1, "half": 0.5}
+    network = model(steps, {k: v for k, v in constants.items() if k in read}, [1, 1], [1, 1])
+    assert attempt(instance_of(network, question([(1, 2)], 1, "(>= Y_0 2)")), [LEAF]).real > 0
+    for tree in ([LEAF], balanced(3)):
+        with pytest.raises(InvalidProof, match="a piece's bound"):
+            attempt(instance_of(network, question([(-1, 1)], 1, "(>= Y_0 2)")), tree)

@@ -128,6 +128,16 @@ def test_auto_pad_is_spelt_out(auto_pad: str, pads: tuple[int, ...]) -> None:
     assert node.integers("pads") == pads
 
 
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+def test_auto_pad_of_a_dilated_window_is_refused(auto_pad: str) -> None:
+    """onnxruntime takes the window for a dense one, ONNX does not: the values differ, or even the shape."""
+    dilated = {"kernel_shape": [1, 2], "auto_pad": auto_pad, "dilations": [1, 3]}
+    with pytest.raises(UnsupportedOp, match="spell out its pads"):
+        read(single("MaxPool", (1, 1, 4, 4), attributes=dilated))
+    one_wide = {"kernel_shape": [1, 2], "auto_pad": auto_pad, "dilations": [3, 1]}
+    assert sum(read(single("MaxPool", (1, 1, 4, 4), attributes=one_wide)).nodes[0].integers("pads")) == 1
+
+
 def test_a_constant_that_is_only_moved_stays_a_constant() -> None:
     b = Builder((1, 1, 4), opset=17)
     weights = b.add("Unsqueeze", b.constant([[1.0, 2.0]]), b.integers([0]))

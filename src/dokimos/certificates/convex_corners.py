@@ -195,7 +195,8 @@ def _affine_at_corners(starts: list[Fraction], steps: list[list[Fraction]]) -> t
 def _times(values: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
     """values·factors in Python integers, by way of floats where no sum can reach 2^53."""
     if values.dtype != object:
-        largest = int(values.max()) * int(abs(factors).sum())
+        # At least 1: where all values are 0, factors may still be too long for a float.
+        largest = max(int(values.max()), 1) * int(abs(factors).sum())
         if largest < FLOAT_INTEGERS:
             return _long(values.dot(factors.astype(np.float64)))
     return np.asarray(_long(values).dot(factors), dtype=object)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, ClassVar
+
+import numpy as np
 
 from dokimos.certificates.base import CertificateKind, Problem, Proven, about, if_provable
 from dokimos.certificates.data import PLACE, expect_keys
@@ -35,8 +37,9 @@ class Enclosure(CertificateKind):
 
     The data has one tree for each conjunction on a box that is not empty, in the order of the property:
     the coordinates halved, in preorder (the lower half first), -1 for a leaf. The pieces and the sums are
-    exact; the enclosure of the outputs is float64 intervals rounded outward. In float32 the enclosure is
-    widened by the bound on the rounding over the leaf.
+    exact; the enclosure of the outputs is float64 intervals rounded outward, and counts only where every
+    tensor of the network is bounded, so that the network is defined on the leaf. In float32 the enclosure
+    is widened by the bound on the rounding over the leaf.
     """
 
     name: ClassVar[str] = "enclosure"
@@ -93,10 +96,17 @@ def halves(box: Box, coordinate: int) -> tuple[Box, Box]:
 
 
 def real_outputs(network: Network) -> Outputs:
-    """The enclosure of the real outputs."""
+    """The enclosure of the real outputs; unbounded where the network may be undefined on the box.
+
+    An operator that is undefined somewhere leaves the whole line behind, which Tanh, Clip, Min or a factor
+    of zero would make finite again: so every tensor must be bounded, not only the outputs.
+    """
 
     def outputs(box: Box) -> list[tuple[float, float]]:
-        found = enclose(network, box.lower, box.upper)[network.output]
+        tensors = enclose(network, box.lower, box.upper)
+        if not all(np.isfinite([t.lower, t.upper]).all() for t in tensors.values()):
+            return [(-inf, inf)] * network.output_size
+        found = tensors[network.output]
         return list(zip(found.lower.reshape(-1).tolist(), found.upper.reshape(-1).tolist(), strict=True))
 
     return outputs

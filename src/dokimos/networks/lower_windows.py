@@ -46,6 +46,9 @@ def _window(lowering: Lowering, call: Call, kernel: Sequence[int]) -> dict[str, 
     elif auto == "VALID":
         pads = (0,) * (2 * rank)
     elif auto in ("SAME_UPPER", "SAME_LOWER"):
+        if spans != list(kernel):
+            # onnxruntime pads as if a dilated window of a pooling were not dilated, against ONNX.
+            call.refuse(f"runtimes disagree on auto_pad {auto!r} of a dilated window; spell out its pads.")
         pads = _same_pads(space, spans, strides, upper=auto == "SAME_UPPER")
     else:
         call.refuse(f"its auto_pad {auto!r} is not known.")
