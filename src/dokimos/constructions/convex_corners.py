@@ -40,9 +40,7 @@ class Knobs:
     """The knobs of convex corners."""
 
     inputs: int = knob(32, "how many inputs", least=2, most=1000)
-    active: int = knob(
-        1000, "how many inputs the hinges read (all, where there are fewer)", least=2, most=1000
-    )
+    active: float = knob(1.0, "the share of the inputs that hinges read", least=0.01, most=1.0)
     block: int = knob(8, "how many inputs a hinge may tie together", least=2, most=12)
     hinges: int = knob(12, "how many hinges for each block", least=1, most=1024)
     scale: float = knob(1.0, "the sum of a hinge's absolute weights", least=1e-4, most=1e6)
@@ -124,7 +122,8 @@ class _Hinges:
     def draw(
         cls, centre: list[Fraction], epsilon: Fraction, knobs: Knobs, rng: np.random.Generator
     ) -> _Hinges:
-        order = [int(i) for i in rng.permutation(len(centre))][: knobs.active]
+        active = max(2, round(knobs.active * len(centre)))
+        order = [int(i) for i in rng.permutation(len(centre))][:active]
         blocks = [order[i : i + knobs.block] for i in range(0, len(order), knobs.block)]
         # A power of two near the scale keeps weights, and their products with the centre, exact.
         scale = Fraction(2) ** round(np.log2(knobs.scale))
