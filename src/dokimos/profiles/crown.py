@@ -7,10 +7,10 @@ the result is linear in z and nowhere above it. Going back from g = λ·t + c, n
 transposes of affine operators lead to g >= λ₀·x + c₀, whose least value on the box is known exactly.
 
 The lower line has slope 1 where u > −l and α elsewhere. l and u are those of interval propagation,
-improved, ReLU layer by ReLU layer, by the same bound for each unstable unit, as long as this costs no more
-than the passes through all samples do; what is left over keeps its intervals. So do constraints of the
-property whose interval bound is the better one. Sums are rounded to nearest in float64: the bound is sound
-up to their rounding. Importing this module imports torch.
+improved, ReLU layer by ReLU layer, by the same bound for each unstable unit, where for all layers this
+costs no more than the passes through all samples do; otherwise only the first ones are, and the others
+keep their intervals. So do constraints of the property whose interval bound is the better one. Sums are
+rounded to nearest in float64: the bound is sound up to their rounding. Importing this module imports torch.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dokimos.profiles.sampling import Floats, float_ends
 from dokimos.properties.model import Box
 
 RECTIFIERS = ("Relu", "LeakyRelu")
-#: What improving bounds may cost, in evaluations of the network for each sample; a forward and a backward
-#: pass are about three.
-PURSE = 2
+#: What improving bounds may cost, in evaluations of the network for each sample (a forward and a backward
+#: pass are about three): where this is enough for all layers, and where it is not.
+PURSE, SMALL_PURSE = 2.0, 0.25
 #: Affine in all their inputs together, and affine in one of them while the others are constant.
 _JOINTLY = frozenset(
     {
@@ -114,20 +114,26 @@ class _Relaxation:
     def improve(self, samples: int) -> int:
         """Improve the bounds of unstable units, layer by layer; how many layers were too costly."""
         costs = [_cost(self._network, node) for node in self._network.nodes]
-        purse, kept = float(PURSE * samples * sum(costs)), 0
-        for place, node in enumerate(self._network.nodes):
-            if node.op not in RECTIFIERS:
-                continue
-            name = node.inputs[0]
-            lower, upper = self._bounds[name]
-            units = torch.nonzero((lower.reshape(-1) < 0) & (upper.reshape(-1) > 0))[:, 0]
-            price = float(2 * len(units) * sum(costs[:place]))
-            if price > purse:
+        layers = [
+            (node.inputs[0], place, 2.0 * sum(costs[:place]))
+            for place, node in enumerate(self._network.nodes)
+            if node.op in RECTIFIERS
+        ]
+        passes, kept = float(samples * sum(costs)), 0
+        everything = sum(price * len(self._unstable(name)) for name, _, price in layers)
+        purse = passes * (PURSE if everything <= PURSE * passes else SMALL_PURSE)
+        for name, place, price in layers:
+            units = self._unstable(name)
+            if price * len(units) > purse:
                 kept += 1
                 continue
-            purse -= price
+            purse -= price * len(units)
             self._improve(name, place, units)
         return kept
+
+    def _unstable(self, name: str) -> Tensor:
+        lower, upper = (end.reshape(-1) for end in self._bounds[name])
+        return torch.nonzero((lower < 0) & (upper > 0))[:, 0]
 
     def _improve(self, name: str, place: int, units: Tensor) -> None:
         lower, upper = (end.reshape(-1).clone() for end in self._bounds[name])
