@@ -35,17 +35,23 @@ def _settle() -> None:
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
     """(index, function(item)) for each item, as they finish; in this process where one is enough.
 
-    What is passed and returned must be picklable. An error, or an interrupt here, ends the rest.
+    What is passed and returned must be picklable. An error, or an interrupt here, ends the rest, and what
+    is under way with it.
     """
     if jobs <= 1 or len(items) <= 1:
         for index, item in enumerate(items):
             yield index, function(item)
         return
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(min(jobs, len(items)), mp_context=context, initializer=_settle) as pool:
         futures = {pool.submit(function, item): index for index, item in enumerate(items)}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BaseException:
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
