@@ -97,3 +97,8 @@ def test_each_instance_may_have_its_own_time() -> None:
     jobs = plan([CampaignSuite(Path("s"), instances)], [TOOL], limits=LIMITS, repeat=1, own_timeouts=True)
     assert [job.limits.wall_seconds for job in jobs] == [5.0, 7.0]
     assert jobs[0].id == job_id(ONE, TOOL, limits=replace(LIMITS, wall_seconds=5.0), repeat=0)
+
+
+def test_a_limit_is_the_same_however_it_is_spelt() -> None:
+    whole, real = (Limits(wall_seconds=w, cpu_seconds=w) for w in (30, 30.0))
+    assert job_id(ONE, TOOL, limits=whole, repeat=0) == job_id(ONE, TOOL, limits=real, repeat=0)

@@ -27,6 +27,10 @@ class Limits:
         for seconds in (self.wall_seconds, self.cpu_seconds):
             if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
                 raise InputError(f"The time limit {seconds} is not a positive number of seconds.")
+        # Spelt in one way: 30 and 30.0 are the same limit, in the identity of a run too.
+        object.__setattr__(self, "wall_seconds", float(self.wall_seconds))
+        if self.cpu_seconds is not None:
+            object.__setattr__(self, "cpu_seconds", float(self.cpu_seconds))
         for name in ("memory_bytes", "log_bytes", "threads"):
             if getattr(self, name) < 1:
                 raise InputError(f"The limit {name} = {getattr(self, name)} must be at least 1.")
