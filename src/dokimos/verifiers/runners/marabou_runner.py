@@ -16,6 +16,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -68,7 +69,8 @@ def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, thre
     answer = _ANSWERS.get(exit_code, "error")
     fields: dict[str, Any] = {"answer": answer, "detail": f"Marabou's exit code: {exit_code}"}
     if answer == "sat":
-        # repr: the shortest decimal that names the very double Marabou gives.
+        # All digits of the very double that Marabou gives: the shortest decimal that names it is another
+        # number, and may lie on the other side of a border.
         fields["witness"] = spelt(values, network.inputVars)
         fields["outputs"] = spelt(values, network.outputVars)
     return fields
@@ -76,7 +78,7 @@ def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, thre
 
 def spelt(values: dict[int, float], variables: list[Any]) -> list[str]:
     """The values of arrays of variables, flat and row-major."""
-    return [repr(float(values[int(v)])) for array in variables for v in array.flatten()]
+    return [str(Decimal(float(values[int(v)]))) for array in variables for v in array.flatten()]
 
 
 def write_result(path: Path, fields: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -98,7 +99,7 @@ def solve(network_file: Path, question: dict[str, Any], *, timeout_seconds: floa
         if witness is None:
             # This is how it says that its time is over.
             return {"answer": "timeout", "detail": "NeVer2 gave up after its timeout"}
-        return {"answer": "sat", "witness": [repr(float(x)) for x in witness.flatten().tolist()]}
+        return {"answer": "sat", "witness": [str(Decimal(float(x))) for x in witness.flatten().tolist()]}
     return {"answer": "unsat"}
 
 
