@@ -3,7 +3,7 @@
 Hypothesis looks for new examples wherever a person runs the tests. Where a machine decides by them, the
 examples are the same every time, so that a change is judged by what it changes.
 
-A shell starts what it runs in the background with interrupts ignored, and every process below inherits that:
+A shell starts what it runs in the background with interrupts ignored, and all processes below inherit that:
 tests of being interrupted would wait for nothing.
 """
 

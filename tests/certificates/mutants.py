@@ -277,14 +277,15 @@ def nodes(base: Statement, rng: Rng, all_: list[Statement]) -> Statement:
     """A ReLU left out, or one put in before the output."""
     model = onnx.load_from_string(base.network)
     chain = list(model.graph.node)
-    places = [i for i, node in enumerate(chain) if node.op_type == "Relu"]
+    places = [i for i, node in enumerate(chain[:-1]) if node.op_type == "Relu"]
     if places and rng.random() < 0.7:
         at = places[rng.integers(len(places))]
         chain[at + 1].input[0] = chain[at].input[0]
         del chain[at]
     else:
-        chain[-1].output[0] = "before"
-        chain.append(onnx.helper.make_node("Relu", ["before"], ["Y"]))
+        before = f"before_{len(chain)}"
+        chain[-1].output[0] = before
+        chain.append(onnx.helper.make_node("Relu", [before], ["Y"]))
     del model.graph.node[:]
     model.graph.node.extend(chain)
     return replace(base, network=bytes(model.SerializeToString(deterministic=True)))

@@ -22,6 +22,7 @@ from dokimos.constructions.robustness import (
     random_point,
     split_evenly,
 )
+from dokimos.errors import ConstructionFailed
 from dokimos.instances.model import Certificate
 from dokimos.networks.builder import ModelBuilder
 
@@ -40,7 +41,7 @@ class Knobs:
     """The knobs of convex corners."""
 
     inputs: int = knob(32, "how many inputs", least=2, most=1000)
-    active: float = knob(1.0, "the share of the inputs that hinges read", least=0.01, most=1.0)
+    idle: int = knob(0, "how many of them no hinge reads", least=0, most=998)
     block: int = knob(8, "how many inputs a hinge may tie together", least=2, most=12)
     hinges: int = knob(12, "how many hinges for each block", least=1, most=1024)
     scale: float = knob(1.0, "the sum of a hinge's absolute weights", least=1e-4, most=1e6)
@@ -66,6 +67,11 @@ class ConvexCorners(Construction[Knobs]):
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw the hinges; only β₁ differs between the two drafts."""
+        if knobs.inputs - knobs.idle < 2:
+            raise ConstructionFailed(
+                f"{self.family}: idle = {knobs.idle} leaves fewer than 2 of inputs = {knobs.inputs} to the "
+                "hinges; lower it."
+            )
         epsilon = inward(knobs.epsilon)
         centre = random_point(knobs.inputs, rng)
         hinges = _Hinges.draw(centre, epsilon, knobs, rng)
@@ -122,8 +128,7 @@ class _Hinges:
     def draw(
         cls, centre: list[Fraction], epsilon: Fraction, knobs: Knobs, rng: np.random.Generator
     ) -> _Hinges:
-        active = max(2, round(knobs.active * len(centre)))
-        order = [int(i) for i in rng.permutation(len(centre))][:active]
+        order = [int(i) for i in rng.permutation(len(centre))][: knobs.inputs - knobs.idle]
         blocks = [order[i : i + knobs.block] for i in range(0, len(order), knobs.block)]
         # A power of two near the scale keeps weights, and their products with the centre, exact.
         scale = Fraction(2) ** round(np.log2(knobs.scale))
