@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,6 +54,9 @@ def profile(
     settings = Settings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
     tasks = _tasks(suite, property, settings, out)
     processes = jobs or (default_jobs() if len(tasks) >= WORTH_PROCESSES else 1)
+    if processes > 1:
+        # Read by the processes to come: each has one core, and more threads would only wait for each other.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     outcomes: dict[str, Outcome] = {}
     with progress_bar("profiling", len(tasks)) as step:
         for outcome in measure_all(tasks, jobs=processes):
