@@ -121,7 +121,11 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     changes = []
     if old.limits != new.limits:
         before, after = asdict(old.limits), asdict(new.limits)
-        changes += [f"{k} was {before[k]} and is {after[k]}" for k in before if before[k] != after[k]]
+        changes += [
+            f"{k} was {_plain(before[k])} and is {_plain(after[k])}"
+            for k in before
+            if before[k] != after[k]
+        ]
     if old.own_timeouts != new.own_timeouts:
         changes.append(f"the suites' own timeouts {'counted' if old.own_timeouts else 'did not count'}")
     changes += _changed_instances(old.instances, new.instances)
@@ -218,3 +222,7 @@ def read_manifest(path: Path) -> Manifest:
         raise UnreadableFile(path, f"it cannot be read: {error.strerror}.") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UnreadableFile(path, "it is no manifest of a campaign; choose another folder.") from error
+
+
+def _plain(limit: float | None) -> str:
+    return "none" if limit is None else f"{limit:.15g}"
