@@ -7,7 +7,10 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
+
+from dokimos.errors import DokimosError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,7 +39,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
     """(index, function(item)) for each item, as they finish; in this process where one is enough.
 
     What is passed and returned must be picklable. An error, or an interrupt here, ends the rest, and what
-    is under way with it.
+    is under way with it. Raises DokimosError where a process is killed, for want of memory say.
     """
     if jobs <= 1 or len(items) <= 1:
         for index, item in enumerate(items):
@@ -49,6 +52,11 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool:
+            raise DokimosError(
+                "A process at work was killed, perhaps for want of memory; give the same command again "
+                "with fewer --jobs."
+            ) from None
         except BaseException:
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
