@@ -341,7 +341,9 @@ def witness(base: Statement, rng: Rng, all_: list[Statement]) -> Statement:
     if base.truth.witness is None:
         return bias(base, rng, all_)
     point = list(base.truth.witness)
-    at = int(rng.integers(len(point)))
+    if not point:
+        return bias(base, rng, all_)
+    at = int(rng.integers(min(len(point), len(base.bounds))))
     low, high = base.bounds[at]
     way = rng.integers(6)
     if way == 0:

@@ -19,6 +19,8 @@ from dokimos.properties.model import Box, Linear
 
 #: More cases than any honest certificate of this kind needs.
 MOST_LEAVES = 100_000
+#: Scaled rows that are kept for other cases and constraints.
+MOST_KEPT = 10_000
 
 
 class SlopesAndSplits(CertificateKind):
@@ -100,5 +102,7 @@ class SlopedForm:
         """The expression with factor·e in place of its term in max(0, e)."""
         key = (relu, factor)
         if key not in self._scaled:
+            if len(self._scaled) >= MOST_KEPT:
+                self._scaled.clear()
             self._scaled[key] = combine([(factor, self._form.relus[relu])])
         return expression.replace(relu, Fraction(1), self._scaled[key])
