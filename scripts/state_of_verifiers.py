@@ -6,6 +6,7 @@
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command goes on where it stopped.
 The page is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
 With `--again`, runs that the clock stopped while they had less than half a processor are done again.
+What was done to the records otherwise belongs in FOLDER/notes.txt, a line each: the page says it.
 """
 
 from __future__ import annotations
@@ -87,7 +88,10 @@ def write_page(runs: Path, page: Path, suites: Sequence[str]) -> None:
         known = read_facts(judged.folders[name], judged.campaign.manifest.instances)
         states.append(SuiteState(judged.campaign, judged.judgements, known))
     if states:
-        page.write_text(state_page(states, command="make state", absent=absent), encoding="utf-8")
+        told = runs / "notes.txt"
+        notes = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+        text = state_page(states, command="make state", absent=absent, notes=notes)
+        page.write_text(text, encoding="utf-8")
         print(f"{page}: {len(states)} of {len(suites)} suites", file=sys.stderr)
 
 

@@ -95,6 +95,12 @@ def test_a_wrong_answer_is_listed_with_its_reproducer() -> None:
     assert "## Wrong answers\n\nNone." in right
 
 
+def test_what_was_done_to_the_records_is_told() -> None:
+    note = "Two runs were done again."
+    assert f"- {note}\n" in state_page([state(UNSOUND)], command="make state", notes=[note])
+    assert note not in state_page([state(UNSOUND)], command="make state")
+
+
 def test_a_timeout_without_a_processor_is_starved() -> None:
     fed, starved = timeout("a", cpu_seconds=9.5), timeout("b", cpu_seconds=2)
     assert not is_starved(fed.record)

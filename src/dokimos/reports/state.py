@@ -52,11 +52,16 @@ class SuiteState:
         return [j for j in self.judgements if j.record.verifier == verifier]
 
 
-def state_page(states: Sequence[SuiteState], *, command: str, absent: Sequence[str] = ()) -> str:
-    """The page. `command` is what made it; `absent` names the suites that it ought to have and has not."""
+def state_page(
+    states: Sequence[SuiteState], *, command: str, absent: Sequence[str] = (), notes: Sequence[str] = ()
+) -> str:
+    """The page. `command` is what made it; `absent` names the suites that it ought to have and has not.
+
+    `notes` are what the records do not tell of themselves: what was done again, and why.
+    """
     sections = [
         _head(states, command),
-        _circumstances(states),
+        [*_circumstances(states), *(f"- {note}" for note in notes)],
         *(_suite(state) for state in states),
         _wrong(states),
         _incomplete(states, absent),
@@ -75,7 +80,7 @@ def _head(states: Sequence[SuiteState], command: str) -> list[str]:
         "# The state of the verifiers",
         "",
         f"Written by `{command}` from {len(records)} recorded runs, the first begun on {_minute(begun[0])} "
-        f"and the last on {_minute(begun[-1])}; nothing on this page is written by hand. {decided} runs "
+        f"and the last on {_minute(begun[-1])}; its numbers are theirs. {decided} runs "
         f"ended with an answer; {total}{f' ({blamed})' if blamed else ''}. Each label is proven, each "
         "witness was replayed in exact arithmetic and in onnxruntime; what `correct`, `wrong` and the rule "
         "sets mean is said in [concepts](concepts.md), and how each verifier is called in "
