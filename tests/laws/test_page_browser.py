@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from dokimos.laws.page import write_page
+from tests.browsing import chromium
 from tests.laws.test_page import CONTEXT, FAILING, MORE_FELONIES, NEVER, SAME, named
 from tests.laws.test_testing import run
-from tests.reports.test_browser import _FAINT_TEXT, ARGUMENTS
+from tests.reports.test_browser import _FAINT_TEXT
 
 pytestmark = pytest.mark.browser
 
@@ -22,14 +22,8 @@ Opener = Callable[..., AbstractContextManager[Page]]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    executable = next((path for name in names if (path := shutil.which(name))), None)
-    if executable is None:
-        pytest.skip(f"no browser on this machine (looked for {', '.join(names)})")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+    with chromium() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")

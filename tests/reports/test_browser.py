@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
 from dokimos.reports.page import write_report
 from dokimos.verifiers.answers import Answer
+from tests.browsing import chromium
 from tests.reports.explained_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 UNMEASURED = "convex-corners-6d-s1-sat"
 Opener = Callable[..., AbstractContextManager[Page]]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    executable = next((path for name in names if (path := shutil.which(name))), None)
-    if executable is None:
-        pytest.skip(f"no browser on this machine (looked for {', '.join(names)})")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+    with chromium() as running:
         yield running
-        running.close()
 
 
 def _marked(run: Judgement) -> Judgement:
