@@ -92,4 +92,4 @@ def test_a_suite_that_changed_is_one_sentence(
     run(state, monkeypatch, tmp_path)
     monkeypatch.setattr(state, "WALL_SECONDS", {"tiny": 30})
     run(state, monkeypatch, tmp_path, code=2)
-    assert "was begun differently: wall_seconds was 20.0 and is 30.0" in capsys.readouterr().err
+    assert "was begun differently: wall_seconds was 20 and is 30" in capsys.readouterr().err
