@@ -11,7 +11,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = {"base": (), "dev": ("dev", "benchexec", "cluster", "gradients", "png")}
+EXTRAS = {"base": (), "dev": ("dev", "benchexec", "cluster", "gradients", "lander", "png", "speech")}
 
 
 def wanted(extras: tuple[str, ...]) -> list[str]:
