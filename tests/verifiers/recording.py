@@ -60,6 +60,12 @@ def odd() -> bytes:
     return _model([helper.make_node("Hardmax", ["x"], ["y"])], [], 30, 30)
 
 
+def swapped() -> bytes:
+    """The inputs in the other order, by an index from the end: NeuralSAT converts it to what does not run."""
+    order = numpy_helper.from_array(np.array([-1, 0]), "order")
+    return _model([helper.make_node("Gather", ["x", "order"], ["y"], axis=1)], [order], 2, 2)
+
+
 def _model(nodes: list, constants: list, inputs: int, outputs: int) -> bytes:
     graph = helper.make_graph(
         nodes,
@@ -90,6 +96,7 @@ QUESTIONS: Mapping[str, Question] = {
         dense([12, 40, 40, 1], seed=1), at_least("75.0", inputs=12), wall_seconds=2, told_seconds=60
     ),
     "unknown-operator": Question(odd(), at_least("4.0", inputs=30, outputs=30)),
+    "index-from-the-end": Question(swapped(), at_least("4.0", inputs=2, outputs=2)),
     "unreadable-property": Question(SMALL, b"unsat(\n"),
 }
 

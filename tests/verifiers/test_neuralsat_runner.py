@@ -21,6 +21,20 @@ except Exception as error:
     print(error)
     sys.exit()
 """
+CONVERTING = """
+class OnnxConversionError(Exception): pass
+class Node: op_type = "Gather"
+def forward():
+    node = Node()
+    raise RuntimeError("INDICES element is out of\\n DATA bounds")
+try:
+    try:
+        forward()
+    except:
+        raise OnnxConversionError
+except OnnxConversionError:
+    exit()
+"""
 BOUNDING = """
 from types import SimpleNamespace as Node
 def convert():
@@ -45,6 +59,11 @@ def become(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> str:
     ("script", "said"),
     [
         (READING, "unsupported\noperator Hardmax: no converter\n"),
+        (
+            CONVERTING,
+            "unsupported\nthe network that it made of this one does not run (at Gather): "
+            "RuntimeError: INDICES element is out of DATA bounds\n",
+        ),
         (BOUNDING, "unsupported\noperator einsum, onnx::Det: There are unsupported operations\n"),
     ],
 )
@@ -54,7 +73,16 @@ def test_an_unknown_operator_is_named(
     assert become(monkeypatch, tmp_path, script) == said
 
 
-@pytest.mark.parametrize("script", ["raise ValueError('else')", "import sys; sys.exit(3)"])
+#: A reader that stumbles over its own code has not recognised anything.
+STUMBLING = """
+try:
+    {}["kernel_size"]
+except:
+    exit()
+"""
+
+
+@pytest.mark.parametrize("script", ["raise ValueError('else')", "import sys; sys.exit(3)", STUMBLING])
 def test_any_other_end_is_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
     with pytest.raises((ValueError, SystemExit)):
         become(monkeypatch, tmp_path, script)

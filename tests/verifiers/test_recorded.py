@@ -30,6 +30,10 @@ EXPECTED = {
     ("neuralsat", "out-of-time"): (Answer.TIMEOUT, "stopped after"),
     ("neuralsat", "stopped"): (Answer.TIMEOUT, "stopped after"),
     ("neuralsat", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax: "),
+    ("neuralsat", "index-from-the-end"): (
+        Answer.UNSUPPORTED,
+        "the network that it made of this one does not run (at Gather): ",
+    ),
     ("neuralsat", "unreadable-property"): (Answer.ERROR, "exit code 1: "),
     # Without its attack it asks its solver of linear programs.
     ("neuralsat:no-attack", "sat"): (Answer.SAT, ""),

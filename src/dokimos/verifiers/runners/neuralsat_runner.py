@@ -4,7 +4,8 @@ neuralsat_runner.py --net NETWORK --spec PROPERTY --timeout SECONDS --device cpu
 
 It imports nothing of Dokimos; the arguments are NeuralSAT's. NeuralSAT installs itself as a package called
 `src`, whose modules expect its folder on the path, and imports a torchvision that it does not use.
-Where it has no rule for an operator of the network, RESULT becomes ``unsupported`` and what it said.
+Where it has no rule for an operator of the network, or finds that what it made of the network does not run,
+RESULT becomes ``unsupported`` and what it said.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
+
+#: What its reader raises where it has converted a network and the result does not run.
+CONVERSION_FAILED = "OnnxConversionError"
 
 
 def main_script() -> Path:
@@ -48,21 +52,47 @@ def main() -> None:
     try:
         runpy.run_path(str(script), run_name="__main__")
     except NotImplementedError as unknown:
-        say_unsupported(unknown)
+        say_unsupported(unknown, why_unknown(unknown))
     except SystemExit as end:
         # Its reader prints whatever it met and leaves with exit code 0, without a result.
-        if not isinstance(end.__context__, NotImplementedError):
+        met = end.__context__
+        if isinstance(met, NotImplementedError):
+            say_unsupported(met, why_unknown(met))
+        elif type(met).__name__ == CONVERSION_FAILED:
+            say_unsupported(met, why_not_converted(met))
+        else:
             raise
-        say_unsupported(end.__context__)
 
 
-def say_unsupported(unknown: NotImplementedError) -> None:
-    """Write what it has no rule for as its result."""
-    traceback.print_exception(unknown)
+def why_unknown(unknown: NotImplementedError) -> str:
+    """The operator that it has no rule for, and what it said."""
     op = op_being_converted(unknown.__traceback__)
-    said = " ".join(str(unknown).split()) or "no rule for it"
+    return f"{f'operator {op}: ' if op else ''}{_one_line(unknown) or 'no rule for it'}"
+
+
+def why_not_converted(failed: BaseException | None) -> str:
+    """What stopped its trial run of the network that it made, and where.
+
+    The operator where that shows need not be the one that it converts wrongly.
+    """
+    met = failed.__context__ if failed else None
+    if met is None:
+        return "the network that it made of this one does not run"
+    op = op_being_converted(met.__traceback__)
+    where = f" (at {op})" if op else ""
+    said = f"{type(met).__name__}: {_one_line(met)}".removesuffix(": ")
+    return f"the network that it made of this one does not run{where}: {said}"
+
+
+def say_unsupported(met: BaseException | None, why: str) -> None:
+    """Write what it cannot read as its result, and how that came about into the log."""
+    traceback.print_exception(met)
     result = Path(sys.argv[sys.argv.index("--result_file") + 1])
-    result.write_text(f"unsupported\n{f'operator {op}: ' if op else ''}{said}\n")
+    result.write_text(f"unsupported\n{why}\n")
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 if __name__ == "__main__":
