@@ -61,7 +61,7 @@ def odd() -> bytes:
 
 
 def swapped() -> bytes:
-    """The inputs in the other order, by an index from the end: NeuralSAT converts it to what does not run."""
+    """The inputs in the other order, by an index from the end, which NeuralSAT converts wrongly."""
     order = numpy_helper.from_array(np.array([-1, 0]), "order")
     return _model([helper.make_node("Gather", ["x", "order"], ["y"], axis=1)], [order], 2, 2)
 
