@@ -100,6 +100,9 @@ class Verifier(ABC):
         looking for a word in its output, where a crash may well say "safe". It is only called for a
         tree that ended by itself, in time, with an exit code that `accepts` admits. ValueError or
         OSError mean that there is no readable answer.
+    `explained(given, log)`
+        Why nothing was decided, where a line of the log says it in a form of its own: `unsupported` instead
+        of `unknown`. Only asked where `given` decides nothing, and may not decide anything itself.
 
     **What the base class sees to** (`answer`, final): a tree ended at its wall or CPU limit is `timeout`,
     at its memory limit `memout`, whatever it may have written before; one that was killed by a signal, was
@@ -164,6 +167,10 @@ class Verifier(ABC):
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The answer of a process that ended by itself; ValueError where there is none to read."""
 
+    def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
+        """An answer that decides nothing, with the reason that the log gives for it."""
+        return given
+
     def accepts(self, exit_code: int) -> bool:
         """Whether an answer may be read after this exit code."""
         return exit_code == 0
@@ -188,9 +195,13 @@ class Verifier(ABC):
         if not self.accepts(outcome.exit_code):
             return _error(f"exit code {outcome.exit_code}", log)
         try:
-            return self.read_answer(outcome, query)
+            given = self.read_answer(outcome, query)
         except (ValueError, OSError) as error:
             return _error(f"no readable answer ({_one_line(str(error))})", log)
+        if given.answer.decides:
+            return given
+        explained = self.explained(given, log)
+        return given if explained.answer.decides else explained
 
 
 def inherited_environment() -> dict[str, str]:

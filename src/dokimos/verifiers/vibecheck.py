@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import ClassVar
 
 from dokimos.verifiers.answers import Answer, VerifierAnswer
-from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.base import Invocation, Query, as_command, log_tail
 from dokimos.verifiers.environments import PinnedEnvironment
 from dokimos.verifiers.outcomes import Outcome
 from dokimos.verifiers.pinned import RUNNERS, PinnedVerifier
@@ -15,13 +17,20 @@ from dokimos.verifiers.vnnlib2_files import declared_network
 _SMOKE = RUNNERS / "command_line_smoke.py"
 #: How its result file begins what it says of a network that it cannot read.
 _UNSUPPORTED = "NotImplementedError: "
+#: The line of its log that explains an `unknown` where it has no rule for something.
+_EXPLAINED = re.compile(
+    r"(?:\[ *[\d.]+s\] )?\[vibecheck\] "
+    r"(?:net not supported|spec not supported|not implemented): (.+); verdict unknown"
+)
+_OPERATOR = re.compile(r"op '(\w+)' \(node .*\) (not yet in .*)")
 
 
 class Vibecheck(PinnedVerifier):
     """Its verdict stands in the file that --results-file names; it leaves with 1 for `sat` and `unknown`.
 
-    After an error it leaves with 2, and the file names the exception: NotImplementedError is what it raises
-    where it has no rule for an operator or a form of the property.
+    Where it has no rule for an operator or a form of the property it says `unknown`, and why in one line of
+    its log: that is `unsupported`. After an error it leaves with 2, and the file names the exception:
+    NotImplementedError means the same there.
     """
 
     name = "vibecheck"
@@ -83,6 +92,17 @@ class Vibecheck(PinnedVerifier):
         given = read_verdict(query.result)
         if given.answer is Answer.ERROR and given.detail.startswith(_UNSUPPORTED):
             return VerifierAnswer(Answer.UNSUPPORTED, detail=given.detail.removeprefix(_UNSUPPORTED))
+        return given
+
+    def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
+        """`unsupported` where its log says that this is why it does not know."""
+        if given.answer is not Answer.UNKNOWN:
+            return given
+        for line in reversed(log_tail(log, characters=4000).splitlines()):
+            if found := _EXPLAINED.fullmatch(line):
+                operator = _OPERATOR.fullmatch(found[1])
+                why = f"operator {operator[1]}: {operator[2]}" if operator else found[1]
+                return VerifierAnswer(Answer.UNSUPPORTED, detail=why)
         return given
 
 
