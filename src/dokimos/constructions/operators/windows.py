@@ -20,7 +20,7 @@ def _(s: Sketch, misread: bool) -> str:
     return s.flat(s("AveragePool", "X", **window, count_include_pad=1 if misread else 0))
 
 
-@variant("conv-1d", "Conv", "in one dimension, not flipped", "the kernel flipped", (1, 1, 5))
+@variant("conv-1d", "Conv", "one dimension, no kernel_shape", "the kernel flipped", (1, 1, 5))
 def _(s: Sketch, misread: bool) -> str:
     kernel = s.draw(1, 1, 3)
     return s.flat(s("Conv", "X", s.weight(kernel[:, :, ::-1].copy() if misread else kernel)))
@@ -29,29 +29,36 @@ def _(s: Sketch, misread: bool) -> str:
 @variant("conv-pads", "Conv", "pads at the beginnings only", "pads of each axis in turn", (1, 1, 2, 3))
 def _(s: Sketch, misread: bool) -> str:
     kernel, bias = s.weight(s.draw(1, 1, 2, 2)), s.weight(s.draw(1))
-    return s.flat(s("Conv", "X", kernel, bias, pads=[1, 0, 1, 0] if misread else [1, 1, 0, 0]))
+    return s.flat(
+        s("Conv", "X", kernel, bias, kernel_shape=[2, 2], pads=[1, 0, 1, 0] if misread else [1, 1, 0, 0])
+    )
 
 
 @variant("conv-same-lower", "Conv", "auto_pad = SAME_LOWER", "SAME_UPPER", (1, 1, 2, 2))
 def _(s: Sketch, misread: bool) -> str:
     kernel = s.weight(s.draw(1, 1, 2, 2))
-    return s.flat(s("Conv", "X", kernel, auto_pad="SAME_UPPER" if misread else "SAME_LOWER"))
+    return s.flat(
+        s("Conv", "X", kernel, kernel_shape=[2, 2], auto_pad="SAME_UPPER" if misread else "SAME_LOWER")
+    )
 
 
 @variant("conv-dilated", "Conv", "dilations = [1, 2]", "dilations = [1, 1]", (1, 1, 2, 3))
 def _(s: Sketch, misread: bool) -> str:
     kernel = s.weight(s.draw(2, 1, 2, 2))
-    return s.flat(s("Conv", "X", kernel, dilations=[1, 1 if misread else 2], strides=[1, 2]))
+    return s.flat(
+        s("Conv", "X", kernel, kernel_shape=[2, 2], dilations=[1, 1 if misread else 2], strides=[1, 2])
+    )
 
 
 @variant("conv-group", "Conv", "two groups of two filters", "filters dealt out in turn", (1, 2, 1, 2))
 def _(s: Sketch, misread: bool) -> str:
     kernel, bias = s.draw(4, 1, 1, 2), s.draw(4)
+    order = [0, 2, 1, 3] if misread else [0, 1, 2, 3]
+    weights = s.weight(kernel[order]), s.weight(bias[order])
+    filtered = s("Conv", "X", *weights, kernel_shape=[1, 2], group=2)
     if not misread:
-        return s.flat(s("Conv", "X", s.weight(kernel), s.weight(bias), group=2))
-    order = [0, 2, 1, 3]
-    dealt = s("Conv", "X", s.weight(kernel[order]), s.weight(bias[order]), group=2)
-    return s.flat(s("Gather", dealt, s.integers(*order), axis=1))
+        return s.flat(filtered)
+    return s.flat(s("Gather", filtered, s.integers(*order), axis=1))
 
 
 @variant("global-average-pool", "GlobalAveragePool", "of two channels", "the sum", (1, 2, 2, 2))
