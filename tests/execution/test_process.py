@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import psutil
@@ -193,8 +194,8 @@ def test_memory_that_is_taken_at_once_is_noticed(tmp_path: Path, means: str) -> 
         assert outcome.termination is Termination.MEMORY_LIMIT
         assert outcome.exit_code is None
         assert outcome.peak_memory_bytes < 200 << 20
-    else:
-        assert outcome.termination in (Termination.MEMORY_LIMIT, Termination.EXITED)
+    else:  # seen at the end, where no sample saw it
+        assert outcome.termination is Termination.MEMORY_LIMIT
         assert outcome.peak_memory_bytes > 150 << 20
 
 
@@ -242,25 +243,13 @@ def test_a_cancelled_run_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_the_tree_ends_when_we_are_ended(tmp_path: Path, number: int) -> None:
-    code = (
-        "import os, sys\nfrom pathlib import Path\n"
-        "from dokimos.execution.process import run_limited\nfrom dokimos.execution.limits import Limits\n"
-        "run_limited(sys.argv[1:], limits=Limits(wall_seconds=60), log=Path('log'), cwd=Path('.'),"
-        " environment=dict(os.environ))"
-    )
-    parent = subprocess.Popen(
-        [*python(code), *python(DETACH + "time.sleep(3600)")],
-        cwd=tmp_path,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(Path(dokimos.__file__).parents[1])},
-    )
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "grandchild").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    parent = in_a_process(python(DETACH + "time.sleep(3600)"), tmp_path, 60)
     pid = grandchild(tmp_path)
     assert is_alive(pid)
     parent.send_signal(number)
-    assert parent.wait(timeout=30) != 0
+    parent.communicate(timeout=30)
+    assert parent.returncode != 0
+    deadline = time.monotonic() + 30
     while is_alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_alive(pid)
@@ -272,6 +261,79 @@ def test_a_killed_supervisor_is_noticed_and_its_tree_swept(tmp_path: Path) -> No
     assert outcome.termination is Termination.SIGNALLED
     assert outcome.exit_code is None
     assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_child_without_our_mark_does_not_outlive_its_supervisor(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3600)'], env={})\n"
+        "open('grandchild', 'w').write(str(child.pid))\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(3600)"
+    )
+    assert run(python(code), tmp_path).termination is Termination.SIGNALLED
+    assert not is_alive(grandchild(tmp_path))
+
+
+def test_a_stopped_supervisor_is_woken(tmp_path: Path) -> None:
+    code = "import os, signal, time\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(3600)"
+    outcome = run(python(code), tmp_path, Limits(wall_seconds=0.5))
+    assert outcome.termination is Termination.WALL_LIMIT
+    assert outcome.wall_seconds < 20
+
+
+@pytest.mark.parametrize("own_session", [False, True])
+def test_processes_that_fork_and_end_do_not_get_away(tmp_path: Path, own_session: bool) -> None:
+    """Each is gone before anybody who has read its number can signal it."""
+    mark = uuid.uuid4().hex
+    code = f"import os  # {mark}\nwhile True:\n    if os.fork(): os._exit(0)\n"
+    outcome = run(python(code + ("    os.setsid()" if own_session else "")), tmp_path)
+    assert (outcome.termination, outcome.exit_code) == (Termination.EXITED, 0)
+    left = [p for p in psutil.process_iter(["cmdline"]) if any(mark in w for w in p.info["cmdline"] or ())]
+    assert not left
+
+
+OURSELVES = (
+    "import os, sys\nfrom pathlib import Path\n"
+    "from dokimos.execution.process import run_limited\nfrom dokimos.execution.limits import Limits\n"
+    "print(run_limited(sys.argv[2:], limits=Limits(wall_seconds=float(sys.argv[1])), log=Path('log'),"
+    " cwd=Path('.'), environment=dict(os.environ)).termination.value)"
+)
+
+
+def in_a_process(command: list[str], folder: Path, wall_seconds: float) -> subprocess.Popen[str]:
+    """`run_limited` in a process of its own, once its command has written the file `grandchild`."""
+    parent = subprocess.Popen(
+        [*python(OURSELVES), str(wall_seconds), *command],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(dokimos.__file__).parents[1])},
+    )
+    deadline = time.monotonic() + 30
+    while not (folder / "grandchild").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return parent
+
+
+def test_what_ended_in_time_while_we_were_stopped_is_no_timeout(tmp_path: Path) -> None:
+    code = "import time\nopen('grandchild', 'w')\ntime.sleep(0.3)"
+    parent = in_a_process(python(code), tmp_path, 1.5)
+    parent.send_signal(signal.SIGSTOP)
+    time.sleep(1.7)
+    parent.send_signal(signal.SIGCONT)
+    assert parent.communicate(timeout=30)[0].strip() == Termination.EXITED.value
+
+
+def test_the_limit_is_kept_while_we_are_stopped(tmp_path: Path) -> None:
+    parent = in_a_process(python(DETACH + "time.sleep(3600)"), tmp_path, 1)
+    parent.send_signal(signal.SIGSTOP)
+    deadline = time.monotonic() + 30
+    while is_alive(grandchild(tmp_path)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(grandchild(tmp_path))
+    parent.send_signal(signal.SIGCONT)
+    assert parent.communicate(timeout=30)[0].strip() == Termination.WALL_LIMIT.value
 
 
 def test_without_subreapers_the_mark_finds_what_got_away(

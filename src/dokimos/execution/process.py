@@ -3,8 +3,9 @@
 A small supervisor process (`shepherd.py`) stands between us and the verifier and makes the tree
 inescapable on Linux. Memory is limited, and CPU time counted, by a control group of the run's own where the
 system allows that (`cgroups.py`), and otherwise sampled here with psutil over its descendants. Where the
-system has no subreapers (macOS), every process seen while sampling is remembered, and a mark in the
-environment finds those that were never seen. If we are killed ourselves, the shepherd ends the tree.
+system has no subreapers (macOS), every process seen while sampling is remembered, and the session and a
+mark in the environment find those that were never seen. If we are killed ourselves, the shepherd ends the
+tree at once; if we are stopped, it does so soon after the wall limit.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ class _Watch:
 
     def run(self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> Outcome:
         entrances = [] if self.group is None else [str(path) for path in self.group.entrances]
+        limits = (str(self.limits.wall_seconds), str(self.limits.cpu_seconds or 0.0))
         report_read, report_write = os.pipe()
         output_read, output_write = os.pipe()
         with contextlib.ExitStack() as stack:
@@ -131,7 +133,7 @@ class _Watch:
             stack.callback(os.close, output_read)
             try:
                 shepherd = subprocess.Popen(
-                    [*_BARE_PYTHON, str(_SHEPHERD), str(report_write), *entrances, "--", *command],
+                    [*_BARE_PYTHON, str(_SHEPHERD), str(report_write), *limits, *entrances, "--", *command],
                     stdin=subprocess.PIPE,
                     stdout=output_write,
                     stderr=output_write,
@@ -154,7 +156,11 @@ class _Watch:
     def _until_end_or_limit(
         self, shepherd: subprocess.Popen[bytes], report: int, output: int
     ) -> Termination | None:
-        """Watch until the shepherd has reported the end (None) or a limit is reached (which one)."""
+        """Watch until the shepherd has reported the end (None) or a limit is reached (which one).
+
+        What the shepherd has written by then comes first: where we were held up (by a full machine, or
+        Ctrl-Z), a command that ended in time is no timeout.
+        """
         begun = time.monotonic()
         next_sample = begun
         with selectors.DefaultSelector() as selector:
@@ -165,25 +171,30 @@ class _Watch:
                     raise Cancelled
                 now = time.monotonic()
                 deadline = self.reports.get("started", begun + 1.0) + self.limits.wall_seconds
-                if now >= deadline:
-                    return Termination.WALL_LIMIT
                 if now >= next_sample:
                     if limit := self._sampled_limit(shepherd.pid):
                         return limit
                     next_sample = time.monotonic() + _SAMPLE_SECONDS
                 wait = max(0.0, min(deadline, next_sample) - time.monotonic())
                 for key, _ in selector.select(wait):
-                    if key.fd == report and (not self._read_report(report) or self.is_over):
+                    if key.fd == report and (not self._read_report(report) or self.has_ended):
                         return None
                     if key.fd == output and not self._read_output(output):
                         selector.unregister(output)
                 if self.log_error is not None:
                     return None
+                if now >= deadline:
+                    return Termination.WALL_LIMIT
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the command has ended, though what it left behind may not have been."""
+        return "ended" in self.reports or self.failure is not None
 
     @property
     def is_over(self) -> bool:
         """Whether the shepherd has said its last word."""
-        return "ended" in self.reports or self.failure is not None
+        return "over" in self.reports or self.failure is not None
 
     def _read_report(self, report: int) -> bool:
         """Take in what the shepherd wrote; False once it has closed its end."""
@@ -245,6 +256,7 @@ class _Watch:
         """Have the tree ended, make sure that it is, and take what output is left."""
         assert shepherd.stdin is not None
         shepherd.stdin.close()
+        shepherd.send_signal(signal.SIGCONT)  # should the verifier have stopped it
         deadline = time.monotonic() + _ENDING_SECONDS
         os.set_blocking(output, False)
         with selectors.DefaultSelector() as selector:
@@ -266,7 +278,7 @@ class _Watch:
                 pass
 
     def _sweep(self) -> None:
-        """Kill every member seen while sampling, and every process that carries our mark, until none is."""
+        """Kill every member seen while sampling, and all that have our mark or session, until none is."""
         deadline = time.monotonic() + _ENDING_SECONDS
         while (strays := self._strays()) and time.monotonic() < deadline:
             for process in strays:
@@ -276,11 +288,15 @@ class _Watch:
 
     def _strays(self) -> list[psutil.Process]:
         strays = [process for process in self.seen.values() if _is_alive(process)]
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                if process.environ().get(_MARK) == self.mark and _is_alive(process):
-                    strays.append(process)
+        strays += [process for process in psutil.process_iter() if self._is_ours(process)]
         return strays
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getsid(process.pid) == self.reports.get("session") and _is_alive(process):
+                return True
+            return process.environ().get(_MARK) == self.mark and _is_alive(process)
+        return False
 
     def _outcome(self, limit: Termination | None) -> Outcome:
         reports = self.reports
@@ -299,6 +315,8 @@ class _Watch:
             cpu_seconds, self.peak_bytes = self.group.cpu_seconds(), self.group.peak_bytes()
             if self.group.is_out_of_memory():
                 limit = Termination.MEMORY_LIMIT
+        elif limit is None and reports.get("largest_bytes", 0) > self.limits.memory_bytes:
+            limit = Termination.MEMORY_LIMIT  # between two samples
         if limit is None and self._is_out_of_cpu_time(cpu_seconds):
             limit = Termination.CPU_LIMIT
         if limit is not None:
@@ -328,7 +346,7 @@ class _Watch:
         if self.group is not None:
             return f"process tree held by {tree}; wall clock watched; {self.group.means()}"
         sampled = f"sampled every {_SAMPLE_SECONDS:g} s"
-        cpu = "" if self.limits.cpu_seconds is None else f"; CPU time {sampled}"
+        cpu = "" if self.limits.cpu_seconds is None else f"; CPU time {sampled} and by rlimit"
         return f"process tree held by {tree}; wall clock watched; resident memory {sampled}{cpu}"
 
 

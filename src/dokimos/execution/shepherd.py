@@ -1,22 +1,25 @@
 """The process between us and one verifier: it keeps the verifier's whole tree together and ends it.
 
-Run as a script by a bare interpreter (``python -I -S shepherd.py REPORT_FD ENTRANCE ... -- COMMAND ...``);
-it imports the standard library only. Each ENTRANCE (there may be none) is a file of a control group, which
-the command joins by writing 0 there. Standard input is a pipe from the parent that carries nothing: when
-the parent closes it, or dies (kill -9 included), the tree is ended. It writes lines ``name value`` to
-REPORT_FD: ``started`` (or ``failed``) first; and when all is over ``status`` (where the command ended by
-itself), ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``ended``.
+Run as a script by a bare interpreter: ``python -I -S shepherd.py REPORT_FD WALL_SECONDS CPU_SECONDS
+ENTRANCE ... -- COMMAND ...``; it imports the standard library only. Each ENTRANCE (there may be none) is a
+file of a control group, which the command joins by writing 0 there. Standard input is a pipe from the
+parent that carries nothing: when the parent closes it, or dies (kill -9 included), the tree is ended. So
+it is after WALL_SECONDS, should the parent be stopped, and the kernel ends a process that takes more than
+CPU_SECONDS (0: no limit). It writes lines ``name value`` to REPORT_FD: ``session`` and ``started`` (or
+``failed``) first; ``status`` and ``ended`` as soon as the command has ended by itself, or ``ended`` alone;
+and when its tree is gone too ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``over``.
 
 On Linux the shepherd is the *child subreaper* of everything below it: a process whose parent ends is handed
 to the shepherd and to no other, whatever sessions, groups or environments it has chosen, so "all
 descendants of the shepherd" is the tree, and nothing gets out of it. The tree is ended by stopping all
-members until no new one shows up, then SIGKILL, then reaping until no child is left. Elsewhere the
-process group is killed here, and the parent sweeps for the rest.
+members and their groups until no new one shows up, then SIGKILL, then reaping until no child is left.
+Elsewhere the process group is killed here, and the parent sweeps for the rest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import resource
 import select
@@ -25,6 +28,12 @@ import sys
 import time
 
 _PR_SET_CHILD_SUBREAPER = 36
+#: How long after its limit a tree is ended without the parent's word.
+_GRACE_SECONDS = 1.0
+#: How often the tree is looked through for members that do not stand still yet.
+_ROUNDS = 100
+#: How many times in a row children are killed as they come.
+_CHASES = 200
 
 
 def _become_subreaper() -> bool:
@@ -36,36 +45,38 @@ def _become_subreaper() -> bool:
     return bool(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
-def _children() -> dict[int, list[int]]:
-    """The children of every process, from /proc."""
-    children: dict[int, list[int]] = {}
+def _children() -> dict[int, list[tuple[int, int]]]:
+    """The children of every process, each with its process group, from /proc."""
+    children: dict[int, list[tuple[int, int]]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib would double the start-up time)
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
             # The command's name may hold blanks and brackets: fields count from the last bracket.
-            parent = int(file.read().rpartition(b")")[2].split()[1])
-            children.setdefault(parent, []).append(int(entry))
+            _, parent, group = file.read().rpartition(b")")[2].split()[:3]
+            children.setdefault(int(parent), []).append((int(entry), int(group)))
     return children
 
 
-def _descendants() -> list[int]:
-    """All descendants of this process that have not been reaped yet.
+def _descendants() -> dict[int, int]:
+    """All descendants of this process that have not been reaped yet, each with its process group.
 
     Zombies count: the first thread of a process is one while its other threads still die.
     """
     children = _children()
-    found: list[int] = []
+    found: dict[int, int] = {}
     todo = [os.getpid()]
     while todo:
         below = children.get(todo.pop(), [])
-        found += below
-        todo += below
+        found.update(below)
+        todo += [pid for pid, _ in below]
     return found
 
 
-def _signal_all(pids: list[int], number: int) -> None:
-    for pid in pids:
+def _signal_all(members: dict[int, int], number: int) -> None:
+    """Signal processes, and first their groups: a group is met as a whole, whoever joins or leaves it."""
+    groups = {-group for group in members.values()} - {-os.getpgrp(), 0, -1}
+    for pid in (*groups, *members):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
@@ -74,6 +85,21 @@ def _reap() -> None:
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+
+
+def _chase() -> None:
+    """Kill children as they are handed to us, for a process that forks and ends is gone before a look
+    through all of /proc is over; where the kernel does not list children, do nothing."""
+    with contextlib.suppress(OSError):
+        for _ in range(_CHASES):
+            with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123
+                children = file.read().split()
+            if not children:
+                return
+            for child in children:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(int(child), signal.SIGKILL)
+            _reap()
 
 
 def _end_tree(*, group: int, subreaper: bool) -> None:
@@ -86,17 +112,21 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
         _reap()
         return
     stopped: set[int] = set()
-    while new := set(_descendants()) - stopped:
+    for _ in range(_ROUNDS):
+        members = _descendants()
+        if not members.keys() - stopped:
+            break
         # A stopped process cannot fork, so this ends once the tree stands still.
-        _signal_all(list(new), signal.SIGSTOP)
-        stopped |= new
-    while pids := _descendants():
-        _signal_all(pids, signal.SIGKILL)
+        _signal_all(members, signal.SIGSTOP)
+        stopped |= members.keys()
+    while members := _descendants():
+        _signal_all(members, signal.SIGKILL)
         _reap()
+        _chase()
         time.sleep(0.001)
 
 
-def _start(command: list[str], entrances: list[str], report: int) -> int:
+def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: float) -> int:
     """Fork and exec `command` in a session and groups of its own; what prevents that is reported."""
     error_read, error_write = os.pipe()
     pid = os.fork()
@@ -108,6 +138,11 @@ def _start(command: list[str], entrances: list[str], report: int) -> int:
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, 0)
             os.close(report)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if cpu_seconds:
+                # Of each process alone, in whole seconds: the tree's time is what the parent watches.
+                most = math.ceil(cpu_seconds + _GRACE_SECONDS)
+                resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             for entrance in entrances:
                 with open(entrance, "w") as file:  # noqa: PTH123
                     file.write("0")
@@ -132,8 +167,9 @@ def _tell(report: int, **fields: object) -> None:
         os.write(report, text.encode(errors="replace"))
 
 
-def _wait(pid: int, wakeup: int) -> int | None:
-    """The status of `pid` once it has ended; None if the parent closed our standard input first.
+def _wait(pid: int, wakeup: int, deadline: float) -> int | None:
+    """The status of `pid` once it has ended; None if the parent closed our standard input first, or the
+    time is over.
 
     Orphans handed to us are reaped on the way, so that they do not pile up.
     """
@@ -142,13 +178,17 @@ def _wait(pid: int, wakeup: int) -> int | None:
             while (reaped := os.waitpid(-1, os.WNOHANG))[0]:
                 if reaped[0] == pid:
                     return reaped[1]
-        ready, _, _ = select.select([0, wakeup], [], [])
-        if 0 in ready:
+        left = deadline - time.monotonic()
+        ready, _, _ = select.select([0, wakeup], [], [], max(0.0, left))
+        if 0 in ready or left <= 0:
             return None
-        os.read(wakeup, 4096)
+        if wakeup in ready:
+            os.read(wakeup, 4096)
 
 
-def main(report: int, entrances: list[str], command: list[str]) -> None:
+def main(
+    report: int, wall_seconds: float, cpu_seconds: float, entrances: list[str], command: list[str]
+) -> None:
     """Run `command`, wait for its end or the parent's word, end the tree, report."""
     os.set_inheritable(report, False)
     subreaper = _become_subreaper()
@@ -157,24 +197,24 @@ def main(report: int, entrances: list[str], command: list[str]) -> None:
     signal.set_wakeup_fd(wakeup_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     started = time.monotonic()
-    pid = _start(command, entrances, report)
-    _tell(report, started=started)
-    status = _wait(pid, wakeup_read)
+    pid = _start(command, entrances, report, cpu_seconds)
+    _tell(report, session=pid, started=started)
+    status = _wait(pid, wakeup_read, started + wall_seconds + _GRACE_SECONDS)
     ended = time.monotonic()
+    _tell(report, **({} if status is None else {"status": status}), ended=ended)
     _end_tree(group=pid, subreaper=subreaper)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if status is not None:
-        _tell(report, status=status)
     _tell(
         report,
         cpu_seconds=usage.ru_utime + usage.ru_stime,
         largest_bytes=usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
         whole=int(subreaper),
-        ended=ended,
+        over=1,
     )
 
 
 if __name__ == "__main__":
     border = sys.argv.index("--")
-    main(int(sys.argv[1]), sys.argv[2:border], sys.argv[border + 1 :])
+    fd, wall, cpu, *files = sys.argv[1:border]
+    main(int(fd), float(wall), float(cpu), files, sys.argv[border + 1 :])
     os._exit(0)  # nothing is left to clean up, and the parent waits
