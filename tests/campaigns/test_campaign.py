@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +17,9 @@ import psutil
 import pytest
 
 import dokimos
+from dokimos.campaigns import performing
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
-from dokimos.campaigns.manifest import ManifestSuite, read_manifest, require_same_instances
+from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_same_instances
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.execution.limits import Limits
@@ -28,6 +30,7 @@ from dokimos.verifiers.scripted import Scripted
 from tests.scripting import StubInstance, at_least, instance, script
 
 LIMITS = Limits(wall_seconds=20)
+CAPABILITIES = ("inh-caps", "bounding-set")
 
 
 def suite(folder: Path, count: int = 4) -> list[StubInstance]:
@@ -82,6 +85,9 @@ def test_the_manifest_says_what_was_run_and_where(tmp_path: Path) -> None:
     assert manifest.dokimos_version == dokimos.__version__
     assert manifest.limits == LIMITS
     assert manifest.suites == (ManifestSuite("suite", str(tmp_path / "suite")),)
+    (tmp_path / "suite" / "suite.json").write_text('{"recipe": {"seed": 7}}')
+    again = describe([CampaignSuite(tmp_path / "suite", tuple(instances))], [], limits=LIMITS, repeat=1)
+    assert again.suites[0].seed == 7
     assert [i.network_sha256 for i in manifest.instances] == [i.network_sha256 for i in instances]
     assert manifest.verifiers[0].name == "scripted"
     assert manifest.machine.cores >= 1
@@ -94,8 +100,11 @@ def test_doing_it_again_runs_nothing(tmp_path: Path) -> None:
     instances, verifier = suite(tmp_path), saying(tmp_path)
     first = run(tmp_path, instances, [verifier])
     before = executions(tmp_path)
-    assert run(tmp_path, instances, [verifier]).records == first.records
+    told: list[tuple[int, int]] = []
+    again = run(tmp_path, instances, [verifier], resumed=lambda *counts: told.append(counts))
+    assert again.records == first.records
     assert executions(tmp_path) == before
+    assert told == [(4, 4)]
 
 
 def test_more_repetitions_and_verifiers_may_be_added(tmp_path: Path) -> None:
@@ -117,7 +126,7 @@ def test_changes_are_noticed_and_named(tmp_path: Path) -> None:
     before = (tmp_path / "out" / "manifest.json").read_bytes()
     with pytest.raises(InputError, match=r"begun differently: wall_seconds was 20 and is 5; run as"):
         run(tmp_path, instances, [verifier], limits=Limits(wall_seconds=5))
-    with pytest.raises(InputError, match=r"instance i2 and 1 more is gone"):
+    with pytest.raises(InputError, match=r"instance i2 and 1 more are gone"):
         run(tmp_path, instances[:2], [verifier])
     with pytest.raises(InputError, match=r"instance i3 is changed"):
         run(tmp_path, [*instances[:3], replace(instances[3], network_sha256="x")], [verifier])
@@ -274,7 +283,7 @@ def test_several_suites_are_one_campaign(tmp_path: Path) -> None:
     assert run_campaign(both[::-1], [verifier], own_timeouts=True, **options).records == campaign.records
     with pytest.raises(InputError, match="instance two/i is gone"):
         run_campaign(both[:1], [verifier], own_timeouts=True, **options)
-    with pytest.raises(InputError, match="the suites' own timeouts counted"):
+    with pytest.raises(InputError, match="every run had its suite's own time and would have 20 s; run as"):
         run_campaign(both, [verifier], **options)
 
 
@@ -292,6 +301,51 @@ def test_the_suite_is_not_the_verifiers_to_write_to(tmp_path: Path) -> None:
     (record,) = run(tmp_path, instances, [Vandal()]).records
     assert record.detail.endswith("it changed its copy of i0.vnnlib")
     assert instances[0].property_path.read_bytes() == before
+
+
+class Running(Scripted):
+    """Runs a line of Python in its folder."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__()
+        self._code = code
+
+    def command(self, query: Query) -> Invocation:
+        return Invocation((sys.executable, "-c", self._code, str(query.result)))
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="needs setpriv")
+def test_what_a_verifier_has_locked_is_removed(tmp_path: Path) -> None:
+    """As root may anything, the rights that are missing are taken away by hand."""
+    locked = tmp_path / "folder" / "locked"
+    (locked / "in").mkdir(parents=True)
+    (locked / "in" / "file").touch()
+    (tmp_path / "folder" / "link").symlink_to(tmp_path)
+    code = (
+        "import sys; from pathlib import Path; from dokimos.campaigns.performing import remove_folder\n"
+        "Path('folder/locked').chmod(0)\nremove_folder(Path('folder'))\nsys.exit(Path('folder').exists())"
+    )
+    rights = ("dac_override", "dac_read_search")
+    drop = ["setpriv", *(f"--{which}={','.join(f'-{r}' for r in rights)}" for which in CAPABILITIES)]
+    command = [*(drop if os.geteuid() == 0 else []), sys.executable, "-c", code]
+    source = str(Path(dokimos.__file__).parents[1])
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": source}, check=True)
+    assert (tmp_path / "folder").exists() is False
+    assert tmp_path.stat().st_mode & 0o100
+
+
+def test_an_error_on_a_full_disk_is_not_the_verifiers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instances, verifier = suite(tmp_path, 1), Running("import sys; sys.exit('No space left on device')")
+    with monkeypatch.context() as full:
+        full.setattr(performing, "_FULL_BYTES", 1 << 80)
+        with pytest.raises(
+            InputError, match=r"The disk with .* is full, so .* scripted on i0 does"
+        ):
+            run(tmp_path, instances, [verifier])
+        assert not read_campaign(tmp_path / "out").records
+    assert run(tmp_path, instances, [verifier]).records[0].answer is Answer.ERROR
 
 
 def test_a_file_that_changes_under_way_is_noticed(tmp_path: Path) -> None:

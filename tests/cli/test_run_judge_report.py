@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,42 @@ def test_the_second_run_does_nothing_twice(
     for _ in range(2):
         assert dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run").code == 0
     assert sorted((tmp_path / "executions").read_text().split()) == sorted(labels(suite))
+
+
+def test_what_was_recorded_before_is_counted(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs, then two more: the second process begins to count at two."""
+    script(monkeypatch, tmp_path, default={"behaviour": "right"})
+    command = ("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
+    assert "running 1/4: scripted" in dokimos(*command).err
+    journal = tmp_path / "run" / "journal.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:4]))
+    lines = dokimos(*command).err.splitlines()
+    assert lines[0] == "running 2/4: recorded before; going on"
+    assert [line.partition(":")[0] for line in lines[1:]] == ["running 3/4", "running 4/4"]
+    assert dokimos(*command).err == "running 4/4: recorded before\n"
+
+
+def test_ctrl_c_counts_once(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one comes while the first is still ending the runs, and changes nothing."""
+    script(monkeypatch, tmp_path, default={"behaviour": "right"})
+
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            (tmp_path / "cleaned up").touch()
+
+    monkeypatch.setattr("dokimos.campaigns.campaign.run_campaign", interrupted)
+    ran = dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
+    assert ran.code == 130
+    assert ran.err == "dokimos: interrupted; give the same command again to go on.\n"
+    assert (tmp_path / "cleaned up").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_one_instance_can_be_run_alone(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:

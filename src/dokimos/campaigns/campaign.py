@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -19,7 +18,7 @@ from pathlib import Path
 from dokimos.campaigns.cluster import ClusterRunner
 from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
-from dokimos.campaigns.performing import log_name, now, perform, planned_content, task_of
+from dokimos.campaigns.performing import log_name, now, perform, planned_content, remove_folder, task_of
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
 from dokimos.errors import InputError, VerifierUnavailable
@@ -66,6 +65,7 @@ def run_campaign(
     jobs: int = 1,
     repeat: int = 1,
     cluster: str | None = None,
+    resumed: Callable[[int, int], None] = lambda _done, _total: None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
     """Run all verifiers on all instances of `suites`; resume where `out` holds a part of it.
@@ -73,9 +73,10 @@ def run_campaign(
     `jobs` run at a time, or with the address of a Dask scheduler in `cluster` as many as its workers have
     threads. With `own_timeouts` every instance has the time that its suite gives it.
 
-    `progress` is called in the calling thread, after each run is safely recorded. Whatever ends this
-    (an error, Ctrl-C, kill -9), the runs recorded so far stay, no process of a verifier survives, and
-    the same call does the rest.
+    `resumed` is called once before the first run where some were recorded before, with their number and
+    that of all. `progress` is called in the calling thread, after each run is safely recorded. Whatever
+    ends this (an error, Ctrl-C, kill -9), the runs recorded so far stay, no process of a verifier survives,
+    and the same call does the rest.
     """
     if jobs < 1:
         raise InputError(f"The number of jobs must be at least 1, not {jobs}.")
@@ -92,11 +93,12 @@ def run_campaign(
             if (out / "manifest.json").exists():
                 manifest = merge(read_manifest(out / "manifest.json"), manifest, out)
             write_manifest(manifest, out / "manifest.json")
-            shutil.rmtree(out / "work", ignore_errors=True)
-            (out / "work").mkdir()
+            remove_folder(out / "work")
+            (out / "work").mkdir(exist_ok=True)
             with Journal(out / "journal.jsonl") as journal:
                 todo = [job for job in planned if job.id not in journal.finished]
-                done = len(planned) - len(todo)
+                if done := len(planned) - len(todo):
+                    resumed(done, len(planned))
                 if cluster is None:
                     runs = _Runner(by_tool, out.absolute(), journal).run_all(todo, jobs=jobs)
                 else:
@@ -105,7 +107,7 @@ def run_campaign(
                     for record in finished:
                         done += 1
                         progress(Progress(done, len(planned), record))
-            shutil.rmtree(out / "work", ignore_errors=True)
+            remove_folder(out / "work")
     return read_campaign(out)
 
 

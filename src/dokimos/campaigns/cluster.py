@@ -11,7 +11,7 @@ A run whose result nobody waits for any more (Ctrl-C, or this process was killed
 from __future__ import annotations
 
 import contextlib
-import shutil
+import re
 import tempfile
 import time
 import uuid
@@ -30,6 +30,7 @@ from dokimos.campaigns.performing import (
     now,
     perform,
     planned_content,
+    remove_folder,
     require_version,
     task_of,
 )
@@ -148,6 +149,8 @@ def _connected(address: str) -> Iterator[Any]:
         raise InputError(
             "Running on a cluster needs dask.distributed; install it with: pip install 'dokimos[cluster]'."
         ) from None
+    if not re.fullmatch(r"\S+://\S+|\S+:\d+", address):
+        raise InputError(f"{address!r} is no address of a Dask scheduler; write it like tcp://host:8786.")
     try:
         client = Client(address, timeout=_CONNECTING_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
@@ -211,7 +214,7 @@ def _perform_on_worker(
         )
         return _Returned(record, log.read_bytes(), worker.address)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        remove_folder(work)
 
 
 class _NobodyWaits:

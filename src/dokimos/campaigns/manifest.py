@@ -35,10 +35,14 @@ class Machine:
 
 @dataclass(frozen=True)
 class ManifestSuite:
-    """A suite by name, and where it was."""
+    """A suite by name, where it was, and the seed it was drawn with, where it says so.
+
+    A campaign itself leaves nothing to chance: the order of its runs follows from what is run.
+    """
 
     name: str
     folder: str
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,13 +88,22 @@ def describe(
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
         dokimos_version=__version__,
         machine=this_machine(),
-        suites=tuple(ManifestSuite(suite.name, str(suite.folder.absolute())) for suite in suites),
+        suites=tuple(
+            ManifestSuite(suite.name, str(suite.folder.absolute()), _seed(suite.folder)) for suite in suites
+        ),
         instances=_by_content(suites, own_timeouts=own_timeouts),
         verifiers=tuple(tools),
         limits=limits,
         own_timeouts=own_timeouts,
         repeat=repeat,
     )
+
+
+def _seed(folder: Path) -> int | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        seed = json.loads((folder / "suite.json").read_text(encoding="utf-8"))["recipe"]["seed"]
+        return seed if isinstance(seed, int) else None
+    return None
 
 
 def this_machine() -> Machine:
@@ -119,15 +132,19 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     limits and the versions of its verifiers are what its runs have in common.
     """
     changes = []
-    if old.limits != new.limits:
-        before, after = asdict(old.limits), asdict(new.limits)
-        changes += [
-            f"{k} was {_plain(before[k])} and is {_plain(after[k])}"
-            for k in before
-            if before[k] != after[k]
-        ]
     if old.own_timeouts != new.own_timeouts:
-        changes.append(f"the suites' own timeouts {'counted' if old.own_timeouts else 'did not count'}")
+        one, other = (_times(manifest) for manifest in (old, new))
+        changes.append(f"every run had {one} and would have {other}")
+        # What follows from that is not to be said again.
+        new = replace(
+            new,
+            limits=replace(new.limits, wall_seconds=old.limits.wall_seconds),
+            instances=_with_times_of(new.instances, old.instances),
+        )
+    before, after = asdict(old.limits), asdict(new.limits)
+    changes += [
+        f"{k} was {_plain(before[k])} and is {_plain(after[k])}" for k in before if before[k] != after[k]
+    ]
     changes += _changed_instances(old.instances, new.instances)
     versions = {tool.name: tool.version for tool in old.verifiers}
     for tool in new.verifiers:
@@ -144,6 +161,19 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
         suites=new.suites,
         verifiers=(*old.verifiers, *gained),
         repeat=max(old.repeat, new.repeat),
+    )
+
+
+def _times(manifest: Manifest) -> str:
+    return "its suite's own time" if manifest.own_timeouts else f"{manifest.limits.wall_seconds:g} s"
+
+
+def _with_times_of(
+    instances: tuple[ManifestInstance, ...], others: tuple[ManifestInstance, ...]
+) -> tuple[ManifestInstance, ...]:
+    times = {(other.suite, other.name): other.timeout_seconds for other in others}
+    return tuple(
+        replace(i, timeout_seconds=times.get((i.suite, i.name), i.timeout_seconds)) for i in instances
     )
 
 
@@ -183,8 +213,8 @@ def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestIns
         ("changed", {n for n in before.keys() & after.keys() if before[n] != after[n]}),
     ):
         if names:
-            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            changes.append(f"instance {min(names)}{others} is {what}")
+            others = f" and {len(names) - 1} more are" if len(names) > 1 else " is"
+            changes.append(f"instance {min(names)}{others} {what}")
     return changes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -11,12 +12,16 @@ from pathlib import Path
 
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.records import RunRecord
-from dokimos.errors import UnreadableFile, VerifierUnavailable
+from dokimos.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.execution.limits import Limits
 from dokimos.execution.process import Cancel, run_limited
 from dokimos.instances.bundle import read_content
 from dokimos.instances.model import sha256
+from dokimos.verifiers.answers import Answer
 from dokimos.verifiers.base import Query, Verifier, inherited_environment
+
+#: A disk with less room than this is full.
+_FULL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,9 @@ def perform(
 
     The verifier gets copies of its own, which it is not allowed to write to; where it has changed one all
     the same (as root may), the record says so. The folder is removed afterwards.
+
+    Raises InputError where it ended in an error on a full disk: then there was no room for its answer, and
+    it is not the verifier that failed.
     """
     started_at = now()
     base = Path(tempfile.mkdtemp(prefix=f"{task.job[:8]}-", dir=work))
@@ -134,13 +142,18 @@ def perform(
             cancel=cancel,
         )
         answer = verifier.answer(outcome, query, log)
+        if answer.answer is Answer.ERROR and _is_full(base):
+            raise InputError(
+                f"The disk with {work} is full, so that the error of {task.tool.name} on {task.instance} "
+                "does not count; free some space and resume."
+            )
         changed = [
             copy.name
             for copy, content in zip(copies, (network, property_), strict=True)
             if not _is_unchanged(copy, content)
         ]
     finally:
-        shutil.rmtree(base, ignore_errors=True)
+        remove_folder(base)
     detail = answer.detail
     if changed:
         detail = "; ".join(filter(None, [detail, f"it changed its copy of {' and '.join(changed)}"]))
@@ -166,6 +179,27 @@ def perform(
         limits=limits,
         enforced_by=outcome.enforced_by,
     )
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, also what a verifier has locked; never raises."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    with contextlib.suppress(OSError):
+        folder.chmod(0o700)
+    for here, below, _ in os.walk(folder):
+        for path in (Path(here, name) for name in below):
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(0o700)  # before the walk goes into it
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether nothing more can be written there."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < _FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
 
 
 def _hand_out(folder: Path, name: str, content: bytes) -> Path:

@@ -14,6 +14,17 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line. Exit codes: 0 fine, 1 the check found something, 2 usage or input error."""
+    try:
+        code = _run()
+    except KeyboardInterrupt:  # before a command has begun
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        print("dokimos: interrupted; give the same command again to go on.", file=sys.stderr)
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code of the command that we were given."""
     import typer
 
     from dokimos.cli.app import app
@@ -23,23 +34,18 @@ def main() -> None:
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         # Not on its own: it would say in four lines what is wrong with the words that it was given.
-        code = app(prog_name="dokimos", standalone_mode=False) or 0
+        return app(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
         print(f"dokimos: {error}", file=sys.stderr)
-        sys.exit(2)
     except usage_error as error:
         print(_usage(error), file=sys.stderr)
-        sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
-        sys.exit(141)
+        return 141
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"dokimos: {place}{error.strerror or error}; check the path and its rights.", file=sys.stderr)
-        sys.exit(2)
-    if code == INTERRUPTED:
-        print("dokimos: interrupted; give the same command again to go on.", file=sys.stderr)
-    sys.exit(code)
+    return 2
 
 
 def _usage(error: Any) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,8 +24,15 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+class Step(Protocol):
+    """Tells a bar what has been done."""
+
+    def __call__(self, note: str, done: int | None = None) -> None:
+        """One step more is done, or `done` are in all."""
+
+
 @contextmanager
-def progress_bar(what: str, total: int | None) -> Iterator[Callable[[str], None]]:
+def progress_bar(what: str, total: int | None) -> Iterator[Step]:
     """A bar on standard error, or plain lines where that is no terminal; call it once for each step."""
     if not sys.stderr.isatty():
         yield _plain_lines(what, total)
@@ -41,15 +49,38 @@ def progress_bar(what: str, total: int | None) -> Iterator[Callable[[str], None]
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, note="")
-        yield lambda note: bar.update(task, advance=1, note=note)
+
+        def step(note: str, done: int | None = None) -> None:
+            bar.update(task, completed=done, advance=1 if done is None else None, note=note)
+
+        yield step
 
 
-def _plain_lines(what: str, total: int | None) -> Callable[[str], None]:
-    done = 0
+def _plain_lines(what: str, total: int | None) -> Step:
+    so_far = 0
 
-    def step(note: str) -> None:
-        nonlocal done
-        done += 1
-        say(f"{what} {done}{'' if total is None else f'/{total}'}: {note}")
+    def step(note: str, done: int | None = None) -> None:
+        nonlocal so_far
+        so_far = so_far + 1 if done is None else done
+        say(f"{what} {so_far}{'' if total is None else f'/{total}'}: {note}")
 
     return step
+
+
+@contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Ctrl-C counts once in here: while what it ended cleans up after itself, it is not disturbed again."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield
+        return
+
+    def interrupt(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, lambda *_: None)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -50,7 +50,7 @@ def run(
     """Run verifiers on suites. Interrupted, the same command goes on where it stopped."""
     from dokimos.campaigns.campaign import Progress, run_campaign
     from dokimos.campaigns.plan import CampaignSuite
-    from dokimos.cli.output import progress_bar, say
+    from dokimos.cli.output import one_interrupt, progress_bar, say
     from dokimos.constructions.generation import find_suite
     from dokimos.errors import InputError
     from dokimos.execution.limits import Limits
@@ -74,18 +74,15 @@ def run(
         memory_bytes=parse_bytes(memory),
         cpu_seconds=cpu,
     )
-    with progress_bar("running", len(entries) * len(chosen) * repeat) as step:
-        before = 0
+    with progress_bar("running", len(entries) * len(chosen) * repeat) as step, one_interrupt():
+
+        def going_on(done: int, total: int) -> None:
+            step("recorded before" if done == total else "recorded before; going on", done)
 
         def show(progress: Progress) -> None:
-            nonlocal before
             record = progress.record
-            if before == 0 and progress.done > 1:
-                say(f"{progress.done - 1} of {progress.total} runs were done before; going on")
-            before = progress.done
-            step(
-                f"{record.verifier} {record.instance}: {record.answer.value} in {record.wall_seconds:.1f} s"
-            )
+            took = f"{record.answer.value} in {record.wall_seconds:.1f} s"
+            step(f"{record.verifier} {record.instance}: {took}", progress.done)
 
         campaign = run_campaign(
             suites,
@@ -96,6 +93,7 @@ def run(
             jobs=jobs,
             repeat=repeat,
             cluster=dask,
+            resumed=going_on,
             progress=show,
         )
     runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
