@@ -180,6 +180,10 @@ def test_a_witness_out_of_the_box_by_a_rounding_is_clipped_and_stays_a_bad_one(t
     assert by_a_step.clipped.exact_outputs == (F(7, 4),)
     assert by_a_step.reason.endswith("a rounding; clipped to the box it violates exactly")
     assert by_more.clipped is None
+    # As Python prints it: a decimal that lies beyond the float32 number by 5e-17.
+    printed = tuple(F(repr(float(x))) for x in OUT_BY_A_STEP)
+    assert printed != OUT_BY_A_STEP
+    assert judged(given, record(Answer.SAT, printed))[0].clipped is not None
     in_vain = judged(given, record(Answer.SAT, (F(1, 2), -F(1, 2**149))))[0]
     assert in_vain.reason.endswith("clipped to the box it does not violate")
     inside = judged(given, record(Answer.SAT, NOT_QUITE))[0]

@@ -120,16 +120,23 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
 def clip(box: Box, point: Point) -> Point | None:
     """`point` moved into `box`, where every coordinate that leaves it does so by a rounding; else None.
 
-    By a rounding: by no more than the distance from the bound to the next float32 number beyond it. That
-    is what printing or reading a bound in float32 can do to it, and what nobody means to do.
+    By a rounding: by no more than the distance from the bound to the next float32 number beyond it, as spelt
+    or as the float32 number nearest to that (which decimals seldom spell to the last digit). That is what
+    printing or reading a bound in float32 can do to it, and what nobody means to do.
     """
     moved = []
     for low, x, high in zip(box.lower, point, box.upper, strict=True):
         bound = low if x < low else high
-        if low > high or (not low <= x <= high and abs(x - bound) > _rounding_at(bound)):
+        if low > high or (not low <= x <= high and _distance(x, bound) > _rounding_at(bound)):
             return None
         moved.append(min(max(x, low), high))
     return tuple(moved)
+
+
+def _distance(x: Fraction, bound: Fraction) -> Fraction:
+    """How far `x` is from `bound`: it, or the float32 number nearest to it."""
+    near = nearest_float32(x)
+    return abs(x - bound) if near is None else min(abs(x - bound), abs(near - bound))
 
 
 def _rounding_at(bound: Fraction) -> Fraction:
