@@ -340,9 +340,7 @@ def test_an_error_on_a_full_disk_is_not_the_verifiers(
     instances, verifier = suite(tmp_path, 1), Running("import sys; sys.exit('No space left on device')")
     with monkeypatch.context() as full:
         full.setattr(performing, "_FULL_BYTES", 1 << 80)
-        with pytest.raises(
-            InputError, match=r"The disk with .* is full, so .* scripted on i0 does"
-        ):
+        with pytest.raises(InputError, match=r"The disk with .* is full, so .* scripted on i0 does"):
             run(tmp_path, instances, [verifier])
         assert not read_campaign(tmp_path / "out").records
     assert run(tmp_path, instances, [verifier]).records[0].answer is Answer.ERROR

@@ -23,14 +23,27 @@ def test_the_doctor_says_what_to_do(dokimos: Dokimos) -> None:
 
 def test_the_doctor_of_a_place(dokimos: Dokimos, tmp_path: Path) -> None:
     assert dokimos("verifiers", "doctor", f"vnncomp={tmp_path}").code == 1
-    (tmp_path / "run_instance.sh").write_text("true\n")
-    ran = dokimos("verifiers", "doctor", f"vnncomp={tmp_path}")
-    assert ran.code == 0
-    assert f"vnncomp={tmp_path} can be run" in ran.out
+    script = tmp_path / "run_instance.sh"
+    for line, is_well, said in (
+        (
+            "echo torch is missing; exit 3",
+            False,
+            "that is sat, it answers error: exit code 3: torch",
+        ),
+        ("true", False, "that is sat, it answers error: no readable answer (it wrote no"),
+        ("echo unsat > $5", False, "that is sat, it answers unsat"),
+        ("echo unknown > $5", True, f"vnncomp={tmp_path} can be run"),
+    ):
+        script.write_text(f"{line}\n")
+        ran = dokimos("verifiers", "doctor", f"vnncomp={tmp_path}")
+        assert ran.code == (0 if is_well else 1)
+        assert said in ran.out
 
 
 def test_the_doctor_of_what_ships(dokimos: Dokimos) -> None:
-    assert dokimos("verifiers", "doctor", "reference").code == 0
+    ran = dokimos("verifiers", "doctor", "reference")
+    assert ran.code == 0
+    assert "that is unsat, it answers unsat" in ran.out
 
 
 def test_the_doctor_of_nothing(dokimos: Dokimos) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,6 +54,28 @@ def test_it_is_complete_only_after_its_smoke_test(empty: PinnedEnvironment) -> N
     count = len(said)
     empty.build(("-c", "raise SystemExit(3)"), said.append)
     assert len(said) == count
+
+
+def test_what_installs_holds_the_lock_when_we_are_killed(empty: PinnedEnvironment) -> None:
+    """Nobody begins anew while pip of a killed process is still at work in the folder."""
+    said: list[str] = []
+    empty.folder.parent.mkdir(parents=True)
+    with empty._only_one_builder(said.append) as lock:
+        pip = subprocess.Popen(["sleep", "0.5"], pass_fds=(lock,))
+    empty.build(("-c", "pass"), said.append)
+    assert pip.poll() == 0
+    assert said[0] == "Another process installs empty; waiting for it"
+
+
+def test_a_python_that_makes_no_environments(
+    empty: PinnedEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_ensurepip(*_: object) -> None:
+        raise subprocess.CalledProcessError(1, "ensurepip")
+
+    monkeypatch.setattr("dokimos.verifiers.environments.venv.EnvBuilder.create", without_ensurepip)
+    with pytest.raises(VerifierUnavailable, match="No virtual environment with pip can be made"):
+        empty.build(("-c", "pass"), lambda _: None)
 
 
 def test_other_pins_are_another_environment(empty: PinnedEnvironment) -> None:

@@ -25,7 +25,7 @@ def run(verifier: Verifier, folder: Path, question: Question = QUESTION) -> Veri
 
 
 def tool(folder: Path, run_script: str, prepare_script: str | None = None) -> str:
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "run_instance.sh").write_text(run_script)
     if prepare_script is not None:
         (folder / "prepare_instance.sh").write_text(prepare_script)
@@ -55,7 +55,7 @@ def test_the_category_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("script", "prepare", "detail"),
     [
-        ("echo unsat\n", None, "no readable answer"),
+        ("echo unsat\n", None, "no readable answer (it wrote no result file)"),
         ('echo "all is unsat" > "$5"\n', None, "which is no verdict"),
         ('echo unsat > "$5"; exit 3\n', None, "exit code 3"),
         ('echo unsat > "$5"\n', "echo no; exit 4\n", "prepare_instance.sh left with exit code 4"),
@@ -79,6 +79,28 @@ def test_the_version_follows_the_scripts_and_the_commit(tmp_path: Path) -> None:
         versions.append(verifier.version())
     assert None not in versions
     assert len(set(versions)) == 4
+
+
+def test_the_version_follows_the_repository_around_the_scripts(tmp_path: Path) -> None:
+    """As α,β-CROWN and nnenum have them: in a folder of the repository."""
+    verifier = find(tool(tmp_path / "repository" / "vnncomp_scripts", "true\n"))
+    versions = [verifier.version()]
+    git = tmp_path / "repository" / ".git"
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    for commit in ("aaaa", "bbbb"):
+        (git / "packed-refs").write_text(f"{commit} refs/heads/main\n")
+        versions.append(verifier.version())
+    assert len(set(versions)) == 3
+
+
+def test_another_category_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    verifier = find(tool(tmp_path / "tool", "true\n"))
+    usual = verifier.version()
+    monkeypatch.setenv("DOKIMOS_VNNCOMP_CATEGORY", "acasxu")
+    assert verifier.version() == f"{usual}-acasxu"
+    monkeypatch.setenv("DOKIMOS_VNNCOMP_CATEGORY", "")
+    assert verifier.version() == usual
 
 
 def test_a_place_without_a_tool(tmp_path: Path) -> None:
@@ -140,12 +162,31 @@ def test_a_solver_of_vnnlib_2(tmp_path: Path) -> None:
         ('print("timed-out")', Answer.TIMEOUT),
         ('print("it is\\nunsat")', Answer.ERROR),
         ("raise SystemExit(2)", Answer.ERROR),
+        ('print("unsat", flush=True); raise SystemExit(1)', Answer.UNSAT),
+        ('print("unsat", flush=True); import os; os.kill(os.getpid(), 11)', Answer.ERROR),
     ],
 )
 def test_the_first_line_of_standard_output_is_the_answer(
     tmp_path: Path, answer: str, expected: Answer
 ) -> None:
     assert run(installed(solver(tmp_path, answer)), tmp_path).answer is expected
+
+
+def test_a_command_is_seen_from_where_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    solver(tmp_path, 'print("unsat")')
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "solver.py").chmod(0o755)
+    for k, (command, said) in enumerate(
+        (
+            (f"{sys.executable} solver.py", ""),
+            # It does not say by what it is run.
+            ("./solver.py", "solver.py cannot be started: Exec format error"),
+        )
+    ):
+        (tmp_path / str(k)).mkdir()
+        given = run(installed(f"vnnlib2={command}"), tmp_path / str(k))
+        assert given.answer is (Answer.ERROR if said else Answer.UNSAT)
+        assert said in given.detail
 
 
 def test_a_property_that_cannot_be_written_in_2_is_an_error(tmp_path: Path) -> None:

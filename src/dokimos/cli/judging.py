@@ -122,6 +122,7 @@ def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path])
     suite = _pasted(record.suite, where[record.suite])
     words = ["dokimos", "run", suite, "--verifier", record.verifier]
     words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
+    words += [] if limits.cpu_seconds is None else ["--cpu", f"{limits.cpu_seconds:g}"]
     words += ["--only", record.instance, "--out", again]
     return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 

@@ -16,7 +16,12 @@ def console() -> Console:
     """Standard output; wide enough for a table where it is not a terminal."""
     from rich.console import Console
 
-    return Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=120)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            """Leave as everywhere else, and not with exit code 1: that says that something was found."""
+            raise BrokenPipeError
+
+    return Plain(soft_wrap=False) if sys.stdout.isatty() else Plain(width=120)
 
 
 def say(message: str) -> None:

@@ -50,9 +50,17 @@ def doctor(
     name: Annotated[str, typer.Argument(help="The verifier to look at, as --verifier takes it.")],
 ) -> None:
     """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
+    from dokimos.campaigns.trying import try_out
     from dokimos.verifiers.catalogue import find
+    from dokimos.verifiers.pinned import PinnedVerifier
+    from dokimos.verifiers.scripted import Scripted
 
-    findings = find(name).diagnose()
+    verifier = find(name)
+    findings = verifier.diagnose()
+    # Those that we install have a smoke test of their own, and one that follows a script says nothing.
+    has_own = isinstance(verifier, PinnedVerifier | Scripted)
+    if not has_own and all(finding.is_well for finding in findings):
+        findings += try_out(verifier)
     for finding in findings:
         typer.echo(f"{'well ' if finding.is_well else 'WRONG'}  {finding.what}")
         if finding.remedy:

@@ -120,8 +120,8 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
 def clip(box: Box, point: Point) -> Point | None:
     """`point` moved into `box`, where every coordinate that leaves it does so by a rounding; else None.
 
-    By a rounding: by no more than the distance from the bound to the next float32 number beyond it, as spelt
-    or as the float32 number nearest to that (which decimals seldom spell to the last digit). That is what
+    By a rounding: by no more than the distance from the bound to the next float32 number beyond it, as
+    spelt or at the nearest float32 number (which decimals seldom spell to the last digit). That is what
     printing or reading a bound in float32 can do to it, and what nobody means to do.
     """
     moved = []

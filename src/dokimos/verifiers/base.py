@@ -196,6 +196,8 @@ class Verifier(ABC):
             return _error(f"exit code {outcome.exit_code}", log)
         try:
             given = self.read_answer(outcome, query)
+        except FileNotFoundError:
+            return _error("no readable answer (it wrote no result file)", log)
         except (ValueError, OSError) as error:
             return _error(f"no readable answer ({_one_line(str(error))})", log)
         if given.answer.decides:

@@ -61,9 +61,9 @@ class PinnedEnvironment:
         """
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
-            with self._only_one_builder():
+            with self._only_one_builder(say) as lock:
                 if not self.is_complete:
-                    self._build(smoke_command, say)
+                    self._build(smoke_command, say, lock)
         except OSError as error:
             raise VerifierUnavailable(
                 f"The verifier {self.verifier} cannot be installed into {self.folder}: {error.strerror}; "
@@ -102,18 +102,28 @@ class PinnedEnvironment:
                 found.append(Finding(f"its {len(self.requirements)} packages are as pinned", True))
         return tuple(found)
 
-    def _build(self, smoke_command: tuple[str, ...], say: Callable[[str], None]) -> None:
+    def _build(self, smoke_command: tuple[str, ...], say: Callable[[str], None], lock: int) -> None:
         say(f"Installing {self.verifier} {self.version} into {self.folder}")
         shutil.rmtree(self.folder, ignore_errors=True)
-        venv.EnvBuilder(with_pip=True, symlinks=True).create(self.folder)
+        try:
+            venv.EnvBuilder(with_pip=True, symlinks=True).create(self.folder)
+        except subprocess.CalledProcessError as error:
+            raise VerifierUnavailable(
+                f"No virtual environment with pip can be made by {sys.executable}; install what it lacks "
+                "(on Debian and Ubuntu: apt-get install python3-venv)."
+            ) from error
         pip = ("-m", "pip", "install", "--no-deps", "--no-input", "--disable-pip-version-check", "--quiet")
-        self._run((*pip, *self.requirements), "pip install", seconds=_INSTALL_SECONDS)
+        # It holds the lock too: should we be killed, nobody begins anew while it is still at work.
+        install = (*pip, *self.requirements)
+        self._run(install, "pip install", seconds=_INSTALL_SECONDS, holding=(lock,))
         say(f"Trying {self.verifier} {self.version}")
         self._run(smoke_command, "smoke test", seconds=_SMOKE_SECONDS)
         (self.folder / "complete").write_text("\n".join(self.requirements) + "\n")
 
-    def _run(self, arguments: tuple[str, ...], what: str, *, seconds: float) -> None:
-        code, output = self._try(arguments, seconds=seconds)
+    def _run(
+        self, arguments: tuple[str, ...], what: str, *, seconds: float, holding: tuple[int, ...] = ()
+    ) -> None:
+        code, output = self._try(arguments, seconds=seconds, holding=holding)
         if code is None:
             raise VerifierUnavailable(
                 f"The {what} of the verifier {self.verifier} did not end within {seconds:g} s; try again."
@@ -125,8 +135,13 @@ class PinnedEnvironment:
                 f"(is PyPI within reach?): {tail}"
             )
 
-    def _try(self, arguments: tuple[str, ...], *, seconds: float) -> tuple[int | None, str]:
-        """The exit code (None where it did not end in time) and all output of the interpreter."""
+    def _try(
+        self, arguments: tuple[str, ...], *, seconds: float, holding: tuple[int, ...] = ()
+    ) -> tuple[int | None, str]:
+        """The exit code (None where it did not end in time) and all output of the interpreter.
+
+        `holding` are descriptors that it inherits.
+        """
         try:
             done = subprocess.run(
                 [str(self.python), *arguments],
@@ -135,6 +150,7 @@ class PinnedEnvironment:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 timeout=seconds,
+                pass_fds=holding,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
@@ -142,11 +158,16 @@ class PinnedEnvironment:
         return done.returncode, done.stdout.decode("utf-8", errors="replace")
 
     @contextlib.contextmanager
-    def _only_one_builder(self) -> Iterator[None]:
+    def _only_one_builder(self, say: Callable[[str], None]) -> Iterator[int]:
+        """Hold the lock; yields its descriptor."""
         lock = self.folder.with_name(self.folder.name + ".lock")
         with lock.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say(f"Another process installs {self.verifier}; waiting for it")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield file.fileno()
 
 
 def _pins(requirements: Iterable[str]) -> set[str]:

@@ -20,13 +20,14 @@ _RUN, _RUN_WITHOUT_ATTACK = "run_instance.sh", "run_instance_without_attack.sh"
 _SCRIPTS = (_RUN, "prepare_instance.sh", "install_tool.sh", _RUN_WITHOUT_ATTACK)
 #: The benchmark that the tool is told it runs; many choose their settings by it.
 CATEGORY_VARIABLE = "DOKIMOS_VNNCOMP_CATEGORY"
+_USUAL = "test"
 
 
 class VnncompTool(PlacedVerifier):
     """Its scripts are called as in VNN-COMP, version v1; preparing counts towards the wall limit here.
 
-    The category is `test`, or what DOKIMOS_VNNCOMP_CATEGORY says. Its version is a hash of the scripts and
-    of the commit that is checked out there, if any.
+    The category is `test`, or what DOKIMOS_VNNCOMP_CATEGORY says; another one is another version. That is
+    a hash of the scripts and of the commit that is checked out there or one folder above, if any.
 
     The competition's scripts have no switch for a tool's own attack. A folder that also holds
     run_instance_without_attack.sh, called in the same way, has one.
@@ -53,10 +54,18 @@ class VnncompTool(PlacedVerifier):
         """The scripts, and what git says is checked out."""
         folder = Path(place).expanduser()
         yield from (folder / script for script in _SCRIPTS)
-        head = folder / ".git" / "HEAD"
-        yield head
-        if head.is_file():
-            yield folder / ".git" / head.read_text(errors="replace").strip().removeprefix("ref: ")
+        # Tools keep these scripts in a folder vnncomp_scripts of their repository.
+        for git in (folder / ".git", folder.absolute().parent / ".git"):
+            if (head := git / "HEAD").is_file():
+                branch = git / head.read_text(errors="replace").strip().removeprefix("ref: ")
+                yield head
+                yield branch if branch.is_file() else git / "packed-refs"
+                return
+
+    def version(self) -> str | None:
+        """A hash of its files, and the category where that is not the usual one."""
+        found, category = super().version(), _category()
+        return found if found is None or category == _USUAL else f"{found}-{category}"
 
     @property
     def can_switch_attack_off(self) -> bool:
@@ -68,14 +77,17 @@ class VnncompTool(PlacedVerifier):
         script = Path(self.require()).expanduser().absolute() / (
             _RUN if self.attacks else _RUN_WITHOUT_ATTACK
         )
-        category = os.environ.get(CATEGORY_VARIABLE, "test")
         files = (query.network_file, query.property_file, query.result)
-        options = (script, category, *files, f"{query.wall_seconds:g}")
+        options = (script, _category(), *files, f"{query.wall_seconds:g}")
         return Invocation(as_command((sys.executable, "-I", "-S", _RUNNER, *options)))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict in the result file of VNN-COMP."""
         return read_verdict(query.result)
+
+
+def _category() -> str:
+    return os.environ.get(CATEGORY_VARIABLE) or _USUAL
 
 
 def alpha_beta_crown() -> VnncompTool:

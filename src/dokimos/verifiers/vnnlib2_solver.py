@@ -13,6 +13,7 @@ from dokimos.verifiers.base import Invocation, Query
 from dokimos.verifiers.ourselves import our_module
 from dokimos.verifiers.outcomes import Outcome
 from dokimos.verifiers.placed import PlacedVerifier
+from dokimos.verifiers.runners.vnnlib2_runner import KILLED
 from dokimos.verifiers.vnncomp_results import read_verdict
 from dokimos.verifiers.vnnlib2_files import INPUT_NAME, OUTPUT_NAME
 
@@ -21,8 +22,8 @@ class Vnnlib2Solver(PlacedVerifier):
     """Its place is a command: ``COMMAND verify q.vnnlib --network f=a.onnx --timeout T`` is run.
 
     A property in VNN-LIB 1.0 is written in 2.0 first, with the same decimals. The answer is the first line
-    of standard output, the witness what follows it; exit codes say nothing. Its version is a hash of the
-    file that the command starts.
+    of standard output, the witness what follows it; exit codes say nothing, but what a signal killed has
+    not answered. Its version is a hash of the file that the command starts, and of the files it is given.
     """
 
     limitations: ClassVar[str] = "what that solver cannot read"
@@ -57,13 +58,21 @@ class Vnnlib2Solver(PlacedVerifier):
         """The runner, which writes 2.0, starts the solver and keeps its standard output apart."""
         files = (str(query.network_file), str(query.property_file), str(query.result))
         options = ("--timeout", f"{query.wall_seconds:g}", *files)
-        words = shlex.split(self.require())
+        # It is run in another folder than this one, which the paths in its command are seen from.
+        program, *rest = shlex.split(self.require())
+        words = (str(Path(shutil.which(program) or program).absolute()), *map(_found, rest))
         return our_module("dokimos.verifiers.runners.vnnlib2_runner", *options, "--", *words)
 
     def accepts(self, exit_code: int) -> bool:
         """The standard gives exit codes no meaning, and solvers leave with 1 for `sat`."""
-        return True
+        return exit_code < KILLED
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict on the first line of the standard output that the runner kept."""
         return read_verdict(query.result, input_name=INPUT_NAME, output_name=OUTPUT_NAME)
+
+
+def _found(word: str) -> str:
+    """A path that holds from any folder, where a word is that of a file; else the word."""
+    path = Path(word)
+    return str(path.absolute()) if path.is_file() else word

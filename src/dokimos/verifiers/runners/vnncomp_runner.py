@@ -15,10 +15,11 @@ from pathlib import Path
 
 
 def call(script: Path, *arguments: str) -> int:
-    """The exit code of a script, as a shell would run it."""
-    return subprocess.run(
+    """The exit code of a script, as a shell would run it and say it: 128 and the number of a signal."""
+    code = subprocess.run(
         ["bash", str(script), "v1", *arguments], stdin=subprocess.DEVNULL, check=False
     ).returncode
+    return code if code >= 0 else 128 - code
 
 
 def main() -> None:

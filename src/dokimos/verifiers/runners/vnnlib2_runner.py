@@ -2,7 +2,8 @@
 
 … --timeout SECONDS NETWORK PROPERTY RESULT -- COMMAND…
 
-RESULT becomes the solver's standard output; its standard error goes where ours goes.
+RESULT becomes the solver's standard output; its standard error goes where ours goes. We leave with the
+solver's exit code, or with that of a shell where a signal killed it: 128 and the signal's number.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 
 from dokimos.errors import DokimosError
 from dokimos.verifiers.vnnlib2_files import in_vnnlib2
+
+#: The least exit code of a solver that was killed.
+KILLED = 129
 
 
 def main() -> None:
@@ -33,10 +37,16 @@ def main() -> None:
     # Our packages are not the solver's.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     words = [*command, "verify", str(query), "--network", f"{name}={network}", "--timeout", options.timeout]
-    with result.open("wb") as output:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=output, env=environment, check=False)
+    try:
+        with result.open("wb") as output:
+            done = subprocess.run(
+                words, stdin=subprocess.DEVNULL, stdout=output, env=environment, check=False
+            )
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be started: {error.strerror}")
     sys.stdout.write(result.read_text(errors="replace"))
-    sys.exit(done.returncode if done.returncode >= 0 else 1)
+    code = done.returncode
+    sys.exit(code if code >= 0 else KILLED - 1 - code)
 
 
 if __name__ == "__main__":
