@@ -194,6 +194,8 @@ class Verifier(ABC):
             return _error(f"killed by {outcome.detail}", log)
         if not self.accepts(outcome.exit_code):
             return _error(f"exit code {outcome.exit_code}", log)
+        if query.result.exists() and not query.result.is_file():
+            return _error("no readable answer (what it wrote as its result is no file)", log)
         try:
             given = self.read_answer(outcome, query)
         except FileNotFoundError:
