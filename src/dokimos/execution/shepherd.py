@@ -31,7 +31,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 #: How long after its limit a tree is ended without the parent's word.
 _GRACE_SECONDS = 1.0
 #: How often the tree is looked through for members that do not stand still yet.
-_ROUNDS = 100
+_ROUNDS = 20
 #: How many times in a row children are killed as they come.
 _CHASES = 200
 
