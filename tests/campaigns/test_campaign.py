@@ -19,7 +19,7 @@ import pytest
 import dokimos
 from dokimos.campaigns import performing
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
-from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_same_instances
+from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_what_was_run
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.execution.limits import Limits
@@ -91,9 +91,10 @@ def test_the_manifest_says_what_was_run_and_where(tmp_path: Path) -> None:
     assert [i.network_sha256 for i in manifest.instances] == [i.network_sha256 for i in instances]
     assert manifest.verifiers[0].name == "scripted"
     assert manifest.machine.cores >= 1
-    require_same_instances(manifest, [CampaignSuite(tmp_path / "suite", tuple(instances))])
-    with pytest.raises(InputError, match="instance i0 is gone"):
-        require_same_instances(manifest, [CampaignSuite(tmp_path / "suite", tuple(instances[1:]))])
+    require_what_was_run(manifest.instances, {"suite": instances[1:], "another": instances[:1]})
+    other = replace(instances[0], property_sha256="x")
+    with pytest.raises(UnreadableFile, match=r"i0\.vnnlib: it is not the file that was run"):
+        require_what_was_run(manifest.instances, {"suite": [other]})
 
 
 def test_doing_it_again_runs_nothing(tmp_path: Path) -> None:

@@ -160,6 +160,25 @@ def test_a_suite_that_moved_is_asked_for(dokimos: Dokimos, suite: Path, tmp_path
     assert dokimos("judge", tmp_path / "run", "--suite", tmp_path / "moved").code == 0
 
 
+def test_answers_to_another_question_are_nobodys_fault(
+    dokimos: Dokimos, suite: Path, tmp_path: Path
+) -> None:
+    """Two instances that exchange their names, proofs and all, after they were run."""
+    assert dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run").code == 0
+    one, other = (
+        next(n for n, label in labels(suite).items() if label == kind) for kind in ("sat", "unsat")
+    )
+    for folder, ending in (("onnx", "onnx"), ("vnnlib", "vnnlib"), ("truth", "json")):
+        first, second = (suite / folder / f"{name}.{ending}" for name in (one, other))
+        contents = first.read_bytes(), second.read_bytes()
+        second.write_bytes(contents[0])
+        first.write_bytes(contents[1])
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 2
+    assert "it is not the file that was run; restore it" in judged.err
+    assert "answers are not judged: " in dokimos("watch", tmp_path / "run", "--once").out.replace("\n", " ")
+
+
 def test_two_suites_run_as_one_campaign_with_their_own_timeouts(
     dokimos: Dokimos, suite: Path, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from dokimos import __version__
-from dokimos.campaigns.plan import CampaignSuite, Tool
+from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.execution.limits import Limits
 
@@ -177,14 +177,25 @@ def _with_times_of(
     )
 
 
-def require_same_instances(manifest: Manifest, suites: Sequence[CampaignSuite]) -> None:
-    """Make sure that the instances of `suites` are what was run; InputError says which are not."""
-    here = _by_content(suites, own_timeouts=manifest.own_timeouts)
-    if changes := _changed_instances(manifest.instances, here):
-        raise InputError(
-            f"The suite is not the one that was run: {'; '.join(changes)}; restore it, or run it again "
-            "into another folder."
-        )
+def require_what_was_run(
+    instances: Iterable[ManifestInstance], suites: Mapping[str, Sequence[CampaignInstance]]
+) -> None:
+    """Make sure that what `suites` have by the names of these instances is what was run under them.
+
+    Answers to another question are not to be held against anybody. What is not there is passed over.
+    """
+    here = {(suite, i.name): i for suite, known in suites.items() for i in known}
+    for instance in instances:
+        found = here.get((instance.suite, instance.name))
+        if found is None:
+            continue
+        files = (found.network_path, found.network_sha256), (found.property_path, found.property_sha256)
+        ran = instance.network_sha256, instance.property_sha256
+        for (path, sha256), expected in zip(files, ran, strict=True):
+            if sha256 != expected:
+                raise UnreadableFile(
+                    path, "it is not the file that was run; restore it, or say with --suite where that is."
+                )
 
 
 def _by_content(suites: Sequence[CampaignSuite], *, own_timeouts: bool) -> tuple[ManifestInstance, ...]:

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
-from dokimos.campaigns.manifest import Manifest
+from dokimos.campaigns.manifest import Manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
 from dokimos.cli.output import say
 from dokimos.constructions.recipes import shipped_names
@@ -65,8 +65,13 @@ def judge_folders(
     commands: dict[str, str] = {}
     ends = [0]
     for campaign, where in zip(campaigns, places, strict=True):
-        for name, place in where.items():
-            for entry in read_suite(place).entries:
+        found = {name: read_suite(place).entries for name, place in where.items()}
+        answered = {(record.suite, record.instance) for record in campaign.records}
+        require_what_was_run(
+            (i for i in campaign.manifest.instances if (i.suite, i.name) in answered), found
+        )
+        for name, known in found.items():
+            for entry in known:
                 entries.setdefault(name, {}).setdefault(entry.name, entry)
         for record in campaign.records:
             own = replace(record, job=_unused(record.job, commands))

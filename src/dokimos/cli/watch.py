@@ -92,7 +92,7 @@ class _Watcher:
     """Looks at a campaign again and again."""
 
     def __init__(self, folder: Path, suites: Sequence[Path]) -> None:
-        from dokimos.campaigns.manifest import read_manifest
+        from dokimos.campaigns.manifest import read_manifest, require_what_was_run
         from dokimos.cli.judging import locate
         from dokimos.errors import InputError
         from dokimos.instances.bundle import read_suite
@@ -104,7 +104,9 @@ class _Watcher:
         manifest = read_manifest(folder / "manifest.json")
         try:
             where = locate(manifest, suites)
-            self._judge = JudgeAlong({name: read_suite(place).entries for name, place in where.items()})
+            entries = {name: read_suite(place).entries for name, place in where.items()}
+            require_what_was_run(manifest.instances, entries)
+            self._judge = JudgeAlong(entries)
         except InputError as error:
             if suites:
                 raise
