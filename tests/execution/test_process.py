@@ -371,6 +371,11 @@ def test_a_full_disk_ends_the_tree_and_is_one_sentence(tmp_path: Path) -> None:
     assert not is_alive(grandchild(tmp_path))
 
 
+def test_limits_may_be_beyond_all_measure(tmp_path: Path) -> None:
+    outcome = run(python("pass"), tmp_path, Limits(wall_seconds=1e300, cpu_seconds=1e300))
+    assert (outcome.termination, outcome.exit_code) == (Termination.EXITED, 0)
+
+
 @pytest.mark.parametrize("bad", [{"wall_seconds": 0}, {"wall_seconds": float("nan")}])
 def test_impossible_time_limits_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError, match="not a positive number of seconds"):

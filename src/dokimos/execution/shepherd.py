@@ -30,6 +30,9 @@ import time
 _PR_SET_CHILD_SUBREAPER = 36
 #: How long after its limit a tree is ended without the parent's word.
 _GRACE_SECONDS = 1.0
+#: The system refuses to wait, or to count CPU time, for as long as anybody may write down.
+_LONGEST_SECONDS = 3600.0
+_MOST_CPU_SECONDS = 2.0**31
 #: How often the tree is looked through for members that do not stand still yet.
 _ROUNDS = 20
 #: How many times in a row children are killed as they come.
@@ -141,7 +144,7 @@ def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: f
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if cpu_seconds:
                 # Of each process alone, in whole seconds: the tree's time is what the parent watches.
-                most = math.ceil(cpu_seconds + _GRACE_SECONDS)
+                most = math.ceil(min(cpu_seconds, _MOST_CPU_SECONDS) + _GRACE_SECONDS)
                 resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             for entrance in entrances:
                 with open(entrance, "w") as file:  # noqa: PTH123
@@ -179,7 +182,7 @@ def _wait(pid: int, wakeup: int, deadline: float) -> int | None:
                 if reaped[0] == pid:
                     return reaped[1]
         left = deadline - time.monotonic()
-        ready, _, _ = select.select([0, wakeup], [], [], max(0.0, left))
+        ready, _, _ = select.select([0, wakeup], [], [], min(max(0.0, left), _LONGEST_SECONDS))
         if 0 in ready or left <= 0:
             return None
         if wakeup in ready:
