@@ -274,6 +274,33 @@ def test_a_child_without_our_mark_does_not_outlive_its_supervisor(tmp_path: Path
     assert not is_alive(grandchild(tmp_path))
 
 
+def test_what_outlives_us_and_our_supervisor_is_ended_by_the_next(tmp_path: Path) -> None:
+    """The command itself dies with its supervisor; its children are found by their folder."""
+    code = (
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3600)'])\n"
+        "open('part', 'w').write(f'{os.getppid()} {os.getpid()} {child.pid}')\n"
+        "os.rename('part', 'grandchild')\ntime.sleep(3600)"
+    )
+    parent = in_a_process(python(code), tmp_path, 60)
+    supervisor, command, child = map(int, (tmp_path / "grandchild").read_text().split())
+    parent.send_signal(signal.SIGSTOP)
+    for pid in (supervisor, parent.pid):
+        os.kill(pid, signal.SIGKILL)
+    parent.communicate(timeout=30)
+    deadline = time.monotonic() + 30
+    while is_alive(command) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(command)
+    assert is_alive(child)
+    process.end_strays(tmp_path / "elsewhere")
+    assert is_alive(child)
+    process.end_strays(tmp_path)
+    while is_alive(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_alive(child)
+
+
 def test_a_stopped_supervisor_is_woken(tmp_path: Path) -> None:
     code = "import os, signal, time\nos.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(3600)"
     outcome = run(python(code), tmp_path, Limits(wall_seconds=0.5))
@@ -308,7 +335,7 @@ def in_a_process(command: list[str], folder: Path, wall_seconds: float) -> subpr
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(dokimos.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(dokimos.__file__).parents[1]), "TMPDIR": str(folder)},
     )
     deadline = time.monotonic() + 30
     while not (folder / "grandchild").exists() and time.monotonic() < deadline:

@@ -23,6 +23,7 @@ from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
 from dokimos.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
+from dokimos.execution.process import end_strays
 from dokimos.verifiers.base import Verifier
 
 
@@ -93,9 +94,7 @@ def run_campaign(
             if (out / "manifest.json").exists():
                 manifest = merge(read_manifest(out / "manifest.json"), manifest, out)
             write_manifest(manifest, out / "manifest.json")
-            remove_folder(out / "work")
-            (out / "work").mkdir(exist_ok=True)
-            with Journal(out / "journal.jsonl") as journal:
+            with _work(out.absolute()), Journal(out / "journal.jsonl") as journal:
                 todo = [job for job in planned if job.id not in journal.finished]
                 if done := len(planned) - len(todo):
                     resumed(done, len(planned))
@@ -107,7 +106,6 @@ def run_campaign(
                     for record in finished:
                         done += 1
                         progress(Progress(done, len(planned), record))
-            remove_folder(out / "work")
     return read_campaign(out)
 
 
@@ -179,6 +177,23 @@ def _only_one(out: Path) -> Iterator[None]:
         file.write(f"process {os.getpid()}\n")
         file.flush()
         yield
+
+
+@contextlib.contextmanager
+def _work(out: Path) -> Iterator[None]:
+    """The folder that runs work in, new and for as long as they do.
+
+    Where it is there already, whoever was here before did not come to its end.
+    """
+    folder = out / "work"
+    if folder.exists():
+        end_strays(folder)
+        remove_folder(folder)
+    folder.mkdir(exist_ok=True)
+    try:
+        yield
+    finally:
+        remove_folder(folder)
 
 
 @contextlib.contextmanager

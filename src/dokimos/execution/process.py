@@ -350,6 +350,15 @@ class _Watch:
         return f"process tree held by {tree}; wall clock watched; resident memory {sampled}{cpu}"
 
 
+def end_strays(folder: Path) -> None:
+    """Kill what is left of runs in `folder`: those whose supervisor was killed together with us."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            environment = process.environ()
+            if _MARK in environment and Path(environment.get("TMPDIR", "")).is_relative_to(folder):
+                process.kill()
+
+
 def _is_alive(process: psutil.Process) -> bool:
     """Whether it is this very process (not another with its number) that still runs."""
     try:

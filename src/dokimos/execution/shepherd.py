@@ -27,6 +27,7 @@ import signal
 import sys
 import time
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 #: How long after its limit a tree is ended without the parent's word.
 _GRACE_SECONDS = 1.0
@@ -39,13 +40,14 @@ _ROUNDS = 20
 _CHASES = 200
 
 
-def _become_subreaper() -> bool:
+def _prctl(option: int, value: int) -> bool:
+    """Ask the kernel for something about this process; False where it cannot be had."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    return bool(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    return bool(libc.prctl(option, value, 0, 0, 0) == 0)
 
 
 def _children() -> dict[int, list[tuple[int, int]]]:
@@ -136,6 +138,7 @@ def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: f
     if pid == 0:
         try:
             os.setsid()
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # should we be killed together with our parent
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             null = os.open(os.devnull, os.O_RDONLY)
@@ -194,7 +197,7 @@ def main(
 ) -> None:
     """Run `command`, wait for its end or the parent's word, end the tree, report."""
     os.set_inheritable(report, False)
-    subreaper = _become_subreaper()
+    subreaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wakeup_read, wakeup_write = os.pipe()
     os.set_blocking(wakeup_write, False)
     signal.set_wakeup_fd(wakeup_write)
