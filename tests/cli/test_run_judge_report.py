@@ -142,6 +142,17 @@ def test_a_shipped_suite_is_reproduced_by_its_name(
     assert str(tmp_path / "home") not in judged.out
 
 
+def test_a_cache_that_cannot_be_written_is_named(
+    dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "file"))
+    ran = dokimos("run", "scale", "--verifier", "scripted", "--out", tmp_path / "run")
+    assert ran.code == 2
+    assert "The suite scale cannot be made in" in ran.err
+    assert "set DOKIMOS_HOME" in ran.err
+
+
 def test_a_script_that_is_not_there_is_named(
     dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

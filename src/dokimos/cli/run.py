@@ -51,7 +51,6 @@ def run(
     from dokimos.campaigns.campaign import Progress, run_campaign
     from dokimos.campaigns.plan import CampaignSuite
     from dokimos.cli.output import one_interrupt, progress_bar, say
-    from dokimos.constructions.generation import find_suite
     from dokimos.errors import InputError
     from dokimos.execution.limits import Limits
     from dokimos.verifiers.catalogue import installed
@@ -62,7 +61,7 @@ def run(
     suites = [
         CampaignSuite(found.folder, wanted, name="" if Path(given).exists() else given)
         for given in dict.fromkeys(suite)
-        if (wanted := _wanted(found := find_suite(given), only or []))
+        if (wanted := _wanted(found := _found(given), only or []))
     ]
     _require_found(suites, only or [])
     if probe:
@@ -122,6 +121,15 @@ def _quiet(verifiers: list[Verifier]) -> list[Verifier]:
     named = {verifier.name for verifier in verifiers}
     quiet = [verifier.without_attack() for verifier in verifiers]
     return [verifier for verifier in quiet if verifier is not None and verifier.name not in named]
+
+
+def _found(given: str) -> Suite:
+    """The suite of a folder or a name; making a shipped one for the first time takes a while."""
+    from dokimos.cli.output import progress_bar
+    from dokimos.constructions.generation import find_suite
+
+    with progress_bar(f"making {given}", None) as step:
+        return find_suite(given, progress=lambda made: step(f"{made.name}: {made.label}, proven"))
 
 
 def _wanted(suite: Suite, only: list[str]) -> tuple[SuiteEntry, ...]:

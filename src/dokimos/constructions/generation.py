@@ -240,4 +240,12 @@ def find_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) 
 def shipped_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) -> Suite:
     """The shipped suite of that name, whatever folders there are, generated into the cache."""
     recipe = shipped_recipe(name)
-    return generate_suite(recipe, home() / "suites" / f"{name}-{_key(recipe)}", progress=progress)
+    folder = home() / "suites" / f"{name}-{_key(recipe)}"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The suite {name} cannot be made in {folder.parent}: {error.strerror}; set DOKIMOS_HOME to a "
+            "folder that you may write."
+        ) from error
+    return generate_suite(recipe, folder, progress=progress)
