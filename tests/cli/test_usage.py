@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+from dokimos.errors import InvalidProof
 from tests.cli.conftest import Dokimos
 
 
@@ -39,3 +43,18 @@ def test_other_ends_keep_their_codes(dokimos: Dokimos) -> None:
     assert (version.code, version.err) == (0, "")
     assert version.out.startswith("dokimos ")
     assert dokimos("families").code == 0
+
+
+def test_a_refuted_label_is_something_found(dokimos: Dokimos, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuted(*_: object, **__: object) -> None:
+        raise InvalidProof("i: the label unsat is false.")
+
+    monkeypatch.setattr("dokimos.cli.judging.judge_folder", refuted)
+    ran = dokimos("judge", "run")
+    assert (ran.code, ran.err) == (1, "dokimos: i: the label unsat is false.\n")
+
+
+def test_the_module_is_the_command() -> None:
+    ran = subprocess.run([sys.executable, "-m", "dokimos", "--version"], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("dokimos ")

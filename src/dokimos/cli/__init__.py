@@ -28,7 +28,7 @@ def _run() -> int:
     import typer
 
     from dokimos.cli.app import app
-    from dokimos.errors import DokimosError
+    from dokimos.errors import DokimosError, InvalidProof
 
     # Of the errors in usage, typer names this one only; it stands for all by what it derives from.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
@@ -37,6 +37,7 @@ def _run() -> int:
         return app(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
         print(f"dokimos: {error}", file=sys.stderr)
+        return 1 if isinstance(error, InvalidProof) else 2
     except usage_error as error:
         print(_usage(error), file=sys.stderr)
     except BrokenPipeError:
