@@ -61,7 +61,10 @@ def test_check(folder: Path) -> None:
     empty = folder / "empty"
     empty.mkdir()
     assert isinstance(run("check", empty).exception, InputError)
-    assert "refuses" in run("check", folder / "income.law", "--no-code").stdout
+    refused = run("check", folder / "income.law", "--no-code")
+    assert "refuses" in refused.stdout and refused.exit_code == 2
+    (folder / "garbage.law").write_bytes(b"\xff\xfe\x00")
+    assert run("check", folder).exit_code == 2  # what cannot be read is no law that is wrong
 
 
 def test_fmt(folder: Path) -> None:
@@ -72,6 +75,10 @@ def test_fmt(folder: Path) -> None:
     once = path.read_text()
     assert run("fmt", path, "--check").exit_code == 0 and path.read_text() == once
     assert "d1 = predict(x1)" in once
+    path.write_text(LAW.replace(";\n", " ;  "))
+    (folder / "wrong.law").write_text("input")
+    assert isinstance(run("fmt", path, folder / "wrong.law").exception, InputError)
+    assert path.read_text() != once  # nothing is laid out where not all can be
 
 
 def test_test_and_replay(folder: Path) -> None:
@@ -130,7 +137,8 @@ def test_an_interruption_ends_the_laws(folder: Path, monkeypatch: pytest.MonkeyP
         DOMAIN + "def model():\n    def f(x): raise KeyboardInterrupt\n    return f\n"
     )
     done = run("test", folder / "income.law", folder / "income.law", "--budget", 10)
-    assert done.stdout.count("interrupted") == 1
+    assert done.stdout.count("interrupted") == 1 and "starts anew" in done.stderr
+    assert "to go on" not in done.stderr
     assert done.exit_code == 130  # what was not tested has not passed
 
 

@@ -121,6 +121,8 @@ def test_layouts_by_name_and_index() -> None:
         ("input x1; var x2 := setFeat(x1, 'ages', 1);", "did you mean age"),
         ("input x1; var x2 := setFeat(x1, age, 'old');", "age is a number, and this is a string"),
         ("input x1; var x2 := blurr(x1);", "no function blurr (did you mean blur?)"),
+        ("input x1; var x2 := blur(x1, 2, 3);", "blur takes 1 argument, not 3"),
+        ("input x1; var x2 := x1[age := 1, income := 2, f0 := 3];", "age is changed twice"),
         ("input x1; var x2 := x1; requires label(x1) == 1;", "has no labels"),
     ],
 )

@@ -152,6 +152,9 @@ def test_batches_agree_with_python_case_by_case(expression: laws.Expression) -> 
         ("same(x1) == x1", np.ones(ROWS)),
         ("same(3) + same(a)", A + 3),
         ("same('t') == 't'", np.ones(ROWS)),
+        ("s == 'x'", np.arange(ROWS) % 2 == 0),
+        ("mixed == 'x'", np.arange(ROWS) % 2 == 0),
+        ("s == null", np.zeros(ROWS)),
         ("-a", -A),
         ("label(x1)", np.arange(ROWS) % 3),
         ("t && !t || t", np.ones(ROWS)),
@@ -161,7 +164,8 @@ def test_batches_agree_with_python_case_by_case(expression: laws.Expression) -> 
 def test_values(text: str, wanted: Any) -> None:
     s, n = np.array(["x", "y"] * 6, dtype=object), np.arange(ROWS) % 6
     failures = Failures()
-    found = evaluate(text, failures, lambda: np.arange(ROWS) % 3, s=s, n=n, t=np.ones(ROWS, dtype=bool))
+    more = {"mixed": np.array(["x", 3] * 6, dtype=object), "t": np.ones(ROWS, dtype=bool)}
+    found = evaluate(text, failures, lambda: np.arange(ROWS) % 3, s=s, n=n, **more)
     assert isinstance(found, np.ndarray)
     assert np.array_equal(np.broadcast_to(found, (ROWS,)), wanted)
     assert failures.by_case == {}
@@ -174,6 +178,8 @@ def test_values(text: str, wanted: Any) -> None:
         ("a.age == 1", "a record is needed"),
         ("a && true", "truth value is needed"),
         ("s < 3", "no order"),
+        ("s == 3", "never equal to a string; of decisions, 0 is low, 1 is medium, 2 is high"),
+        ("a != s", "never equal to a string"),
         ("s + 3", "a number is needed"),
         ("x1 == 3", "compared with something that is no record"),
         ("strConcat(a, 's') == 's'", "joins strings only"),

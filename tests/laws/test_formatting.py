@@ -21,6 +21,22 @@ def test_expressions_are_read_back_as_they_were(expression: laws.Expression) -> 
     assert condition(format_expression(expression)) == expression
 
 
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("!(d == 2)", "!(d == 2)"),
+        ("! d == 2", "!(d == 2)"),
+        ("!(d)", "!d"),
+        ("!!d", "!!d"),
+        ("!(forall i in 0..1: d == i)", "!(forall i in 0..1: d == i)"),
+        ("-(-2) == - d * 3", "-(-2) == -d * 3"),
+    ],
+)
+def test_nothing_that_is_easily_misread(text: str, printed: str) -> None:
+    assert format_expression(condition(text)) == printed
+    assert condition(printed) == condition(text)
+
+
 @given(data=st.data(), expression=EXPRESSIONS, block=BLOCKS)
 @settings(deadline=None, max_examples=100)
 def test_formatting_keeps_the_meaning_and_is_stable(

@@ -92,6 +92,7 @@ def test_objects_in_files(tmp_path: Path) -> None:
     (tmp_path / "bad.pkl").write_bytes(b"no pickle")
     for name, message in (
         ("no_such_module:x", "cannot be imported"),
+        ("no_such_folder/models.py", "name the model in it, as no_such_folder/models.py:NAME"),
         (str(tmp_path / "none.pkl"), "cannot be read"),
         (str(tmp_path / "bad.pkl"), "is no pickle"),
         (str(tmp_path / "none.onnx"), "cannot be read"),

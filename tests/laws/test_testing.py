@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -227,9 +228,11 @@ def test_an_empty_range_rules_a_case_out() -> None:
 
 
 def test_what_cannot_be_gone_through() -> None:
-    with pytest.raises(InputError, match="more than integers is drawn"):
+    with pytest.raises(InputError, match="randReal draws from no end of numbers"):
         run("input x1; var x2 := x1[income := randReal(0, 1)];", exhaustive=True)
-    with pytest.raises(InputError, match="have no end"):
+    with pytest.raises(InputError, match="shake draws at random itself"):
+        run("input x1; var x2 := shake(x1);", of=domain(shake=lambda x, rng: x), exhaustive=True)
+    with pytest.raises(InputError, match="range has no end"):
         run(MORE_FELONIES, exhaustive=True, source="range")
     with pytest.raises(InputError, match="more than 20,000,000 draws"):
         run("input x1; var x2 := x1[income := randInt(0, 90000000)];", exhaustive=True)
@@ -265,7 +268,7 @@ def test_code_runs_case_by_case() -> None:
     assert again.violated == found.violated
     with pytest.raises(InputError, match="--no-code"):
         run(text, allow_code=False)
-    with pytest.raises(InputError, match="more than integers is drawn"):
+    with pytest.raises(InputError, match="the block is more than predictions"):
         run(text, of=labelled, exhaustive=True)
 
 
@@ -390,7 +393,7 @@ def test_outputs_in_the_bounds_of_a_draw() -> None:
     assert not run(text).is_violated
     found = run("input x1; var x2 := x1; ENSURES randInt(d2 + 1, d1 + 2) <= d2", budget=100)
     assert found.violated == 100
-    with pytest.raises(InputError, match="not all before the block"):
+    with pytest.raises(InputError, match="an `ensures` draws at random"):
         run(text, exhaustive=True)
 
 
@@ -420,7 +423,54 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "interrupted" in summary(found)
     calls = 0
     found = run(MORE_FELONIES, model=slow, exhaustive=True)
-    assert found.is_interrupted and not found.is_exhaustive
+    assert found.is_interrupted and not found.is_exhaustive and found.is_in_order
+    assert found.draws == found.held + found.rejected >= found.tested > 0
+    said = summary(found)  # the first draws in order are no random sample: no interval
+    assert "gone through in order" in said and "95 %" not in said
+
+
+def test_a_warning_of_the_block_is_shown_once() -> None:
+    text = (
+        "input x1; output d1; { import warnings; warnings.warn('odd'); d1 = predict(x1) } ensures d1 >= 0;"
+    )
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        run(text, budget=50)
+    assert len(shown) == 1
+
+
+def test_exceptions_that_differ_in_their_case_only_are_told_once() -> None:
+    def fussy(record: Any) -> Any:
+        if record[0] > 50:
+            raise ValueError(f"too old:\n{record[0]}")
+        return record
+
+    found = run("input x1; var x2 := fussy(x1);", of=domain(fussy=fussy))
+    ((reason, _),) = found.errors
+    assert found.failed == (inputs()[:, 0] > 50).sum() > 1
+    assert "raised ValueError: too old: " in reason and "\n" not in reason
+    two = "input x1; output d1; { d1 = 1 / 0 if x1[0] > 50 else [][0] } ensures d1 > 0;"
+    assert len(run(two, budget=50).errors) == 2
+
+
+def test_a_function_for_batches_gets_a_generator_for_each_case() -> None:
+    def shake_batch(records: Any, rngs: Any) -> Any:
+        records[:, 1] += [rng.integers(0, 9) for rng in rngs]
+        return records
+
+    def shake(record: Any, rng: Any) -> Any:
+        record[1] += rng.integers(0, 9)
+        return record
+
+    text = "input x1; var x2 := shake(x1); ENSURES d1 <= d2"
+    batched, alone = (run(text, of=domain(**{f.__name__: f})) for f in (shake_batch, shake))
+    assert batched.is_violated and (batched.violated, batched.unique) == (alone.violated, alone.unique)
+    assert [each.words for each in batched.violations] == [each.words for each in alone.violations]
+    block = (
+        "input x1; output d1; output d2; { d1 = predict(x1)\n  d2 = predict(shake(x1)) } ensures d1 <= d2;"
+    )
+    in_block = [run(block, of=domain(**{f.__name__: f}), budget=200).violated for f in (shake_batch, shake)]
+    assert in_block[0] == in_block[1] > 0
 
 
 def test_violations_that_are_rounding_only_are_told_apart() -> None:

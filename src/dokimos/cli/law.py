@@ -34,19 +34,24 @@ NoCode = Annotated[bool, typer.Option("--no-code", help="Refuse laws and domains
 
 @app.command()
 def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
-    """Parse and check laws, and say what is wrong with each, with line, column and a caret."""
+    """Parse and check laws, and say what is wrong with each, with line, column and a caret.
+
+    Exit code 1 where a law is wrong, 2 where one cannot be checked: its file or its domain cannot be read.
+    """
     from dokimos.errors import InputError
     from dokimos.laws.checker import Severity, check_law
     from dokimos.laws.parser import read_law
+    from dokimos.laws.problems import LawError
 
-    wrong = 0
+    wrong = unreadable = 0
     for path in law_files(laws):
         try:
             law = read_law(path)
             found = _domain(law, path, domain, no_code=no_code, may_lack=True)
         except InputError as problem:
             typer.echo(str(problem))
-            wrong += 1
+            wrong += isinstance(problem, LawError)
+            unreadable += not isinstance(problem, LawError)
             continue
         problems = check_law(law, found)
         for each in problems:
@@ -55,8 +60,8 @@ def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> N
         wrong += bad
         if not bad:
             typer.echo(f"{path}: fine")
-    if wrong:
-        raise typer.Exit(1)
+    if wrong or unreadable:
+        raise typer.Exit(2 if unreadable else 1)
 
 
 @app.command()
@@ -72,8 +77,7 @@ def fmt(
     from dokimos.laws.parser import read_law
 
     changed = 0
-    for path in law_files(laws):
-        law = read_law(path)
+    for path, law in [(path, read_law(path)) for path in law_files(laws)]:
         laid_out = format_law(law)
         if path.read_bytes() == laid_out.encode():
             continue
@@ -155,6 +159,7 @@ def test(
     no_code: NoCode = False,
 ) -> None:
     """Test laws against a model. Exit code 1 where one is violated, fails, or is never tested."""
+    from dokimos.cli.output import say
     from dokimos.laws.models import load_model
     from dokimos.laws.parser import read_law
     from dokimos.laws.results import Settings
@@ -189,7 +194,8 @@ def test(
         if out is not None:
             saved = out / f"{path.stem}.json"
             save_result(result, saved)
-            typer.echo(f"  saved in {saved}; replay with: dokimos law replay {saved}")
+            again = f"; replay with: dokimos law replay {quote(str(saved))}" if result.violations else ""
+            typer.echo(f"  saved in {saved}{again}")
         results.append(result)
         commands.append(_again(path, settings, model=model, domain=domain))
         if result.is_interrupted:
@@ -203,7 +209,8 @@ def test(
     if any(result.is_violated or result.failed for result in results):
         raise typer.Exit(1)
     if interrupted:
-        raise typer.Exit(INTERRUPTED)
+        say("dokimos: interrupted; the same command starts anew, and draws the same cases.")
+        raise SystemExit(INTERRUPTED)
     if any(result.tested == 0 for result in results):
         raise typer.Exit(1)
 
@@ -360,4 +367,5 @@ def convert(
         raise InputError(f"{model}: holds no fitted tree or ensemble of trees of scikit-learn.")
     write_whole(out, write_trees(ensemble))
     nodes = sum(len(tree.feature) for tree in ensemble.trees)
-    typer.echo(f"{out}: {len(ensemble.trees):,} trees of {nodes:,} nodes")
+    count = len(ensemble.trees)
+    typer.echo(f"{out}: {count:,} tree{'s' * (count != 1)} of {nodes:,} nodes")

@@ -132,6 +132,8 @@ class Update(Expression):
 
     record: Expression
     changes: tuple[tuple[str | int, Expression], ...]
+    #: Where each feature stands in the text.
+    places: tuple[Position, ...] = field(default=(), compare=False, kw_only=True)
 
     def children(self) -> tuple[Expression, ...]:
         """See Expression."""

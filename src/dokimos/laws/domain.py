@@ -46,6 +46,9 @@ from dokimos.laws.problems import did_you_mean
 _HOOKS = ("encode", "picture", "text", "start", "walk")
 _RESERVED = {"inputs", "labels", "model", "decide", "predict", *_HOOKS}
 _BATCH = "_batch"
+#: Parameters of a domain's functions that no law gives a value.
+_GIVEN = ("rng", "rngs", "predict")
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class DomainNotFound(InputError):
@@ -62,18 +65,47 @@ class DomainFunction:
 
     @property
     def takes_rng(self) -> bool:
-        """Whether it draws at random, from a generator that it is given."""
-        return any(takes_rng_argument(each) for each in (self.single, self.batch) if each is not None)
+        """Whether it draws at random, from a generator (or one for each case) that it is given."""
+        return self._takes_any("rng", "rngs")
+
+    @property
+    def takes_rngs(self) -> bool:
+        """Whether its version for batches takes a generator for each case."""
+        return self.batch is not None and has_parameter(self.batch, "rngs")
 
     @property
     def takes_model(self) -> bool:
         """Whether it runs the model."""
-        return any(has_parameter(each, "predict") for each in (self.single, self.batch) if each is not None)
+        return self._takes_any("predict")
 
+    def _takes_any(self, *names: str) -> bool:
+        versions = [each for each in (self.single, self.batch) if each is not None]
+        return any(has_parameter(each, name) for each in versions for name in names)
 
-def takes_rng_argument(function: Callable[..., Any]) -> bool:
-    """Whether a function has a parameter `rng`."""
-    return has_parameter(function, "rng")
+    def takes(self, count: int) -> bool:
+        """Whether a law can call it with so many arguments; true where only a call can tell."""
+        wanted = self._parameters()
+        if wanted is None:
+            return True
+        least = sum(each.default is inspect.Parameter.empty for each in wanted if each.kind in _BY_PLACE)
+        most = sum(each.kind in _BY_PLACE for each in wanted)
+        any_number = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in wanted)
+        return least <= count and (any_number or count <= most)
+
+    def wanted(self) -> str:
+        """The arguments that it takes, in words."""
+        counts = [count for count in range(len(self._parameters() or ()) + 1) if self.takes(count)]
+        if len(counts) != 1:
+            return f"{counts[0]} to {counts[-1]} arguments" if counts else "other arguments"
+        return f"{counts[0] or 'no'} argument{'s' * (counts[0] != 1)}"
+
+    def _parameters(self) -> list[inspect.Parameter] | None:
+        """What a law gives it: all but what Dokimos does."""
+        try:
+            every = inspect.signature(self.single or self.batch).parameters  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return None
+        return [each for name, each in every.items() if name not in _GIVEN]
 
 
 def has_parameter(function: Callable[..., Any], name: str) -> bool:

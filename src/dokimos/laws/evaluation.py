@@ -159,7 +159,14 @@ class Evaluator:
             raise self._wrong(binary, "a record is compared with something that is no record.")
         if _is_null(left) or _is_null(right):
             return np.asarray(np.logical_and(_nulls(left), _nulls(right)))
+        if (_is_numbers(left) and _is_strings(right)) or (_is_strings(left) and _is_numbers(right)):
+            raise self._wrong(binary, f"a number is never equal to a string{self._decisions()}.")
         return np.asarray(np.equal(left, right), dtype=np.bool_)
+
+    def _decisions(self) -> str:
+        """What the decisions are called, for those who compared one with its name."""
+        named = [f"{index} is {name}" for index, name in enumerate(self._plan.domain.classes)]
+        return f"; of decisions, {', '.join(named[:10])}" if named else ""
 
     def _arithmetic(self, binary: laws.Binary) -> Column:
         left, right = (self._number(side) for side in (binary.left, binary.right))
@@ -302,7 +309,8 @@ class Evaluator:
         elif slot.feature.kind is Kind.CHOICE:
             chosen = full(value, len(made)).astype(np.float64)
             wrong = ~np.isin(chosen, np.arange(slot.feature.width))
-            self._fail(wrong, f"{slot.feature.name} has no such value", where)
+            known = ", ".join(f"{index} {name}" for index, name in enumerate(slot.feature.values[:10]))
+            self._fail(wrong, f"{slot.feature.name} has no such value (it has {known})", where)
             made[:, slot.start : slot.stop] = 0
             made[np.arange(len(made)), slot.start + np.where(wrong, 0, chosen).astype(np.int64)] = 1
         else:
@@ -331,6 +339,14 @@ def _is_null(value: Value) -> bool:
     return (
         isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == object and value.item() is None
     )
+
+
+def _is_numbers(value: Column) -> bool:
+    return value.dtype.kind in "uif"
+
+
+def _is_strings(value: Column) -> bool:
+    return value.dtype == object and value.size > 0 and all(isinstance(each, str) for each in value.flat)
 
 
 def _nulls(value: Column) -> Column:

@@ -105,7 +105,10 @@ def _block(text: str) -> str:
 
 
 def format_expression(expression: Expression, binding: int = 0) -> str:
-    """The expression with no more parentheses than needed where operators bind as tightly as `binding`."""
+    """The expression with no more parentheses than needed where operators bind as tightly as `binding`.
+
+    But for `!(a == b)` and `-(-a)`, which without them are easily misread.
+    """
     text, own = _printed(expression)
     return f"({text})" if own < binding else text
 
@@ -117,9 +120,10 @@ def _printed(expression: Expression) -> tuple[str, int]:
         case laws.Name(name=name):
             return name, _POSTFIX
         case laws.Unary(operator="!", operand=operand):
-            return f"!{format_expression(operand, _NOT)}", _NOT
+            binding = _POSTFIX if isinstance(operand, laws.Binary) else _NOT
+            return f"!{format_expression(operand, binding)}", _NOT
         case laws.Unary(operand=operand):
-            return f"-{format_expression(operand, _NEGATIVE)}", _NEGATIVE
+            return f"-{format_expression(operand, _POSTFIX)}", _NEGATIVE
         case laws.Binary(operator=operator, left=left, right=right):
             own, at_left, at_right = _LEFT_AND_RIGHT[operator]
             sides = format_expression(left, at_left), format_expression(right, at_right)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.errors import DokimosError, InputError
-from dokimos.laws.domain import DomainFunction, has_parameter, takes_rng_argument
+from dokimos.laws.domain import DomainFunction, has_parameter
 from dokimos.laws.frame import Frame, Records, Value, column, full, stack
 
 
@@ -33,7 +33,8 @@ def explain(problem: BaseException, what: str) -> str:
     """An exception of user code in one line, with the place where it was raised."""
     frames = traceback.extract_tb(problem.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    return f"{what} raised {type(problem).__name__}: {problem}{place}"
+    said = " ".join(str(problem).split())
+    return f"{what} raised {type(problem).__name__}: {said}{place}"
 
 
 def case_rng(seed: int, salt: int = 0) -> np.random.Generator:
@@ -48,10 +49,13 @@ def call_function(
 
     Raises AllFailed where it does in every case.
     """
-    if function.batch is not None and not takes_rng_argument(function.batch):
+    if function.batch is not None and not has_parameter(function.batch, "rng"):
+        options = {"rngs": [case_rng(int(seed)) for seed in frame.seeds]} if function.takes_rngs else {}
         try:
             return _as_value(
-                function.batch(*(_batch(each, frame.size) for each in arguments)), arguments, frame
+                function.batch(*(_batch(each, frame.size) for each in arguments), **options),
+                arguments,
+                frame,
             )
         except DokimosError:
             raise
@@ -95,7 +99,7 @@ def call_single(
     """The function in one case, by its version for single values where there is one."""
     chosen = function.single or function.batch
     assert chosen is not None  # a domain's function has one or the other
-    known = {"rng": rng, "predict": predict}
+    known = {"rng": rng, "rngs": [rng], "predict": predict}
     options = {name: value for name, value in known.items() if has_parameter(chosen, name)}
     if function.single is not None:
         return chosen(*arguments, **options)

@@ -85,6 +85,8 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
     path = Path(text)
     if not is_object and path.suffix not in (*_PICKLES, _POLICY):
         _expect_file(path, domain)
+        if path.suffix == ".py":
+            raise InputError(f"{path}: is a file of Python; name the model in it, as {path}:NAME.")
         return (_trees if path.suffix == ".json" else _onnx)(path, domain)
     if not allow_code:
         raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
@@ -114,8 +116,9 @@ def _object(place: str, name: str) -> Any:
     else:
         try:
             module = importlib.import_module(place)
-        except ImportError as problem:
-            raise InputError(f"{place}:{name}: cannot be imported: {problem}.") from None
+        except Exception as problem:
+            reason = problem if isinstance(problem, ImportError) else f"{type(problem).__name__}: {problem}"
+            raise InputError(f"{place}:{name}: cannot be imported: {reason}.") from None
     if not hasattr(module, name):
         raise InputError(f"{place}: has no {name}.")
     return getattr(module, name)

@@ -172,7 +172,7 @@ def _law_view(index: int, result: LawResult, name: str, command: str) -> LawView
         ViolationView(each.words, show(each.case, result.law, result.domain))
         for each in result.violations[:_SHOWN]
     ]
-    exact = result.is_exhaustive
+    exact = result.is_in_order
     tables = [_rate_table("First decision", result.classes, exact)]
     tables += [_rate_table(group.feature, group.rates, exact) for group in result.groups]
     return LawView(
@@ -205,7 +205,10 @@ def _counts(result: LawResult) -> Markup:
     all_ = "All " if result.is_exhaustive else ""
     sentences = [Markup("{}{:,} tests: {}.").format(all_, result.tested, Markup(", ").join(parts))]
     if result.tested:
-        share = f"{_share(result.rate)} of all draws" if result.is_exhaustive else f"{result.rate}"
+        share = f"{result.rate}"
+        if result.is_in_order:
+            which = "all draws" if result.is_exhaustive else "the draws gone through until the interruption"
+            share = f"{_share(result.rate)} of {which}"
         sentences.append(Markup("The law is violated in {}.").format(share.replace(" %", "\u00a0%")))
     if result.rejected:
         told = Markup("The precondition failed in {:,} of {:,} draws.")

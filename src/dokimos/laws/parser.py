@@ -155,11 +155,17 @@ def _explained(problem: UnexpectedInput, name: str, text: str) -> LawError:
         hint = " Put `forall` in parentheses where it is not the whole condition."
     elif isinstance(problem, UnexpectedToken) and problem.token.type == "COMPARISON":
         hint = " Comparisons cannot be chained: join them with &&."
+    elif isinstance(problem, UnexpectedToken) and str(problem.token) in _PYTHON_LOGIC:
+        hint = f" Write {_PYTHON_LOGIC[str(problem.token)]} for it."
     elif isinstance(problem, UnexpectedCharacters) and problem.char == "=":
         hint = " A variable is given its value with :=, equality is ==."
     elif isinstance(problem, UnexpectedCharacters) and problem.char in "&|":
         hint = f" Write {problem.char * 2}."
     return LawError(name, text, at, f"{found}{_expected(expected)}.{hint}")
+
+
+#: What those who think in Python write, and how laws do.
+_PYTHON_LOGIC = {"and": "&&", "or": "||", "not": "!"}
 
 
 def _behind_forall(text: str, at: Position) -> bool:
@@ -254,15 +260,16 @@ class _Builder(Transformer_NonRecursive[Any, Law]):
         record, name = children
         return self._made(laws.FeatureOf(record, str(name), at=Position(name.line, name.column)))
 
-    def change(self, meta: Any, children: list[Any]) -> tuple[str | int, Expression]:
+    def change(self, meta: Any, children: list[Any]) -> tuple[str | int, Expression, Position]:
         feature, value = children
-        if feature.type == "INTEGER":
-            return self._integer(feature), value
-        return str(feature), value
+        at = Position(feature.line, feature.column)
+        return self._integer(feature) if feature.type == "INTEGER" else str(feature), value, at
 
     def update(self, meta: Any, children: list[Any]) -> Expression:
-        record, *changes = children
-        return self._made(laws.Update(record, tuple(changes), at=self._at(meta)))
+        record, *found = children
+        changes = tuple((feature, value) for feature, value, _ in found)
+        places = tuple(at for _, _, at in found)
+        return self._made(laws.Update(record, changes, places=places, at=self._at(meta)))
 
     def call(self, meta: Any, children: list[Any]) -> Expression:
         function, *arguments = children

@@ -46,17 +46,27 @@ class Plan:
 
     @property
     def calls_case_by_case(self) -> bool:
-        """Whether the law calls a function of the domain that takes one case at a time."""
+        """Whether the law calls a function of the domain that has something to do for each case."""
         found = (self.domain.functions.get(each.function) for each in _calls(self.law))
-        return any(function is not None and function.batch is None for function in found)
+        return any(each is not None and (each.batch is None or each.takes_rngs) for each in found)
 
     @property
     def is_finite(self) -> bool:
         """Whether only inputs and integers are drawn, and before the block: all can be gone through."""
-        functions = (self.domain.functions.get(each.function) for each in _calls(self.law))
-        seeded = any(function is not None and function.takes_rng for function in functions)
-        integers = all(call.function == "randInt" for call in self.random)
-        return self.code is None and not seeded and integers and not self.random_in_ensures
+        return self.endless is None
+
+    @property
+    def endless(self) -> str | None:
+        """Why not all draws can be gone through; None where they can."""
+        if self.code is not None:
+            return "the block is more than predictions, and may draw at random itself"
+        for each in _calls(self.law):
+            function = self.domain.functions.get(each.function)
+            if function is not None and function.takes_rng:
+                return f"{each.function} draws at random itself"
+        if any(call.function != "randInt" for call in self.random):
+            return "randReal draws from no end of numbers"
+        return "an `ensures` draws at random" if self.random_in_ensures else None
 
 
 def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> Plan:

@@ -52,7 +52,8 @@ class LawResult:
     `held` of `draws` cases satisfied the precondition, `rejected` did not; of the `tested`, `violated`
     violate the law, `unique` with distinct draws and `inputs` with distinct inputs. `failed` cases ended in
     an exception, the first of each kind are `errors`. `unconfirmed` of the kept violate in batches only:
-    rounding.
+    rounding. Draws that were gone through `in_order`, all of them or until an interruption, are no random
+    sample: what they say of the others has no interval of confidence.
     """
 
     law: Law
@@ -71,6 +72,7 @@ class LawResult:
     errors: tuple[tuple[str, Case], ...]
     unconfirmed: int
     is_exhaustive: bool
+    is_in_order: bool
     is_interrupted: bool
     is_starved: bool
     classes: NamedRates

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,10 +47,16 @@ class Errors:
         return Errors(self.count, list(self.kept))
 
     def add(self, reason: str, case: Frame) -> None:
-        """Count a case, and keep it where its reason is new."""
+        """Count a case, and keep it where its reason is of a new kind."""
         self.count += 1
-        if len(self.kept) < _KEPT_ERRORS and all(each.reason != reason for each in self.kept):
+        kind = _kind(reason)
+        if len(self.kept) < _KEPT_ERRORS and all(_kind(each.reason) != kind for each in self.kept):
             self.kept.append(CaseError(reason, case))
+
+
+def _kind(reason: str) -> str:
+    """What tells reasons apart: of exceptions the type and the place, not what they say of a case."""
+    return re.sub(r"( raised \w+): .*( at .*)", r"\1\2", reason)
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class Runner:
         self.plan, self.model, self.errors = plan, model, Errors()
         self.rejected = 0
         self.labels = labels
+        self._warned: dict[Any, Any] = {}  # so that a warning of the block is shown once, not in every case
 
     def prepare(self, frame: Frame, draw: Drawer) -> Frame:
         """The cases with all variables, without those in which a precondition fails."""
@@ -239,7 +247,7 @@ class Runner:
             functions["label"] = lambda record: single_value(self.labels()[origin[row : row + 1]], 0)
         spaces = {each.name: SimpleNamespace(**functions) for each in self.plan.law.imports}
         values = {name: single_value(value, row) for name, value in frame.values.items()}
-        return {**functions, **spaces, **values}
+        return {**functions, **spaces, **values, "__warningregistry__": self._warned}
 
     def _get_feature(self, record: Any, feature: str | int) -> Any:
         one = Records(np.asarray(record)[None])

@@ -12,18 +12,19 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     """A verdict, the counts, and the first violations in words."""
     lines = [f"{result.law.name}: {_verdict(result)}"]
     lines.append(f"  {_counts(result)}")
-    if result.tested and not result.is_exhaustive:
+    if result.tested and not result.is_in_order:
         lines.append(f"  violated: {result.rate}")
     if result.is_starved:
         lines.append(f"  the precondition almost never holds: in {result.held:,} of {result.draws:,} draws")
     if result.is_interrupted:
-        lines.append("  interrupted: this is what was found until then")
+        order = ", the draws being gone through in order" if result.is_in_order else ""
+        lines.append(f"  interrupted: this is what was found until then{order}")
     if result.unconfirmed:
         lines.append(f"  {result.unconfirmed} of the kept violate in batches only: rounding, not counted")
     if result.is_violated:
-        lines += _table("when the first decision is", result.classes, result.is_exhaustive)
+        lines += _table("when the first decision is", result.classes, result.is_in_order)
         for group in result.groups:
-            lines += _table(f"when {group.feature} is", group.rates, result.is_exhaustive)
+            lines += _table(f"when {group.feature} is", group.rates, result.is_in_order)
             if not group.rates:
                 lines.append(f"  {group.feature} has too many values to tell rates by")
     for each in result.violations[:shown]:
@@ -71,6 +72,6 @@ def _counts(result: LawResult) -> str:
 
 
 def _table(title: str, rates: NamedRates, exact: bool) -> list[str]:
-    """A line for each group; what was gone through whole needs no interval."""
+    """A line for each group; what was gone through in order has no interval."""
     told = [(name, rate, f"{100 * rate.value:.2f} %" if exact else str(rate)) for name, rate in rates]
     return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in told]

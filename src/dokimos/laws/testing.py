@@ -91,7 +91,7 @@ class _Session:
         if not exhaustive and not self._interrupted:
             self._guarded(self._sample)
         seconds = time.perf_counter() - start
-        return self._result(exhaustive and not self._interrupted, seconds)
+        return self._result(exhaustive, seconds)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -107,13 +107,9 @@ class _Session:
         if wanted is False:
             return False
         size = self._source.size
-        if size is None or not self._plan.is_finite:
+        reason = f"the source {self._source.name} has no end" if size is None else self._plan.endless
+        if size is None or reason is not None:
             if wanted:
-                reason = (
-                    "the inputs have no end"
-                    if size is None
-                    else "more than integers is drawn, or not all before the block"
-                )
                 raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
             return False
         inputs = size ** len(self._plan.law.inputs)
@@ -160,9 +156,9 @@ class _Session:
                 half = frame.size // 2
                 pending += [frame.take(np.arange(half, frame.size)), frame.take(np.arange(half))]
                 continue
-            self._judge(prepared, enumerator)
             self._held += prepared.size
             self._draws = self._held + self._runner.rejected
+            self._judge(prepared, enumerator)
             if self._draws > self._settings.most_draws:
                 raise self._too_many()
 
@@ -249,8 +245,9 @@ class _Session:
             each: full(evaluator.feature(records, each, Literal(None)), frame.size) for each in features
         }
 
-    def _result(self, exhaustive: bool, seconds: float) -> LawResult:
+    def _result(self, in_order: bool, seconds: float) -> LawResult:
         tally, law, domain = self._tally, self._plan.law, self._plan.domain
+        exhaustive = in_order and not self._interrupted
         errors = tuple((each.reason, _case(each, law)) for each in self._runner.errors.kept)
         failed, rejected = self._runner.errors.count, self._runner.rejected
         violations, unconfirmed = self._confirmed()
@@ -271,6 +268,7 @@ class _Session:
             errors=errors,
             unconfirmed=unconfirmed,
             is_exhaustive=exhaustive,
+            is_in_order=in_order,
             is_interrupted=self._interrupted,
             is_starved=self._starved,
             classes=tally.by_class.rates(lambda value: decision_name(value, domain)),

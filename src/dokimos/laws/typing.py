@@ -153,6 +153,8 @@ class Typing:
                 known = (*BUILTINS, *self.domain.functions)
                 message = f"the domain {self.domain.name} has no function {name}{did_you_mean(name, known)}"
                 self.error(call.at, message)
+            elif own is not None and not own.takes(len(call.arguments)):
+                self.error(call.at, f"{name} takes {own.wanted()}, not {len(call.arguments)}")
             for argument in call.arguments:
                 self.of(argument)
             return Type.ANY
@@ -222,15 +224,24 @@ class Typing:
 
     def _update(self, update: laws.Update) -> Type:
         self._want(update.record, "a feature is changed of", Type.RECORD)
-        for reference, value in update.changes:
-            self._fits(value, self._slot(reference, update.at))
+        before: set[str | int] = set()
+        places = update.places or (update.at,) * len(update.changes)
+        for (reference, value), at in zip(update.changes, places, strict=True):
+            slot = self._slot(reference, at)
+            self._fits(value, slot)
+            feature = reference if slot is None else slot.feature.name
+            if feature in before:
+                self.error(at, f"{feature} is changed twice; one of the values would be lost")
+            before.add(feature)
         return Type.RECORD
 
     def _forall(self, forall: laws.ForAll) -> Type:
         low, high = constant(forall.low), constant(forall.high)
         if low is None or high is None:
             self.error(forall.at, "the ends of `forall` must be integers that are written out")
-        elif not 0 < high - low + 1 <= MAX_RANGE:
+        elif low > high:
+            self.error(forall.at, f"nothing lies between {low} and {high}; the lower end comes first")
+        elif high - low >= MAX_RANGE:
             self.error(
                 forall.at, f"`forall` goes over {high - low + 1} integers; it may be 1 to {MAX_RANGE}"
             )

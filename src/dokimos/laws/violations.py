@@ -72,6 +72,7 @@ def save_result(result: LawResult, path: Path) -> None:
             "unconfirmed": result.unconfirmed,
         },
         "is_exhaustive": result.is_exhaustive,
+        "is_in_order": result.is_in_order,
         "is_interrupted": result.is_interrupted,
         "is_starved": result.is_starved,
         "rate": _rate(result.rate),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dokimos.errors import InputError
 from dokimos.laws.domain import load_domain
@@ -42,9 +43,13 @@ def test_each_band_hears_its_frequencies() -> None:
     assert (np.diff(peaks) > 0).all()
 
 
+def noisy_one(record: NDArray[Any], seed: int = 0) -> NDArray[Any]:
+    return speech.wNoise_batch(record[None], [np.random.default_rng(seed)])[0]
+
+
 def test_noise_is_white_and_as_loud_as_it_should_be() -> None:
     record = tone(440)
-    noisy = speech.wNoise(record, np.random.default_rng(0))
+    noisy = noisy_one(record)
     noise = (noisy - record).astype(np.float64)
     loudness = np.sqrt(np.mean(record[record != 0].astype(np.float64) ** 2))
     assert 20 * np.log10(loudness / noise.std()) == pytest.approx(10, abs=0.3)
@@ -52,9 +57,19 @@ def test_noise_is_white_and_as_loud_as_it_should_be() -> None:
     quarters = [part.mean() for part in np.array_split(power, 4)]
     assert max(quarters) < 1.3 * min(quarters)  # as much of it in every quarter of the spectrum
     assert noisy.dtype == record.dtype and np.abs(noisy).max() < 2**15
-    assert (noisy == speech.wNoise(record, np.random.default_rng(0))).all()
-    silent = speech.wNoise(np.zeros(LENGTH, dtype=np.int32), np.random.default_rng(0))
-    assert np.abs(silent).max() <= 2
+    silent = noisy_one(np.zeros(LENGTH, dtype=np.int32))
+    assert 0 < np.abs(silent).max() <= 2
+
+
+def test_noise_of_a_record_is_the_same_in_every_batch() -> None:
+    records = np.stack([tone(100 * (index + 1), loudness=1000 * index) for index in range(19)])
+    together = speech.wNoise_batch(records, [np.random.default_rng(seed) for seed in range(19)])
+    for seed, record in enumerate(records):
+        heard = record[record != 0].astype(np.float64)
+        loudness = np.sqrt(np.mean(heard**2)) if heard.size else 1.0
+        noise = np.random.default_rng(seed).normal(scale=loudness * 10**-0.5, size=record.shape)
+        assert (together[seed] == np.clip(np.rint(record + noise), -(2**15), 2**15 - 1)).all()
+        assert (together[seed] == noisy_one(record, seed)).all()
 
 
 def test_a_record_is_a_picture_of_its_wave() -> None:
