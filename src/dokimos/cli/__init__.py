@@ -5,6 +5,7 @@ Nothing heavy is imported before a command needs it, so that ``dokimos --help`` 
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -47,6 +48,14 @@ def _run() -> int:
         place = f"{error.filename}: " if error.filename else ""
         print(f"dokimos: {place}{error.strerror or error}; check the path and its rights.", file=sys.stderr)
     return 2
+
+
+def one_thread() -> None:
+    """Have numpy multiply on one thread, before it is loaded: several round sums in other orders.
+
+    Networks that are trained are then the same, byte by byte, whatever the number of processors.
+    """
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 
 def _usage(error: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli import INTERRUPTED
+from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.law_fuzz import fuzz
 from dokimos.cli.law_study import study
 
@@ -159,6 +159,8 @@ def test(
     no_code: NoCode = False,
 ) -> None:
     """Test laws against a model. Exit code 1 where one is violated, fails, or is never tested."""
+    if model is None:
+        one_thread()  # the domain may train its own
     from dokimos.cli.output import say
     from dokimos.laws.models import load_model
     from dokimos.laws.parser import read_law
@@ -334,6 +336,7 @@ def train(
     seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
 ) -> None:
     """Train the network or the tree of a case study, on data that a registry has or that is made for it."""
+    one_thread()
     from dokimos.errors import InputError
     from dokimos.laws.data import write_whole
     from dokimos.laws.library import find_study

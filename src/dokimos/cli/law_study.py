@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli import INTERRUPTED
+from dokimos.cli import INTERRUPTED, one_thread
 
 
 def study(
@@ -26,6 +26,7 @@ def study(
 
     Interrupted, the same command goes on where it stopped.
     """
+    one_thread()
     from dokimos.cli.output import progress_bar, say
     from dokimos.errors import InputError
     from dokimos.laws.comparison import Records, Skipped, domains_with_laws, jobs_of, run_jobs

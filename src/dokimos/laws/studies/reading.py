@@ -1,0 +1,69 @@
+"""What small networks make of single sentences, before a network sees the mean over a whole review.
+
+Each is trained to tell sentences of positive reviews from those of negative ones, on the sentences that
+the training set is made of. Bounded opinions of sentences add up to better ones of reviews than vectors
+do, for no sentence outweighs all others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.home import home
+from dokimos.laws.data import write_whole
+from dokimos.laws.studies.sentences import Vectors
+from dokimos.laws.training import Labels, train_layers
+
+#: How many networks read a sentence, and how each is trained.
+READERS = 8
+_HIDDEN, _EPOCHS, _DECAY, _RATE = 16, 8, 2.0, 1e-3
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Networks of one hidden layer each: all hidden units by rows, and how they weigh with each reader."""
+
+    hidden: NDArray[np.float32]
+    hidden_bias: NDArray[np.float32]
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    def __call__(self, vectors: Vectors) -> Vectors:
+        """For each sentence what each reader thinks, from -1, negative, to 1, positive."""
+        units = np.maximum(vectors @ self.hidden.T + self.hidden_bias, 0)
+        by_reader = units.reshape(len(vectors), *self.weights.shape)
+        scores = np.einsum("nrh,rh->nr", by_reader, self.weights) + self.bias
+        return np.asarray(np.tanh(scores / 2), dtype=np.float32)
+
+
+def train_readers(vectors: Vectors, labels: Labels) -> Readers:
+    """Readers of sentences, labelled 0 where from positive reviews, else 1; each has its own seed."""
+    exact = vectors.astype(np.float64)
+    how: dict[str, Any] = {"hidden": (_HIDDEN,), "epochs": _EPOCHS, "decay": _DECAY, "rate": _RATE}
+    trained = [train_layers(exact, labels, **how, fades=True, seed=seed) for seed in range(READERS)]
+    # The share of the positive score less that of the negative is tanh of half their difference.
+    return Readers(
+        np.concatenate([first[0] for first, _ in trained]).astype(np.float32),
+        np.concatenate([first[1] for first, _ in trained]).astype(np.float32),
+        np.stack([last[0][0] - last[0][1] for _, last in trained]).astype(np.float32),
+        np.array([last[1][0] - last[1][1] for _, last in trained], dtype=np.float32),
+    )
+
+
+def kept_readers(vectors: Vectors, labels: Labels) -> Readers:
+    """The readers of these sentences, trained once and kept."""
+    made_from = vectors.tobytes() + labels.tobytes()
+    made_from += str((READERS, _HIDDEN, _EPOCHS, _DECAY, _RATE)).encode()
+    path = home() / "models" / f"readers-{hashlib.sha256(made_from).hexdigest()[:16]}.npz"
+    if not path.is_file():
+        buffer = io.BytesIO()
+        np.savez(buffer, **vars(train_readers(vectors, labels)))
+        write_whole(path, buffer.getvalue())
+    with np.load(path, allow_pickle=False) as kept:
+        return Readers(**kept)
