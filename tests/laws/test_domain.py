@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.laws import Layout, choice, integer, text
 from dokimos.laws.checker import Severity, check_law
-from dokimos.laws.domain import DomainNotFound, domain_of, load_domain, read_domain, shipped_domains
+from dokimos.laws.domain import (
+    DomainFunction,
+    DomainNotFound,
+    domain_of,
+    load_domain,
+    read_domain,
+    shipped_domains,
+)
 from dokimos.laws.parser import parse_law
 from tests.laws.toy import BLOCK, FEATURES, domain, law
 
@@ -173,3 +181,21 @@ def test_features_that_are_text_are_strings() -> None:
     problems = check_law(law("input x1; var x2 := x1[pos := x1.neg + 1];"), words)
     assert [each for each in problems if "strConcat" in each.message]
     assert len(FEATURES) == 5
+
+
+@pytest.mark.parametrize(
+    ("function", "taken", "words"),
+    [
+        (lambda: 1, {0}, "no arguments"),
+        (lambda x: x, {1}, "1 argument"),
+        (lambda x, y, rng: x, {2}, "2 arguments"),
+        (lambda x, y=1, *, predict: x, {1, 2}, "1 to 2 arguments"),
+        (lambda x, *more: x, {1, 2, 3}, "1 or more arguments"),
+        (max, {0, 1, 2, 3}, "any arguments"),
+    ],
+)
+def test_how_many_arguments_a_function_takes(function: Any, taken: set[int], words: str) -> None:
+    for versions in ({"single": function}, {"batch": function}):
+        own = DomainFunction("f", **versions)
+        assert {count for count in range(4) if own.takes(count)} == taken
+        assert own.wanted() == words

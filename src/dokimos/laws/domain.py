@@ -84,27 +84,30 @@ class DomainFunction:
 
     def takes(self, count: int) -> bool:
         """Whether a law can call it with so many arguments; true where only a call can tell."""
-        wanted = self._parameters()
-        if wanted is None:
-            return True
-        least = sum(each.default is inspect.Parameter.empty for each in wanted if each.kind in _BY_PLACE)
-        most = sum(each.kind in _BY_PLACE for each in wanted)
-        any_number = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in wanted)
-        return least <= count and (any_number or count <= most)
+        least, most = self._bounds()
+        return least <= count and (most is None or count <= most)
 
     def wanted(self) -> str:
-        """The arguments that it takes, in words."""
-        counts = [count for count in range(len(self._parameters() or ()) + 1) if self.takes(count)]
-        if len(counts) != 1:
-            return f"{counts[0]} to {counts[-1]} arguments" if counts else "other arguments"
-        return f"{counts[0] or 'no'} argument{'s' * (counts[0] != 1)}"
+        """How many arguments it takes, in words."""
+        least, most = self._bounds()
+        if most is None:
+            return f"{least} or more arguments" if least else "any arguments"
+        counts = f"{least} to {most}" if least < most else str(most or "no")
+        return f"{counts} argument{'s' * (counts != '1')}"
 
-    def _parameters(self) -> list[inspect.Parameter] | None:
-        """What a law gives it: all but what Dokimos does."""
+    def _bounds(self) -> tuple[int, int | None]:
+        """How many arguments laws give it, at least and at most (None: there is no most)."""
+        by_place = [each for each in self._parameters() if each.kind in _BY_PLACE]
+        least = sum(each.default is inspect.Parameter.empty for each in by_place)
+        any_number = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in self._parameters())
+        return least, None if any_number else len(by_place)
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        """What laws give it: all but what Dokimos does; anything where it does not say what it takes."""
         try:
             every = inspect.signature(self.single or self.batch).parameters  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            return None
+            return [inspect.Parameter("anything", inspect.Parameter.VAR_POSITIONAL)]
         return [each for name, each in every.items() if name not in _GIVEN]
 
 
