@@ -137,6 +137,7 @@ def test_an_interruption_ends_the_laws(folder: Path, monkeypatch: pytest.MonkeyP
         DOMAIN + "def model():\n    def f(x): raise KeyboardInterrupt\n    return f\n"
     )
     done = run("test", folder / "income.law", folder / "income.law", "--budget", 10)
+    assert "0 of 2 laws violated, 1 not tested" in done.stdout
     assert done.stdout.count("interrupted") == 1 and "starts anew" in done.stderr
     assert "to go on" not in done.stderr
     assert done.exit_code == 130  # what was not tested has not passed
@@ -175,6 +176,16 @@ def test_a_place_that_cannot_be_written_is_found_before_the_test(folder: Path) -
     done = run("test", folder / "income.law", "--out", folder / "fine.onnx")
     assert isinstance(done.exception, FileExistsError)
     assert "tests in" not in done.stdout
+    for place, said in (
+        (folder / "fine.onnx" / "page.html", "the page cannot be written"),
+        (folder, "is a folder; give the page a name"),
+        (Path("/proc/page.html"), "the page cannot be written"),
+    ):
+        done = run("test", folder / "income.law", "--html", place)
+        assert isinstance(done.exception, InputError) and said in str(done.exception)
+        assert "tests in" not in done.stdout
+    done = run("train", "compas", "--out", folder / "fine.onnx" / "net.onnx")
+    assert "the network cannot be written" in str(done.exception)
 
 
 def test_replaying_no_violations_says_so(folder: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.law_fuzz import fuzz
 from dokimos.cli.law_study import study
+from dokimos.cli.places import expect_place
 
 if TYPE_CHECKING:
     from dokimos.laws.ast import Law
@@ -185,7 +186,7 @@ def test(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     if html is not None:
-        _expect_place(html)
+        expect_place(html, "page", "laws.html")
     for path, law in [(path, read_law(path)) for path in files]:
         found = _domain(law, path, domain, no_code=no_code)
         for each in by or ():
@@ -205,7 +206,8 @@ def test(
             break
     if len(files) > 1:
         violated = sum(result.is_violated for result in results)
-        typer.echo(f"{violated} of {len(files)} laws violated")
+        left = f", {len(files) - len(results)} not tested" if len(results) < len(files) else ""
+        typer.echo(f"{violated} of {len(files)} laws violated{left}")
     if html is not None:
         _write_page(html, results, commands)
     if any(result.is_violated or result.failed for result in results):
@@ -227,18 +229,6 @@ def _again(path: Path, settings: Settings, *, model: str | None, domain: str | N
     if settings.exhaustive is not None:
         parts.append("--exhaustive" if settings.exhaustive else "--no-exhaustive")
     return " ".join(parts)
-
-
-def _expect_place(page: Path) -> None:
-    """What cannot be written is found before the test, not after it."""
-    from dokimos.errors import InputError
-
-    try:
-        page.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(f"{page}: the page cannot be written ({problem.strerror}).") from None
-    if page.is_dir():
-        raise InputError(f"{page}: is a folder; give the page a name, such as {page / 'laws.html'}.")
 
 
 def _write_page(path: Path, results: list[LawResult], commands: list[str]) -> None:
@@ -345,6 +335,7 @@ def train(
     suffix = ".json" if kind == "tree" else ".onnx"
     if out.suffix != suffix:
         raise InputError(f"{out}: a {kind} is written to a file that ends in {suffix}.")
+    expect_place(out, kind, f"{study}{suffix}")
     content = found.train(seed)
     quality = found.quality(content)
     write_whole(out, content)

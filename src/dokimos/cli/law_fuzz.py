@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.places import expect_place
+
 
 def fuzz(
     domain: Annotated[
@@ -57,7 +59,4 @@ def expect_pool(path: Path) -> None:
 
     if path.suffix not in (".npy", ".json"):
         raise InputError(f"{path}: a pool is written to a file that ends in .npy or .json.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise InputError(f"{path}: the pool cannot be written ({problem.strerror}).") from None
+    expect_place(path, "pool", "pool.npy")
