@@ -13,6 +13,7 @@ from dokimos.laws.cases import case_of
 from dokimos.laws.domain import Domain
 from dokimos.laws.parser import parse_law
 from dokimos.laws.plan import make_plan
+from dokimos.laws.problems import LawError
 from dokimos.laws.results import LawResult, Settings
 from dokimos.laws.running import Runner
 from dokimos.laws.shrinking import run_cases
@@ -645,3 +646,43 @@ def test_wilson_intervals() -> None:
     assert Rate(0, 0).interval == (0.0, 1.0) and Rate(0, 0).value == 0
     assert Rate(0, 50).interval[0] == 0 and Rate(50, 50).interval[1] == 1
     assert all(0 <= Rate(k, 7).interval[0] <= k / 7 <= Rate(k, 7).interval[1] <= 1 for k in range(8))
+
+
+@pytest.mark.parametrize("given", [7, None, np.array(3.0)])
+def test_inputs_and_labels_that_are_no_lists(given: Any) -> None:
+    with pytest.raises(InputError, match="gives no list of records"):
+        run(MORE_FELONIES, of=domain(inputs=lambda: given))
+    with pytest.raises(InputError, match="gives no list of labels"):
+        run("input x1; var x2 := x1; requires label(x1) == 0;", of=domain(labels=lambda: given))
+
+
+class Table:
+    """As tables of other packages are: not made of rows, but to be had as an array."""
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return inputs()
+
+    def __iter__(self) -> Any:
+        return iter(["age", "felonies"])
+
+
+def test_tables_are_inputs() -> None:
+    found, wanted = (run(MORE_FELONIES, of=domain(inputs=given)) for given in (Table, inputs))
+    assert (found.violated, found.draws) == (wanted.violated, wanted.draws)
+
+
+def test_labels_that_are_words() -> None:
+    words = ["low", "high"] * 20
+    text = "input x1; requires label(x1) == 'low'; var x2 := x1;"
+    for labels in (words, np.array(words)):
+        assert run(text, of=domain(labels=lambda labels=labels: labels)).tested == 20
+    mixed = ["low", 1] * 20
+    assert (
+        run("input x1; requires label(x1) == 1; var x2 := x1;", of=domain(labels=lambda: mixed)).tested
+        == 20
+    )
+    with pytest.raises(LawError, match="never equal to a string"):
+        run(
+            "input x1; output d1; { d1 = predict(x1) } ensures d1 == label(x1);",
+            of=domain(labels=lambda: words),
+        )

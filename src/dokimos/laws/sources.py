@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dokimos.errors import InputError, UnreadableFile
 from dokimos.laws.domain import Domain
 from dokimos.laws.features import Kind, Layout
-from dokimos.laws.frame import Records, Rows, stack
+from dokimos.laws.frame import Records, Rows, column, stack
 from dokimos.laws.functions import explain
 
 
@@ -132,7 +132,7 @@ def labels_of(domain: Domain, source: Source) -> Callable[[], NDArray[Any]]:
         if not known:
             if domain.labels is None or source.name != "test":
                 raise InputError(f"Inputs from the source {source.name} have no labels.")
-            found = np.asarray(call_domain(domain.labels, domain, "labels"))
+            found = _as_labels(call_domain(domain.labels, domain, "labels"), domain)
             if len(found) != source.size:
                 raise InputError(f"Domain {domain.name}: {len(found)} labels for {source.size} inputs.")
             known.append(found)
@@ -141,9 +141,26 @@ def labels_of(domain: Domain, source: Source) -> Callable[[], NDArray[Any]]:
     return labels
 
 
+def _as_labels(given: Any, domain: Domain) -> NDArray[Any]:
+    """Labels as a column: strings stay strings, and numbers beside them numbers. Raises InputError."""
+    found = np.asarray(given) if hasattr(given, "__array__") else None
+    if found is None and isinstance(given, Iterable):
+        found = column(list(given))
+    if found is None or found.ndim != 1:
+        raise InputError(f"Domain {domain.name}: labels() gives no list of labels.")
+    return found.astype(object) if found.dtype.kind == "U" else found
+
+
 def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
     """Records as an array, one a row, that fits the layout. Raises InputError."""
-    data = given if isinstance(given, np.ndarray) else stack(list(given))
+    if hasattr(given, "__array__"):  # arrays, and tables and tensors of other packages
+        data = np.asarray(given)
+    elif isinstance(given, Iterable):
+        data = stack(list(given))
+    else:
+        data = np.asarray(None)
+    if data.ndim == 0:
+        raise InputError(f"{what}: gives no list of records.")
     if len(data) == 0:
         raise InputError(f"{what}: there are no records.")
     if layout is None:
