@@ -269,8 +269,9 @@ def relabel(base: Statement, rng: Rng, all_: list[Statement]) -> Statement:
 
 
 def _borrowed(rng: Rng, all_: list[Statement], label: Label) -> Certificate:
+    """The proof of one of them with that label; there may be none that is `sat`."""
     found = [s.truth.certificate for s in all_ if s.truth.label is label]
-    return found[rng.integers(len(found))]
+    return found[rng.integers(len(found))] if found else Certificate("witness")
 
 
 def nodes(base: Statement, rng: Rng, all_: list[Statement]) -> Statement:
