@@ -94,7 +94,9 @@ const open = (instance) => {
 
 const step = (by) => {
   const next = shown[shown.indexOf(current) + by];
-  if (current && next) location.replace(fragment(next));
+  if (!current || !next) return;
+  history.replaceState(null, "", fragment(next)); // not by the address: a key that is held down would be ahead of it
+  open(next);
 };
 
 const follow = () => {
