@@ -108,9 +108,9 @@ def test_rates_are_drawn_on_one_scale(opened: Opener) -> None:
 def test_a_link_opens_what_is_folded_and_a_command_is_copied(opened: Opener) -> None:
     with opened() as page:
         folded = page.locator("#law-1")
-        assert not folded.is_visible()
+        expect(folded).not_to_be_visible()
         page.get_by_role("link", name="same").click()
-        assert folded.is_visible()
+        expect(folded).to_be_visible()
         button = page.locator("#law-2 button.copy")
         button.click()
         expect(button).to_have_text("Copied")
@@ -140,7 +140,7 @@ def test_the_page_prints_on_white_with_everything_unfolded(opened: Opener, tmp_p
         page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.locator("#law-1").is_visible()
+        expect(page.locator("#law-1")).to_be_visible()
         page.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert not page.locator("#law-1").is_visible()
+        expect(page.locator("#law-1")).not_to_be_visible()
         assert page.pdf(path=tmp_path / "laws.pdf", format="A4").startswith(b"%PDF")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -132,7 +133,7 @@ def test_a_command_is_copied_with_one_click(opened: Opener) -> None:
 def test_the_exact_outputs_unfold(opened: Opener) -> None:
     with opened() as page:
         cell = page.locator("#wrong-2 .outputs td").first
-        assert not cell.is_visible()
+        expect(cell).not_to_be_visible()
         page.locator("#wrong-2 .outputs summary").click()
         assert cell.inner_text() == "0.0005"
         assert page.locator("#wrong-2 .full span").inner_text().startswith("-0.000488281250000000000847")
@@ -180,7 +181,7 @@ def test_instances_are_filtered_by_words_and_choices(opened: Opener) -> None:
         assert _names(page) == ["convex-corners-9d-s9-unsat"]
         expect(page.locator("#shown")).to_have_text("1 of 39 instances")
         page.get_by_label("Search", exact=True).fill("no such instance")
-        assert page.get_by_text("No instance matches.").is_visible()
+        expect(page.get_by_text("No instance matches.")).to_be_visible()
         page.get_by_role("button", name="Show all").click()
         expect(page.locator("#shown")).to_have_text("39 instances")
         page.get_by_label("Search", exact=True).fill("depth=3")
@@ -192,8 +193,8 @@ def test_an_instance_opens_with_all_that_is_known_of_it(opened: Opener, tmp_path
     with opened() as page:
         page.locator("#table").get_by_role("link", name=name).click()
         sheet = page.get_by_role("dialog")
-        assert sheet.is_visible()
-        assert page.url.endswith(f"#instance={name}")
+        expect(sheet).to_be_visible()
+        expect(page).to_have_url(re.compile(f"#instance={name}$"))
         text = sheet.inner_text()
         for said in (name, "wrong-sat", "0.840 s", "gamma", "0.001", "exclusive-pairs", "above"):
             assert said in text
@@ -206,9 +207,9 @@ def test_an_instance_opens_with_all_that_is_known_of_it(opened: Opener, tmp_path
         assert f"--only {name}" in page.evaluate("navigator.clipboard.readText()")
         sheet.get_by_role("link", name="See the wrong answer.").click()
         expect(sheet).not_to_be_visible()
-        assert page.url.endswith("#wrong-2")
+        expect(page).to_have_url(re.compile("#wrong-2$"))
         page.locator("#wrong-2 h3 a").click()
-        assert sheet.is_visible()
+        expect(sheet).to_be_visible()
         page.go_back()
         expect(sheet).not_to_be_visible()
 
@@ -226,21 +227,21 @@ def test_the_keyboard_is_enough(opened: Opener) -> None:
         page.keyboard.press("ArrowLeft")
         page.keyboard.press("ArrowLeft")
         expect(heading).to_have_text(first)
-        assert page.locator("#instance-back").is_disabled()
+        expect(page.locator("#instance-back")).to_be_disabled()
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).not_to_be_visible()
         assert page.evaluate("document.activeElement.textContent") == first
-        assert page.url.endswith("#instances")
+        expect(page).to_have_url(re.compile("#instances$"))
 
 
 def test_a_link_leads_straight_to_an_instance_and_a_broken_one_to_the_page(opened: Opener) -> None:
     with opened(place=f"#instance={UNMEASURED}") as page:
-        assert page.locator("#instance-name").inner_text() == UNMEASURED
+        expect(page.locator("#instance-name")).to_have_text(UNMEASURED)
         assert "there is no profile" in page.get_by_role("dialog").inner_text()
     for cut in ("#instance=nobody", "#instance=%E0%A4%A"):
         with opened(place=cut) as page:
-            assert not page.get_by_role("dialog").is_visible()
-            assert page.locator("h1").is_visible()
+            expect(page.get_by_role("dialog")).not_to_be_visible()
+            expect(page.locator("h1")).to_be_visible()
 
 
 def test_figures_are_drawn_and_answer_the_pointer(opened: Opener) -> None:
@@ -256,12 +257,12 @@ def test_figures_are_drawn_and_answer_the_pointer(opened: Opener) -> None:
         mark.hover()
         expect(page.locator(".tip")).to_have_text(mark.get_attribute("data-tip") or "")
         page.mouse.move(2, 2)
-        assert not page.locator(".tip").is_visible()
+        expect(page.locator(".tip")).not_to_be_visible()
         assert page.locator("svg.narrow:visible").count() == 0
         assert page.locator("#reasons svg.figure:visible").count() >= 2
     with opened(width=400) as page:
         assert page.locator("svg.wide:visible").count() == 0
-        assert page.locator("#cactus svg.narrow").is_visible()
+        expect(page.locator("#cactus svg.narrow")).to_be_visible()
 
 
 def test_an_instance_opens_from_its_trajectory(opened: Opener) -> None:
@@ -276,9 +277,9 @@ def test_without_scripts_there_is_everything_but_the_table(opened: Opener) -> No
     with opened(scripts=False) as page:
         assert page.locator("h1").inner_text().startswith("2 of 2 verifiers")
         assert page.locator("article.wrong").count() == 3
-        assert page.locator("#cactus svg.wide").is_visible()
+        expect(page.locator("#cactus svg.wide")).to_be_visible()
         assert "dokimos report --csv" in page.locator("#instances").inner_text()
-        assert not page.locator("#filters").is_visible()
+        expect(page.locator("#filters")).not_to_be_visible()
         assert page.locator("button.copy:visible").count() == 0
 
 
@@ -287,16 +288,16 @@ def test_thousands_of_instances_are_turned_by_pages(opened: Opener, tmp_path: Pa
     write_report(runs, CONTEXT, tmp_path / "large.html", log_tails={runs[7].record.job: "</script>"})
     with opened(path=tmp_path / "large.html") as page:
         assert len(_names(page)) == 100
-        assert page.locator("#page-place").inner_text() == "1 to 100 of 3000"
+        expect(page.locator("#page-place")).to_have_text("1 to 100 of 3000")
         page.get_by_role("button", name="Next").click()
-        assert page.locator("#page-place").inner_text() == "101 to 200 of 3000"
+        expect(page.locator("#page-place")).to_have_text("101 to 200 of 3000")
         page.get_by_role("button", name="marabou", exact=True).click()
         page.get_by_role("button", name="marabou", exact=True).click()
         assert _names(page)[0] == "instance-2999"
         page.get_by_label("Search", exact=True).fill("</script>")
         assert _names(page) == ["instance-7"]
         page.goto((tmp_path / "large.html").as_uri() + "#instance=instance-2345")
-        assert page.locator("#instance-name").inner_text() == "instance-2345"
+        expect(page.locator("#instance-name")).to_have_text("instance-2345")
         assert page.evaluate("document.querySelectorAll('*').length") < 6000
 
 
@@ -312,7 +313,7 @@ def test_thousands_of_instances_are_turned_by_pages(opened: Opener, tmp_path: Pa
 def test_little_to_show_is_no_trouble(opened: Opener, tmp_path: Path, runs: list[Judgement]) -> None:
     write_report(runs, CONTEXT, tmp_path / "r.html", explanation=explained(runs), known=known_facts(runs))
     with opened(path=tmp_path / "r.html") as page:
-        assert page.get_by_text("There is no answer to plot that may be right.").is_visible()
+        expect(page.get_by_text("There is no answer to plot that may be right.")).to_be_visible()
         assert len(_names(page)) == len({run.record.instance for run in runs})
 
 
@@ -342,13 +343,13 @@ def test_the_page_prints_on_white_with_everything_unfolded(opened: Opener, tmp_p
     with opened(dark=True, width=720) as page:
         page.emulate_media(media="print", color_scheme="dark")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert not page.locator(".filters").is_visible()
+        expect(page.locator(".filters")).not_to_be_visible()
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.locator("#wrong-2 .outputs td").first.is_visible()
+        expect(page.locator("#wrong-2 .outputs td").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 720
         page.screenshot(path=tmp_path / "print.png", full_page=True)
         page.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert not page.locator("#wrong-2 .outputs td").first.is_visible()
+        expect(page.locator("#wrong-2 .outputs td").first).not_to_be_visible()
         assert page.locator("#table tbody tr").count() == 39
         assert page.pdf(path=tmp_path / "report.pdf", format="A4").startswith(b"%PDF")
 
