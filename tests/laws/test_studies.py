@@ -23,7 +23,7 @@ from dokimos.laws.models import load_model, onnx_model
 from dokimos.laws.parser import parse_law, read_law
 from dokimos.laws.results import Settings
 from dokimos.laws.testing import test_law as run_law
-from dokimos.laws.training import Study, train_network
+from dokimos.laws.training import Study, relu_network, train_layers
 from tests.laws.test_cli_law import run as cli
 
 #: The domains whose records are rows of a table; the others have tests of their own in `studies`.
@@ -173,9 +173,9 @@ def test_training_separates_what_can_be_separated() -> None:
     records = rng.normal(5, 3, size=(400, 3))
     records[:, 2] = 7
     labels = (records[:, 0] > records[:, 1]).astype(np.int64)
-    network = train_network(records, labels, hidden=(8,), epochs=20, seed=1)
+    network = relu_network(train_layers(records, labels, hidden=(8,), epochs=20, seed=1))
     assert (onnx_model(network, None, name="n").predict(records) == labels).mean() > 0.95
-    assert network == train_network(records, labels, hidden=(8,), epochs=20, seed=1)
+    assert network == relu_network(train_layers(records, labels, hidden=(8,), epochs=20, seed=1))
     study = Study("s", lambda: (records, labels), hidden=(4,), epochs=1)
     split = study.split
     assert len(split.test) == 132 and len(split.train) == 268

@@ -66,7 +66,7 @@ class Study:
     def train(self, seed: int = 0) -> bytes:
         """The trained network as the content of an ONNX file."""
         split = self.split
-        return train_network(
+        layers = train_layers(
             split.train,
             split.train_labels,
             hidden=self.hidden,
@@ -75,6 +75,7 @@ class Study:
             together=self.together,
             seed=seed,
         )
+        return relu_network(layers)
 
     def quality(self, content: bytes) -> str:
         """How good a trained network is, in words."""
@@ -106,29 +107,6 @@ def rightness(decisions: Labels, labels: Labels) -> str:
     )
 
 
-def train_network(
-    records: Matrix,
-    labels: Labels,
-    *,
-    hidden: tuple[int, ...],
-    epochs: int,
-    decay: float = 0.0,
-    together: bool = False,
-    seed: int = 0,
-) -> bytes:
-    """A ReLU classifier trained with Adam on the cross entropy; the scaling of inputs is part of it.
-
-    `decay` draws the weights towards zero, which keeps a network from learning few records by heart.
-    Columns are scaled each by itself, or all alike (`together`). The same arguments give the same network
-    on the same machine with as many threads.
-    """
-    return relu_network(
-        train_layers(
-            records, labels, hidden=hidden, epochs=epochs, decay=decay, together=together, seed=seed
-        )
-    )
-
-
 def train_layers(
     records: Matrix,
     labels: Labels,
@@ -141,7 +119,13 @@ def train_layers(
     rate: float = 3e-3,
     fades: bool = False,
 ) -> list[list[Matrix]]:
-    """The layers of `train_network`, a weight and a bias each; the `rate` of learning may fade to 0."""
+    """The layers of a ReLU classifier, a weight and a bias each, trained with Adam on the cross entropy.
+
+    `decay` draws the weights towards zero, which keeps a network from learning few records by heart; the
+    `rate` of learning may fade to 0. Columns are scaled each by itself, or all alike (`together`); the
+    layers take them unscaled. The same arguments give the same layers on the same machine with as many
+    threads.
+    """
     rng = np.random.default_rng(seed)
     mean, spread = records.mean(axis=0), records.std(axis=0)
     if together:

@@ -43,6 +43,16 @@ def _is(given: Any, kept: float) -> bool:
     return bool(kept == given)
 
 
+def model_of(graph: onnx.GraphProto, *, opset: int, ir_version: int = IR_VERSION) -> onnx.ModelProto:
+    """What a file of ours says around its graph."""
+    return helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid("", opset)],
+        ir_version=ir_version,
+        producer_name="dokimos",
+    )
+
+
 class ModelBuilder:
     """Chains layers one after the other; `build` gives the bytes of an ONNX file.
 
@@ -155,11 +165,6 @@ class ModelBuilder:
             [helper.make_tensor_value_info("Y", TensorProto.FLOAT, [1, output_size])],
             self._weights,
         )
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
-            producer_name="dokimos",
-        )
+        model = model_of(graph, opset=OPSET)
         onnx.checker.check_model(model)
         return bytes(model.SerializeToString(deterministic=True))

@@ -16,7 +16,7 @@ from dokimos.laws.models import onnx_model
 from dokimos.laws.parser import read_law
 from dokimos.laws.results import Settings
 from dokimos.laws.testing import test_law as run_law
-from dokimos.laws.training import Study, train_network
+from dokimos.laws.training import Study, relu_network, train_layers
 
 
 def dot(row: int, column: int) -> np.ndarray:
@@ -68,7 +68,7 @@ def test_columns_can_be_scaled_together() -> None:
     records[:, 3] = 0  # a pixel that is never inked: scaled by itself its smallest change would be huge
     records[0, 3] = 1
     labels = (records[:, 0] > records[:, 1]).astype(np.int64)
-    network = train_network(records, labels, hidden=(8,), epochs=30, together=True)
+    network = relu_network(train_layers(records, labels, hidden=(8,), epochs=30, together=True))
     model = onnx_model(network, None, name="n")
     assert (model.predict(records) == labels).mean() > 0.95
     inked = records + np.array([0, 0, 0, 60], dtype=np.float32)

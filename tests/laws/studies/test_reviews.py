@@ -25,7 +25,7 @@ from dokimos.laws.studies.reading import READERS, kept_readers, train_readers
 from dokimos.laws.studies.sentences import Encoder, average, encoder_network, tensors
 from dokimos.laws.studies.wordpiece import WordPiece
 from dokimos.laws.testing import test_law as run_law
-from dokimos.laws.training import train_network
+from dokimos.laws.training import relu_network, train_layers
 
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nplay\n##ing\n##s\n!\n'\ncafe\n中\nt\ndon\n"
 
@@ -298,7 +298,9 @@ def test_networks_of_torch_see_the_same() -> None:
     torch = pytest.importorskip("torch")
     domain = load_domain("reviews")
     vectors = np.eye(2, sentences.VECTOR, dtype=np.float64).repeat(20, axis=0)
-    network = train_network(vectors, np.arange(2).repeat(20), hidden=(4,), epochs=60, together=True)
+    network = relu_network(
+        train_layers(vectors, np.arange(2).repeat(20), hidden=(4,), epochs=60, together=True)
+    )
     linear = torch.nn.Linear(sentences.VECTOR, 2, bias=False)
     with torch.no_grad():
         linear.weight.copy_(torch.eye(2, sentences.VECTOR))

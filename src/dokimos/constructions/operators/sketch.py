@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.networks.builder import IR_VERSION, OPSET, as_float32
+from dokimos.networks.builder import IR_VERSION, OPSET, as_float32, model_of
 
 Floats = NDArray[np.float64]
 
@@ -85,12 +85,7 @@ class Sketch:
             self._weights,
         )
         version = _FIRST_IR_WITH_HIDDEN_WEIGHTS - 1 if self.lists_weights_as_inputs else IR_VERSION
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", self._opset)],
-            ir_version=version,
-            producer_name="dokimos",
-        )
+        model = model_of(graph, opset=self._opset, ir_version=version)
         onnx.checker.check_model(model, full_check=True)
         return bytes(model.SerializeToString(deterministic=True))
 

@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.networks.builder import IR_VERSION
+from dokimos.networks.builder import model_of
 
 #: The first version of the operators that has LayerNormalization.
 OPSET = 17
@@ -51,10 +51,4 @@ class Graph:
             [helper.make_tensor_value_info(output, TensorProto.FLOAT, list(shape))],
             self._constants,
         )
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
-            producer_name="dokimos",
-        )
-        return bytes(model.SerializeToString())
+        return bytes(model_of(graph, opset=OPSET).SerializeToString())
