@@ -59,10 +59,14 @@ def test_a_state_is_a_picture() -> None:
     assert (lander.picture(state(ground=5)) == 255).sum() > (picture == 255).sum()
 
 
-@pytest.mark.parametrize("module", ["gymnasium", "Box2D"])
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    if module == "Box2D":
-        pytest.importorskip("gymnasium")
+@pytest.mark.parametrize(
+    ("module", "others"), [("gymnasium", ()), ("Box2D", ("gymnasium",)), ("pygame", ("gymnasium", "Box2D"))]
+)
+def test_a_missing_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, others: tuple[str, ...]
+) -> None:
+    for other in others:
+        pytest.importorskip(other)
     monkeypatch.setitem(sys.modules, module, None)
     for needs in (Game, train_policy, lambda: rewards(None)):
         with pytest.raises(InputError, match=rf"needs the package {module}: .*'dokimos\[lander\]'"):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.studies.needs import needed
+from dokimos.laws.studies.needs import landing_games, needed
 
 State = NDArray[np.float64]
 
@@ -30,9 +30,8 @@ class Game:
     """One game at a time. The same state, seed and actions give the same game."""
 
     def __init__(self) -> None:
-        """Raises InputError where gymnasium or Box2D is not installed."""
-        needed("gymnasium", "lander")
-        needed("Box2D", "lander")
+        """Raises InputError where gymnasium, or what it needs, is not installed."""
+        landing_games()
         self._env = needed("gymnasium.envs.box2d.lunar_lander", "lander").LunarLander()
         self._seeding = needed("gymnasium.utils.seeding", "lander")
 

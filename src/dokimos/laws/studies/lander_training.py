@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.studies.needs import needed
+from dokimos.laws.studies.needs import landing_games, needed
 
 #: Games that are played side by side, steps of each between two updates, and updates.
 _GAMES, _STEPS, _UPDATES = 16, 1024, 36
@@ -27,8 +27,7 @@ def train_policy(
     The same arguments give the same policy on the same machine. Raises InputError where a package is
     missing.
     """
-    gymnasium = needed("gymnasium", "lander")
-    needed("Box2D", "lander")
+    gymnasium = landing_games()
     ppo = needed("stable_baselines3", "lander")
     vector = needed("stable_baselines3.common.vec_env", "lander")
     torch = needed("torch", "lander")
@@ -58,8 +57,7 @@ def train_policy(
 
 def rewards(predict: Any) -> tuple[list[float], list[bool]]:
     """What a policy earns in games that it was not trained on, and whether it landed in each."""
-    gymnasium = needed("gymnasium", "lander")
-    needed("Box2D", "lander")
+    gymnasium = landing_games()
     env = gymnasium.make("LunarLander-v3")
     earned, landed = [], []
     for game in range(_JUDGED_GAMES):

@@ -17,3 +17,11 @@ def needed(module: str, extra: str) -> Any:
         raise InputError(
             f"This case study needs the package {package}: install it with pip install 'dokimos[{extra}]'."
         ) from None
+
+
+def landing_games() -> Any:
+    """gymnasium, imported, with everything that its game of landing imports."""
+    games = needed("gymnasium", "lander")
+    for module in ("Box2D", "pygame"):
+        needed(module, "lander")
+    return games
