@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-PROVEN_PACKAGES := certificates judging laws
+PROVEN_PACKAGES := checker judging laws
 
 .PHONY: demo state test test-slow lint lock clean browser
 .DELETE_ON_ERROR:

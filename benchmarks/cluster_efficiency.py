@@ -30,7 +30,7 @@ from tests.scripting import instance, script
 from dokimos.campaigns.campaign import run_campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.execution.limits import Limits
-from dokimos.verifiers.scripted import Scripted
+from dokimos.verifiers.adapters.scripted import Scripted
 
 LEAST = {"sleep": 0.9, "compute": 0.75}
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from dokimos.networks.exact import evaluate
-from dokimos.networks.read import read_onnx
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import evaluate
 
 _REPEATS = 5
 

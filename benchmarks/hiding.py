@@ -16,9 +16,9 @@ import torch
 
 from dokimos.attacks.pgd import Attacked, Budget, pgd
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.instances.model import LabelledInstance, Semantics
-from dokimos.networks.read import read_onnx
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.instance import LabelledInstance, Semantics
 
 BUDGETS = (Budget(), Budget(first_step=0.1, last_step=0.1), Budget(first_step=0.5, last_step=0.5))
 

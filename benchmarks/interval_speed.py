@@ -10,8 +10,8 @@ from time import perf_counter
 import numpy as np
 
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.interval import enclose
-from dokimos.networks.rounding import rounding_bounds
+from dokimos.networks.semantics.interval import enclose
+from dokimos.networks.semantics.rounding import rounding_bounds
 
 WIDTHS = (784, 256, 256, 256, 256, 10)
 REPEATS = 30

@@ -20,11 +20,11 @@ import numpy as np
 import onnxruntime
 
 from dokimos.laws.domain import load_domain
-from dokimos.laws.library import shipped_laws
-from dokimos.laws.models import load_model
-from dokimos.laws.parser import read_law
-from dokimos.laws.results import Settings
-from dokimos.laws.testing import test_law
+from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.testing import test_law
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.models.loading import load_model
+from dokimos.laws.studies.library import shipped_laws
 
 _REPEATS = 20
 _FEW, _MANY = 5_000, 100_000

@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from dokimos.constructions.base import Unusable
+from dokimos.constructions.families.polynomial import Polynomial
 from dokimos.constructions.knobs import make_knobs
-from dokimos.constructions.polynomial import Polynomial
 
 DEGREES = (2, 3, 6, 10, 17, 22, 30)
 BUFFERS = (5e-3, 1e-3, 1e-4)

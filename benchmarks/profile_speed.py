@@ -21,15 +21,15 @@ from time import process_time
 import numpy as np
 import torch
 
-from dokimos.networks.builder import ModelBuilder
-from dokimos.networks.gradients import to_torch
+from dokimos.difficulty.components import CANONICAL, EXTRAS
+from dokimos.difficulty.gradient_pass import batch_size, torch_margin
+from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.margin_form import margin_form
+from dokimos.difficulty.profiles import COMPONENTS, Settings
 from dokimos.networks.graph import Network
-from dokimos.networks.read import read_onnx
-from dokimos.profiles import CANONICAL, EXTRAS
-from dokimos.profiles.gradient_pass import batch_size, torch_margin
-from dokimos.profiles.margin_form import margin_form
-from dokimos.profiles.model import COMPONENTS, Settings
-from dokimos.profiles.observation import Observation
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.differentiable import to_torch
+from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 
 REPEATS = 5

@@ -17,19 +17,19 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from dokimos.analysis.explaining import explain
-from dokimos.analysis.facts import Facts
-from dokimos.analysis.observing import JudgedRun
-from dokimos.analysis.resampling import Resampling
 from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import explain
+from dokimos.difficulty.explain.facts import Facts
+from dokimos.difficulty.explain.observations import JudgedRun
+from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, Settings
 from dokimos.execution.limits import Limits
-from dokimos.instances.model import Label
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.profiles.model import COMPONENTS, Measurement, Profile, Settings
 from dokimos.reports.context import CampaignInfo, ReportContext
-from dokimos.reports.naming import Naming
 from dokimos.reports.page import write_report
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 LIMITS = Limits(wall_seconds=60)
 REPEATS = 5

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dokimos.certificates.suite_check import check_entry
+from dokimos.checker.entry import check_entry
 from dokimos.constructions.generation import Made, generate_suite, spelt_out
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.instances.bundle import Suite, SuiteEntry
-from dokimos.parallel import each
+from dokimos.core.parallel import each
+from dokimos.suites.folder import Suite, SuiteEntry
 
 JOBS = 2
 PUBLISHED_SECONDS = 184.0

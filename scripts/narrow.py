@@ -12,12 +12,12 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from dokimos.instances.bundle import read_suite
-from dokimos.networks.exact import evaluate
-from dokimos.networks.read import read_onnx
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import evaluate
 from dokimos.properties.model import Box, Case
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
+from dokimos.suites.folder import read_suite
 
 RADII = {"tiny": Fraction(1, 2**20), "small": Fraction(1, 2**8), "whole": None}
 

@@ -10,9 +10,9 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from dokimos.instances.bundle import SuiteEntry, read_suite
-from dokimos.profiles import CANONICAL, EXTRAS
-from dokimos.profiles.model import COMPONENTS, FOLDER, Profile, load_profile
+from dokimos.difficulty.components import CANONICAL, EXTRAS
+from dokimos.difficulty.profiles import COMPONENTS, FOLDER, Profile, load_profile
+from dokimos.suites.folder import SuiteEntry, read_suite
 
 SHOWN = (*COMPONENTS, "crown_gap")
 

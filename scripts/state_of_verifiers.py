@@ -17,15 +17,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dokimos.analysis.facts import read_facts
 from dokimos.campaigns.campaign import Progress, run_campaign
 from dokimos.campaigns.journal import read_journal
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.cli.judging import judge_folder
 from dokimos.constructions.generation import shipped_suite
 from dokimos.constructions.recipes import shipped_names
-from dokimos.errors import DokimosError
+from dokimos.core.errors import DokimosError
+from dokimos.difficulty.explain.facts import read_facts
 from dokimos.execution.limits import Limits
+from dokimos.judging.judged_campaign import judge_folder
 from dokimos.reports.state import SuiteState, is_starved, state_page
 from dokimos.verifiers.catalogue import installed
 

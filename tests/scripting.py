@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 
 
 @dataclass(frozen=True)

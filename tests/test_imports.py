@@ -14,25 +14,24 @@ import dokimos
 
 SOURCE = Path(dokimos.__file__).parent
 LAYERS = (
-    "errors",
-    "registry",
-    "compression",
-    "home",
-    "parallel",
+    "core",
     "networks",
     "properties",
-    "instances",
-    "certificates",
-    "constructions",
+    "suites",
+    "checker",
+    "provers",
     "attacks",
-    "verifiers",
+    "constructions",
+    "datasets",
     "execution",
+    "verifiers",
     "campaigns",
     "judging",
-    "profiles",
-    "analysis",
+    "difficulty",
     "reports",
     "laws",
+    "testing",
+    "api",
     "cli",
 )
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -102,14 +101,19 @@ def test_the_walk_sees_each_form_of_import(tmp_path: Path, monkeypatch: pytest.M
     assert found == {(1, "cli"), (2, "laws"), (3, "reports"), (5, "judging"), (6, "networks")}
 
 
-@pytest.mark.skipif(not (SOURCE / "certificates").is_dir(), reason="there are no certificates yet")
+@pytest.mark.skipif(not (SOURCE / "checker").is_dir(), reason="there are no checker yet")
 def test_the_checker_imports_no_construction_no_torch_and_no_onnxruntime() -> None:
-    every = ["dokimos.certificates"] + [
-        _module(path) for path in FILES if _layer(_module(path)) == "certificates"
-    ]
+    every = ["dokimos.checker"] + [_module(path) for path in FILES if _layer(_module(path)) == "checker"]
     script = f"import sys\nfor name in {every!r}: __import__(name)\nprint(*sys.modules, sep='\\n')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "dokimos.certificates" in loaded
-    forbidden = ("torch", "onnxruntime", "dokimos.constructions", "dokimos.attacks", "dokimos.verifiers")
+    assert "dokimos.checker" in loaded
+    forbidden = (
+        "torch",
+        "onnxruntime",
+        "dokimos.constructions",
+        "dokimos.provers",
+        "dokimos.attacks",
+        "dokimos.verifiers",
+    )
     assert [name for name in sorted(loaded) if name.startswith(forbidden)] == []

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dokimos.campaigns.campaign import read_campaign, run_campaign
-    from dokimos.certificates import check
+    from dokimos.checker import check
     from dokimos.constructions import CONSTRUCTIONS
     from dokimos.constructions.generation import generate_suite
-    from dokimos.instances.bundle import read_suite
     from dokimos.judging.judge import judge_all
-    from dokimos.networks.exact import evaluate
-    from dokimos.networks.read import read_onnx, read_onnx_file
+    from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+    from dokimos.networks.semantics.exact import evaluate
     from dokimos.properties.reading import read_vnnlib, read_vnnlib_file
     from dokimos.reports.page import write_report
+    from dokimos.suites.folder import read_suite
 
 __version__ = "0.1.0"
 
@@ -41,14 +41,14 @@ __all__ = [
 
 _HOMES = {
     "CONSTRUCTIONS": "dokimos.constructions",
-    "check": "dokimos.certificates",
-    "evaluate": "dokimos.networks.exact",
+    "check": "dokimos.checker",
+    "evaluate": "dokimos.networks.semantics.exact",
     "generate_suite": "dokimos.constructions.generation",
     "judge_all": "dokimos.judging.judge",
     "read_campaign": "dokimos.campaigns.campaign",
-    "read_onnx": "dokimos.networks.read",
-    "read_onnx_file": "dokimos.networks.read",
-    "read_suite": "dokimos.instances.bundle",
+    "read_onnx": "dokimos.networks.reading.onnx_file",
+    "read_onnx_file": "dokimos.networks.reading.onnx_file",
+    "read_suite": "dokimos.suites.folder",
     "read_vnnlib": "dokimos.properties.reading",
     "read_vnnlib_file": "dokimos.properties.reading",
     "run_campaign": "dokimos.campaigns.campaign",

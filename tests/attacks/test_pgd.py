@@ -9,8 +9,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from dokimos.attacks.pgd import Budget, pgd
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.networks.builder import ModelBuilder
-from dokimos.networks.read import read_onnx
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at

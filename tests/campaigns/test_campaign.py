@@ -17,16 +17,16 @@ import psutil
 import pytest
 
 import dokimos
-from dokimos.campaigns import performing
+from dokimos.campaigns import job as performing
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
 from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_what_was_run
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.errors import InputError, UnreadableFile, VerifierUnavailable
+from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.execution.limits import Limits
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.verifiers.adapters.marabou import Marabou
+from dokimos.verifiers.adapters.scripted import Scripted
 from dokimos.verifiers.base import Invocation, Query, Verifier
-from dokimos.verifiers.marabou import Marabou
-from dokimos.verifiers.scripted import Scripted
 from tests.scripting import StubInstance, at_least, instance, script
 
 LIMITS = Limits(wall_seconds=20)
@@ -323,7 +323,7 @@ def test_what_a_verifier_has_locked_is_removed(tmp_path: Path) -> None:
     (locked / "in" / "file").touch()
     (tmp_path / "folder" / "link").symlink_to(tmp_path)
     code = (
-        "import sys; from pathlib import Path; from dokimos.campaigns.performing import remove_folder\n"
+        "import sys; from pathlib import Path; from dokimos.campaigns.job import remove_folder\n"
         "Path('folder/locked').chmod(0)\nremove_folder(Path('folder'))\nsys.exit(Path('folder').exists())"
     )
     rights = ("dac_override", "dac_read_search")

@@ -21,9 +21,9 @@ from dokimos.campaigns import cluster as under_test
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.records import RunRecord
-from dokimos.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
-from dokimos.verifiers.scripted import Scripted
+from dokimos.verifiers.adapters.scripted import Scripted
 from tests.campaigns.clusters import Cluster, cluster
 from tests.scripting import StubInstance, at_least, instance, script
 

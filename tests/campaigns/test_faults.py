@@ -29,14 +29,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.campaigns import journal, manifest, performing
+from dokimos.campaigns import job as performing
+from dokimos.campaigns import journal, manifest
 from dokimos.campaigns.campaign import Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.records import Termination
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
-from dokimos.verifiers.outcomes import Outcome
-from dokimos.verifiers.scripted import Scripted
+from dokimos.execution.outcomes import Outcome
+from dokimos.verifiers.adapters.scripted import Scripted
 from tests.campaigns.test_campaign import executions, finished, run, saying, start_process, suite
 from tests.scripting import instance, script
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dokimos.campaigns.journal import Journal, read_journal, record_from_json, record_to_json
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.errors import InputError, UnreadableFile
-from dokimos.verifiers.answers import Answer
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.suites.answers import Answer
 
 RECORD = RunRecord(
     job="0",

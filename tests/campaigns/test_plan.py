@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, job_id, plan
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
 from tests.scripting import StubInstance
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dokimos.verifiers.answers import Answer
-from tests.analysis.sample import Made, record, write_campaign, write_suite
+from dokimos.suites.answers import Answer
 from tests.cli.conftest import Dokimos
+from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 MADE = [
     Made(f"i{k:02}", knobs={"pairs": k}, components={"unstable": k / 20, "margin": (k * 7) % 20})

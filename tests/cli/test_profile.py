@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.cli.profile import shown
-from dokimos.profiles.model import COMPONENTS, Measurement, load_profile
+from dokimos.cli.profile_command import shown
+from dokimos.difficulty.profiles import COMPONENTS, Measurement, load_profile
 from tests.cli.conftest import Dokimos
-from tests.profiles.seeing import dense, unit_box
+from tests.difficulty.seeing import dense, unit_box
 
 HINGE = dense(([[1]], [0]), ([[1]], [1]))
 

@@ -9,7 +9,7 @@ import pytest
 
 from dokimos.cli.run import parse_bytes
 from dokimos.constructions.generation import find_suite
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from tests.cli.conftest import Dokimos
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from dokimos.campaigns.journal import read_journal
-from dokimos.instances.bundle import read_suite
+from dokimos.suites.folder import read_suite
 from tests.cli.conftest import Dokimos
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "state_of_verifiers.py"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dokimos.errors import InvalidProof
+from dokimos.core.errors import InvalidProof
 from tests.cli.conftest import Dokimos
 
 
@@ -49,7 +49,7 @@ def test_a_refuted_label_is_something_found(dokimos: Dokimos, monkeypatch: pytes
     def refuted(*_: object, **__: object) -> None:
         raise InvalidProof("i: the label unsat is false.")
 
-    monkeypatch.setattr("dokimos.cli.judging.judge_folder", refuted)
+    monkeypatch.setattr("dokimos.judging.judged_campaign.judge_folder", refuted)
     ran = dokimos("judge", "run")
     assert (ran.code, ran.err) == (1, "dokimos: i: the label unsat is false.\n")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.journal import Journal
-from dokimos.verifiers.answers import Answer
-from tests.analysis.sample import Made, record, write_campaign, write_suite
+from dokimos.suites.answers import Answer
 from tests.cli.conftest import Dokimos
+from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 MADE = [Made(f"i{k}") for k in range(3)]
 RECORDS = [record("i0", Answer.UNSAT), record("i1", Answer.SAT), record("i2", Answer.TIMEOUT)]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.instances.model import Instance, LabelledInstance, Semantics, Truth
-from dokimos.networks.replay import replay
+from dokimos.networks.semantics.replay import replay
 from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.instance import Instance, LabelledInstance, Semantics, Truth
 
 Pair = tuple[LabelledInstance, LabelledInstance]
 

@@ -11,9 +11,9 @@ import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import ATTEMPTS, Construction, Draft, Unusable
-from dokimos.constructions.hiding import uniform_points, violations
 from dokimos.constructions.knobs import knob, knobs_of
-from dokimos.constructions.robustness import (
+from dokimos.constructions.parts.hiding import uniform_points, violations
+from dokimos.constructions.parts.robustness import (
     ball,
     ceil_div,
     first_class_loses,
@@ -22,10 +22,10 @@ from dokimos.constructions.robustness import (
     inward,
     split_evenly,
 )
-from dokimos.errors import ConstructionFailed, InputError, UnreadableFile
-from dokimos.instances.model import Certificate, Label, Semantics
-from dokimos.networks.builder import ModelBuilder, as_float32
+from dokimos.core.errors import ConstructionFailed, InputError, UnreadableFile
+from dokimos.networks.writing.builder import ModelBuilder, as_float32
 from dokimos.properties.model import Linear
+from dokimos.suites.instance import Certificate, Label, Semantics
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 from dokimos.constructions.generation import Made, find_suite, generate_suite, spelt_out
 from dokimos.constructions.recipes import Recipe, parse_recipe
-from dokimos.errors import InputError, UnreadableFile, UnsupportedOp
+from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 
 TINY = """
 about = "tiny"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.certificates import check
-from dokimos.certificates.suite_check import check_entry
+from dokimos.checker import check
+from dokimos.checker.entry import check_entry
 from dokimos.constructions.probes import ANYTHING, FAMILY, make_probe, point_of, write_probes
-from dokimos.errors import InputError, InvalidProof
-from dokimos.instances.bundle import files_of, read_suite, store_files, write_index
-from dokimos.instances.model import Instance, Label, LabelledInstance, Semantics
+from dokimos.core.errors import InputError, InvalidProof
 from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.folder import files_of, read_suite, store_files, write_index
+from dokimos.suites.instance import Instance, Label, LabelledInstance, Semantics
 from tests.constructions.siblings import draw
 from tests.scripting import at_least, relu_network
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dokimos.constructions.recipes import parse_recipe, shipped_recipe, shipped_suites
-from dokimos.errors import UnreadableFile
+from dokimos.core.errors import UnreadableFile
 
 
 def test_every_shipped_recipe_can_be_read() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.certificates.suite_check import check_entry
+from dokimos.checker.entry import check_entry
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.generation import generate_suite, spelt_out
 from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.instances.bundle import SuiteEntry
-from dokimos.instances.model import Label, Semantics, Truth
+from dokimos.suites.folder import SuiteEntry
+from dokimos.suites.instance import Label, Semantics, Truth
 
 #: Families with a suite of their own are in no other.
 APART = {"disjuncts", "ops", "scale"}

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from dokimos.certificates import CERTIFICATES, CertificateKind, Problem
-from dokimos.errors import UnreadableFile
-from dokimos.instances.model import Label
-from dokimos.networks.read import read_onnx
+from dokimos.checker import CERTIFICATES, CertificateKind, Problem
+from dokimos.core.errors import UnreadableFile
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
-from tests.certificates.files import model, question
+from dokimos.suites.instance import Label
+from tests.checker.files import model, question
 
 KINDS = tuple(CERTIFICATES)
 

@@ -13,18 +13,18 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dokimos.certificates import check
+from dokimos.checker import check
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.hiding import SAMPLES, uniform_points, violations
 from dokimos.constructions.knobs import Knob, knobs_of
-from dokimos.errors import ConstructionFailed, InputError
-from dokimos.instances.model import Label, LabelledInstance, Semantics
-from dokimos.networks.read import read_onnx
-from dokimos.networks.replay import replay
+from dokimos.constructions.parts.hiding import SAMPLES, uniform_points, violations
+from dokimos.core.errors import ConstructionFailed, InputError
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.replay import replay
 from dokimos.properties.model import Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at
 from dokimos.properties.writing import write_vnnlib1
+from dokimos.suites.instance import Label, LabelledInstance, Semantics
 
 FAMILIES = tuple(CONSTRUCTIONS)
 #: The twin of a radius is a larger box for the same network; every other twin is another network.

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.profiles import CANONICAL, EXTRAS, Component
-from dokimos.profiles.crown import CrownBound
-from dokimos.profiles.model import COMPONENTS
-from dokimos.profiles.observation import Observation
+from dokimos.difficulty.components import CANONICAL, EXTRAS, Component
+from dokimos.difficulty.crown import CrownBound
+from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.properties.violation import violation_at
-from tests.profiles.seeing import observe_labelled
+from tests.difficulty.seeing import observe_labelled
 
 FAMILIES = tuple(CONSTRUCTIONS)
 HALVES = [(family, half) for family in FAMILIES for half in (0, 1)]

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dokimos.instances.model import Instance, Label, Truth
-from dokimos.instances.truth_file import dump_truth
-from tests.certificates.files import instance_of, model, question, repaired, stated
-from tests.certificates.mutants import TINY, base_statements
-from tests.certificates.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
-from tests.certificates.test_split_tree import ASKED, HAT, LEAF, proof
+from dokimos.suites.instance import Instance, Label, Truth
+from dokimos.suites.truth_file import dump_truth
+from tests.checker.files import instance_of, model, question, repaired, stated
+from tests.checker.mutants import TINY, base_statements
+from tests.checker.proofs.test_split_tree import ASKED, HAT, LEAF, proof
+from tests.checker.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
 
 CORPUS = Path(__file__).parent / "certificates"
 UNSPLIT = {"trees": [{"splits": [-1], "leaves": [LEAF]}]}

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 import dokimos
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.execution import cgroups, process
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.process import Cancelled, run_limited, signal_name
-from dokimos.verifiers.outcomes import Outcome, Termination
 
 GENEROUS = Limits(wall_seconds=60, memory_bytes=1 << 30)
 SAMPLED, GROUPED = "sampled", "by a control group"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
-from dokimos.instances.model import Label
+from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.judging.judge import SETTLED, judge, judge_all
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.properties.model import Point
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.scripting import StubInstance, at_least, instance
 
 F = Fraction
@@ -213,7 +213,7 @@ def test_a_network_we_cannot_evaluate(tmp_path: Path, monkeypatch: pytest.Monkey
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedOp("Erf", "is not known")
 
-    monkeypatch.setattr("dokimos.judging.replaying.read_onnx", refuse)
+    monkeypatch.setattr("dokimos.judging.witness_replay.read_onnx", refuse)
     judgement = verdict(instance(tmp_path, "i", asked=BOUND), Answer.SAT, EXACT)
     assert (judgement.verdict, judgement.replay) == (Verdict.UNLABELLED, None)
     with pytest.raises(UnsupportedOp):

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.errors import InputError, UnsupportedOp
+from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.execution.limits import Limits
-from dokimos.instances.model import Label
 from dokimos.judging.judge import judge_all
 from dokimos.judging.rules import RULE_SETS, rule_sets
 from dokimos.judging.scores import disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
 from dokimos.properties.model import Point
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.judging.test_judge import record
 from tests.scripting import StubInstance, at_least, instance, relu_network
 
@@ -152,7 +152,7 @@ def test_a_network_that_we_cannot_evaluate_counts_for_nobody(
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedOp("Erf", "is not known")
 
-    monkeypatch.setattr("dokimos.judging.replaying.read_onnx", refuse)
+    monkeypatch.setattr("dokimos.judging.witness_replay.read_onnx", refuse)
     given = instance(tmp_path, "i", asked=ASKED)
     assert points(given, record(Answer.SAT, RIGHT)) == (0, 0, 0, 0)
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from dokimos.errors import InputError, UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws import Layout, choice, integer, text
-from dokimos.laws.checker import Severity, check_law
 from dokimos.laws.domain import (
     DomainFunction,
     DomainNotFound,
@@ -19,7 +18,8 @@ from dokimos.laws.domain import (
     read_domain,
     shipped_domains,
 )
-from dokimos.laws.parser import parse_law
+from dokimos.laws.language.checks import Severity, check_law
+from dokimos.laws.language.parser import parse_law
 from tests.laws.toy import BLOCK, FEATURES, domain, law
 
 CODE = """

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import dokimos
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.laws.pytest_plugin import LawViolated, check_law_file
-from tests.laws.test_cli_law import DOMAIN, LAW
+from tests.cli.test_law import DOMAIN, LAW
 
 SOURCE = str(Path(dokimos.__file__).parents[1])
 FINE = LAW.replace("ensures d1 <= d2", "ensures d1 <= d2 || d2 == 0")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws import Feature, choice, flag, integer, real
-from dokimos.laws.ast import Law
 from dokimos.laws.domain import Domain, DomainFunction, read_domain
-from dokimos.laws.parser import parse_law
+from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.syntax import Law
 
 FEATURES: list[Feature] = [
     integer("age", 18, 90),

@@ -9,8 +9,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from dokimos.networks.exact import Enclosure, Undecided, evaluate
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
 
 
 def float32_network(

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.errors import InputError, UnsupportedOp
-from dokimos.networks.builder import ModelBuilder
+from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.networks.chain import Chain, Layer, as_chain
-from dokimos.networks.exact import evaluate
-from dokimos.networks.read import read_onnx
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.rewriting import (
     STEPS,
     Duplicate,
@@ -24,6 +22,8 @@ from dokimos.networks.rewriting import (
     step_from_json,
     step_to_json,
 )
+from dokimos.networks.semantics.exact import evaluate
+from dokimos.networks.writing.builder import ModelBuilder
 
 
 def random_chain(rng: np.random.Generator, *, rectified: tuple[bool, ...] = (True, True, False)) -> Chain:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.properties.decimals import exact_decimal, parse_decimal
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.errors import UnreadableFile
+from dokimos.core.errors import UnreadableFile
 from dokimos.properties.reading import parse_vnnlib, read_vnnlib
 
 Point = tuple[Fraction, Fraction, Fraction, Fraction]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.errors import Place, UnreadableFile
+from dokimos.core.errors import Place, UnreadableFile
 from dokimos.properties.model import Box, Case, Linear, Property, Relation, Signature
 from dokimos.properties.reading import parse_vnnlib, read_vnnlib, read_vnnlib_file
 from tests.shared import SHARED

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.reading import parse_vnnlib, read_vnnlib_file
 from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2, write_vnnlib_file

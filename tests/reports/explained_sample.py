@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dokimos.analysis.explaining import explain
-from dokimos.analysis.facts import Facts
-from dokimos.analysis.model import (
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import explain
+from dokimos.difficulty.explain.facts import Facts
+from dokimos.difficulty.explain.observations import JudgedRun
+from dokimos.difficulty.explain.rows import (
     BreakingCurve,
     Cell,
     Explanation,
@@ -18,11 +20,9 @@ from dokimos.analysis.model import (
     Step,
     Trajectory,
 )
-from dokimos.analysis.observing import JudgedRun
-from dokimos.analysis.resampling import Resampling
+from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, Settings
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
-from dokimos.profiles.model import COMPONENTS, Measurement, Profile, Settings
-from dokimos.reports.naming import Naming
 
 
 def profile(instance: str, number: int) -> Profile:

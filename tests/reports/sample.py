@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.execution.limits import Limits
-from dokimos.instances.model import Label
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 CAMPAIGN = CampaignInfo(
     folder="runs/july",

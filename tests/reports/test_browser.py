@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
 from dokimos.reports.page import write_report
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
 from tests.browsing import chromium
 from tests.reports.explained_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dokimos.analysis.explaining import explain
-from dokimos.analysis.model import Explanation
-from dokimos.analysis.resampling import Resampling
 from dokimos.cli.explaining import explain_folders
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import explain
+from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.naming import Naming
 from dokimos.reports.explained import CURVES_SHOWN, explanation_lines
-from dokimos.reports.naming import Naming
-from dokimos.verifiers.answers import Answer
-from tests.analysis.sample import Made, record, write_campaign, write_suite
+from dokimos.suites.answers import Answer
+from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
 QUICK = Resampling(resamples=200)
 

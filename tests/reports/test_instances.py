@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.judging.verdicts import Verdict
-from dokimos.profiles.model import COMPONENTS
 from dokimos.reports.rows import report_rows
 from tests.reports.explained_sample import known_facts
 from tests.reports.sample import judgement, sample_judgements

@@ -7,10 +7,10 @@ import pytest
 
 from dokimos.campaigns.records import Termination
 from dokimos.execution.limits import Limits
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.matrix import MatrixCell, matrix_cells
-from dokimos.reports.naming import Naming
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
 from tests.reports.sample import judgement, sample_judgements
 
 

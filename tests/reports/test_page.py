@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from dokimos.analysis.model import Status
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
+from dokimos.difficulty.explain.rows import Status
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.context import VerifierInfo
 from dokimos.reports.page import render_page, write_report

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.reports import pictures
 from dokimos.reports.assembling import drawing_style
 from dokimos.reports.figures.cactus import cactus

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from dokimos.instances.model import Label
+from dokimos.core.readable import Number
 from dokimos.judging.verdicts import Verdict
-from dokimos.reports.numbers import Number
 from dokimos.reports.rows import CactusSeries, Outcome, TallyRow, report_rows
 from dokimos.reports.wrong_answers import OUTPUTS_SHOWN, replay_row
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.reports.sample import FALSE_SAT, LOG_TAILS, OUT_OF_BOX, judgement, sample_judgements
 
 

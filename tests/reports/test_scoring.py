@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from dokimos.instances.model import Label
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
-from dokimos.reports.naming import Naming
 from dokimos.reports.page import render_page
 from dokimos.reports.rows import report_rows
 from dokimos.reports.scoring import ScoringRows, scoring_rows
 from dokimos.reports.terminal import disagreement_lines, score_table
+from dokimos.suites.instance import Label
 from tests.reports.sample import CONTEXT, judgement, sample_judgements
 
 RIGHT, WRONG = (Standing.CORRECT, 10), (Standing.INCORRECT, -150)

@@ -4,17 +4,17 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from dokimos.analysis.facts import Facts
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.manifest import Machine, Manifest, ManifestInstance, ManifestSuite
 from dokimos.campaigns.plan import Tool
 from dokimos.campaigns.records import Termination
+from dokimos.difficulty.explain.facts import Facts
 from dokimos.execution.limits import Limits
-from dokimos.instances.model import Label
 from dokimos.judging.rules import EXACT
 from dokimos.judging.verdicts import Judgement, Standing, Verdict
 from dokimos.reports.state import SuiteState, is_starved, state_page
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.reports.sample import VERSIONS, judgement
 
 INSTANCES = ("a", "b", "c")

@@ -8,15 +8,15 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from dokimos.analysis.facts import Facts
 from dokimos.constructions.operators import VARIANTS
-from dokimos.instances.model import Label
+from dokimos.difficulty.explain.facts import Facts
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.page import render_page
 from dokimos.reports.rows import report_rows
 from dokimos.reports.support import Support, SupportCell, SupportRows
 from dokimos.reports.terminal import support_table
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 from tests.reports.sample import CONTEXT, judgement, sample_judgements
 
 Known = dict[tuple[str, str], Facts]

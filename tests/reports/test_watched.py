@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from dokimos.campaigns.watching import Glance, State
-from dokimos.instances.model import Label
+from dokimos.campaigns.glance import Glance, State
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.watched import WRONG_SHOWN, duration, status_line, watch_rows, watch_view, wrong_line
-from dokimos.verifiers.answers import Answer
-from tests.analysis.sample import record
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
+from tests.difficulty.explain.sample import record
 
 RECORDS = tuple(record(f"i{k}", Answer.SAT, seconds=k + 1) for k in range(8))
 WRONG = [

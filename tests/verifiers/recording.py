@@ -19,10 +19,10 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.process import run_limited
 from dokimos.verifiers.base import Query, Verifier, inherited_environment
 from dokimos.verifiers.catalogue import installed
-from dokimos.verifiers.outcomes import Outcome, Termination
 
 RECORDED = Path(__file__).with_name("recorded")
 LOG_CHARACTERS = 3000

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.errors import VerifierUnavailable
+from dokimos.core.errors import VerifierUnavailable
 from dokimos.verifiers.environments import PinnedEnvironment, home
 
 

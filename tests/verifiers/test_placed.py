@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.properties.reading import read_vnnlib_file
-from dokimos.verifiers.answers import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, find, installed
 from dokimos.verifiers.vnnlib2_files import declared_network, in_vnnlib2

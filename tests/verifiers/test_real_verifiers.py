@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.networks.read import read_onnx
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.catalogue import VERIFIERS, find
 from tests.verifiers.recording import QUESTIONS, ask
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dokimos.networks.gradients import to_torch
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.differentiable import to_torch
 from dokimos.properties.model import Case, Conjunction, Property
 from dokimos.properties.violation import require_fit
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.campaigns.cluster import ClusterRunner
+from dokimos.campaigns.job import log_name, now, perform, planned_content, remove_folder, task_of
 from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
-from dokimos.campaigns.performing import log_name, now, perform, planned_content, remove_folder, task_of
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
-from dokimos.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
 from dokimos.execution.process import end_strays
 from dokimos.verifiers.base import Verifier

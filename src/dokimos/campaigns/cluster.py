@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dokimos import __version__
-from dokimos.campaigns.journal import Journal
-from dokimos.campaigns.performing import (
+from dokimos.campaigns.job import (
     Task,
     log_name,
     now,
@@ -34,9 +33,10 @@ from dokimos.campaigns.performing import (
     require_version,
     task_of,
 )
+from dokimos.campaigns.journal import Journal
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.records import RunRecord
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.verifiers.base import Verifier
 
 _CONNECTING_SECONDS = 10

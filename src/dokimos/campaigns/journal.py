@@ -21,10 +21,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.errors import InputError, Place, UnreadableFile
+from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.execution.limits import Limits
 from dokimos.properties.model import Point
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
 
 SCHEMA = 1
 

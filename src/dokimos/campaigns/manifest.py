@@ -16,7 +16,7 @@ import psutil
 
 from dokimos import __version__
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
-from dokimos.errors import InputError, UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.execution.limits import Limits
 
 SCHEMA = 2

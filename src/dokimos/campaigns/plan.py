@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Protocol
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.properties.model import Point
-from dokimos.verifiers.answers import Answer
-from dokimos.verifiers.outcomes import Termination
+from dokimos.suites.answers import Answer
 
 __all__ = ["RunRecord", "Termination"]
 

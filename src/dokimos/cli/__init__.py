@@ -29,7 +29,7 @@ def _run() -> int:
     import typer
 
     from dokimos.cli.app import app
-    from dokimos.errors import DokimosError, InvalidProof
+    from dokimos.core.errors import DokimosError, InvalidProof
 
     # Of the errors in usage, typer names this one only; it stands for all by what it derives from.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]

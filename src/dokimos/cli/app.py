@@ -14,13 +14,13 @@ from dokimos.cli import (
     generate,
     judge,
     law,
-    profile,
     report,
     run,
     suites,
     verifiers,
     watch,
 )
+from dokimos.cli import profile_command as profile
 
 app = typer.Typer(
     name="dokimos",

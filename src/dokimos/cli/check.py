@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dokimos.certificates.suite_check import CheckedEntry
+    from dokimos.checker.entry import CheckedEntry
 
 #: Fewer instances than this are checked faster in one process than it takes to start others.
 WORTH_PROCESSES = 24
@@ -20,10 +20,10 @@ def check(
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven."""
-    from dokimos.certificates.suite_check import check_entry
+    from dokimos.checker.entry import check_entry
     from dokimos.cli.output import console, progress_bar, say
     from dokimos.constructions.generation import find_suite
-    from dokimos.parallel import default_jobs, each
+    from dokimos.core.parallel import default_jobs, each
 
     entries = find_suite(suite).entries
     processes = jobs or (default_jobs() if len(entries) >= WORTH_PROCESSES else 1)

@@ -25,13 +25,13 @@ def explain(
     """
     import json
 
-    from dokimos.analysis.resampling import Resampling
     from dokimos.cli.explaining import explain_folders
     from dokimos.cli.output import console
+    from dokimos.difficulty.explain.bootstrap import Resampling
 
     explanation = explain_folders(run, suites=suite or (), resampling=Resampling(resamples, seed))
     if as_json:
-        from dokimos.analysis.plain import explanation_to_json
+        from dokimos.difficulty.explain.as_json import explanation_to_json
 
         typer.echo(json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=False))
         return

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dokimos.analysis.explaining import explain
-from dokimos.analysis.facts import missing_profiles, read_facts
-from dokimos.analysis.model import Explanation, Missing
-from dokimos.analysis.observing import JudgedRun
-from dokimos.analysis.resampling import Resampling
-from dokimos.cli.judging import JudgedCampaign, judge_folder
-from dokimos.reports.naming import Naming
+from dokimos.cli.output import say_missing
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import explain
+from dokimos.difficulty.explain.facts import missing_profiles, read_facts
+from dokimos.difficulty.explain.observations import JudgedRun
+from dokimos.difficulty.explain.rows import Explanation, Missing
+from dokimos.judging.judged_campaign import JudgedCampaign, judge_folder
+from dokimos.judging.naming import Naming
 
 
 def explain_folders(
     folders: Sequence[Path], *, suites: Sequence[Path] = (), resampling: Resampling | None = None
 ) -> Explanation:
     """Judge the campaigns in `folders` and explain them together."""
-    return explain_judged(
-        [judge_folder(folder, suites=suites) for folder in dict.fromkeys(folders)], resampling=resampling
-    )
+    campaigns = [judge_folder(folder, suites=suites) for folder in dict.fromkeys(folders)]
+    say_missing(campaigns)
+    return explain_judged(campaigns, resampling=resampling)
 
 
 def explain_judged(

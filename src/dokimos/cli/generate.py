@@ -42,7 +42,7 @@ def generate(
     from dokimos.cli.output import progress_bar
     from dokimos.constructions.generation import Made, generate_suite, holds
     from dokimos.constructions.recipes import Draw, Recipe
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     words = list(context.args)
     if family is not None and family.startswith("--"):
@@ -87,7 +87,7 @@ def generate(
 
 def _recipe(name: str) -> Any:
     from dokimos.constructions.recipes import parse_recipe, shipped_recipe
-    from dokimos.instances.bundle import read_text
+    from dokimos.suites.folder import read_text
 
     if name.endswith(".toml"):
         return parse_recipe(read_text(Path(name)), file=name)
@@ -96,7 +96,7 @@ def _recipe(name: str) -> Any:
 
 def _knobs(words: list[str]) -> dict[str, str]:
     """`--name value` and `--name=value` as a dictionary."""
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     knobs: dict[str, str] = {}
     rest = list(words)

@@ -21,9 +21,9 @@ def judge(
     """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""
     from rich.text import Text
 
-    from dokimos.cli.judging import judge_folder
     from dokimos.cli.known import known_instances
-    from dokimos.cli.output import console
+    from dokimos.cli.output import console, say_missing
+    from dokimos.judging.judged_campaign import judge_folder
     from dokimos.reports.rows import report_rows
     from dokimos.reports.terminal import (
         disagreement_lines,
@@ -34,6 +34,7 @@ def judge(
     )
 
     judged = judge_folder(run, suites=suite or (), rules=rules)
+    say_missing([judged])
     rows = report_rows(judged.judgements, known=known_instances(judged))
     out = console()
     for wrong in rows.wrong:

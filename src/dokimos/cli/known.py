@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dokimos.analysis.facts import Facts, read_facts
-from dokimos.cli.judging import JudgedCampaign
+from dokimos.difficulty.explain.facts import Facts, read_facts
+from dokimos.judging.judged_campaign import JudgedCampaign
 
 
 def known_instances(judged: JudgedCampaign) -> dict[tuple[str, str], Facts]:

@@ -14,9 +14,9 @@ from dokimos.cli.law_study import study
 from dokimos.cli.places import expect_place
 
 if TYPE_CHECKING:
-    from dokimos.laws.ast import Law
     from dokimos.laws.domain import Domain
-    from dokimos.laws.results import LawResult, Settings
+    from dokimos.laws.engine.results import LawResult, Settings
+    from dokimos.laws.language.syntax import Law
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
 app.command()(fuzz)
@@ -39,10 +39,10 @@ def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> N
 
     Exit code 1 where a law is wrong, 2 where one cannot be checked: its file or its domain cannot be read.
     """
-    from dokimos.errors import InputError
-    from dokimos.laws.checker import Severity, check_law
-    from dokimos.laws.parser import read_law
-    from dokimos.laws.problems import LawError
+    from dokimos.core.errors import InputError
+    from dokimos.laws.language.checks import Severity, check_law
+    from dokimos.laws.language.parser import read_law
+    from dokimos.laws.language.problems import LawError
 
     wrong = unreadable = 0
     for path in law_files(laws):
@@ -73,9 +73,9 @@ def fmt(
     ] = False,
 ) -> None:
     """Lay laws out in the one way. Meaning and comments are kept."""
-    from dokimos.laws.data import write_whole
-    from dokimos.laws.formatting import format_law
-    from dokimos.laws.parser import read_law
+    from dokimos.datasets.packages import write_whole
+    from dokimos.laws.language.formatting import format_law
+    from dokimos.laws.language.parser import read_law
 
     changed = 0
     for path, law in [(path, read_law(path)) for path in law_files(laws)]:
@@ -95,11 +95,11 @@ def law_files(paths: list[Path]) -> list[Path]:
 
     Raises InputError where a folder holds none, or a name stands for nothing.
     """
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
     from dokimos.laws.domain import shipped_domains
-    from dokimos.laws.library import shipped_laws
-    from dokimos.laws.parser import SUFFIXES
-    from dokimos.laws.problems import did_you_mean
+    from dokimos.laws.language.parser import SUFFIXES
+    from dokimos.laws.language.problems import did_you_mean
+    from dokimos.laws.studies.library import shipped_laws
 
     files: list[Path] = []
     for path in paths:
@@ -163,12 +163,12 @@ def test(
     if model is None:
         one_thread()  # the domain may train its own
     from dokimos.cli.output import say
-    from dokimos.laws.models import load_model
-    from dokimos.laws.parser import read_law
-    from dokimos.laws.results import Settings
-    from dokimos.laws.summaries import summary
-    from dokimos.laws.testing import test_law
-    from dokimos.laws.violations import save_result
+    from dokimos.laws.engine.results import Settings
+    from dokimos.laws.engine.testing import test_law
+    from dokimos.laws.language.parser import read_law
+    from dokimos.laws.models.loading import load_model
+    from dokimos.laws.reporting.summaries import summary
+    from dokimos.laws.reporting.violations import save_result
 
     settings = Settings(
         budget=budget,
@@ -235,7 +235,7 @@ def _write_page(path: Path, results: list[LawResult], commands: list[str]) -> No
     from datetime import UTC, datetime
 
     from dokimos import __version__
-    from dokimos.laws.page import PageContext, write_page
+    from dokimos.laws.reporting.page import PageContext, write_page
 
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     write_page(results, commands, PageContext("Laws put to the test", made, __version__), path)
@@ -243,7 +243,7 @@ def _write_page(path: Path, results: list[LawResult], commands: list[str]) -> No
 
 
 def _expect_feature(by: str, domain: Domain | None) -> None:
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     if domain is None or domain.layout is None:
         raise InputError(f"--by {by}: there is no domain that names features; give one with --domain.")
@@ -263,8 +263,8 @@ def replay(
     """Run saved violations again. Exit code 1 where one still violates its law."""
     from dokimos.cli.output import say
     from dokimos.laws.domain import load_domain
-    from dokimos.laws.models import as_model, load_model
-    from dokimos.laws.violations import read_violations, replay_violations
+    from dokimos.laws.models.loading import as_model, load_model
+    from dokimos.laws.reporting.violations import read_violations, replay_violations
 
     still = 0
     for path in files:
@@ -304,8 +304,8 @@ def new(
     ] = None,
 ) -> None:
     """Start a law from a template."""
-    from dokimos.errors import InputError
-    from dokimos.laws.templates import new_law
+    from dokimos.core.errors import InputError
+    from dokimos.laws.language.templates import new_law
 
     text = new_law(template, feature=feature, amount=amount, domain=domain)
     if out is None:
@@ -327,9 +327,9 @@ def train(
 ) -> None:
     """Train the network or the tree of a case study, on data that a registry has or that is made for it."""
     one_thread()
-    from dokimos.errors import InputError
-    from dokimos.laws.data import write_whole
-    from dokimos.laws.library import find_study
+    from dokimos.core.errors import InputError
+    from dokimos.datasets.packages import write_whole
+    from dokimos.laws.studies.library import find_study
 
     found = find_study(study, kind)
     suffix = ".json" if kind == "tree" else ".onnx"
@@ -348,11 +348,11 @@ def convert(
     out: Annotated[Path, typer.Option(help="The file of trees to write, NAME.json.")],
 ) -> None:
     """Turn scikit-learn's trees into a file of plain numbers, which is no code."""
-    from dokimos.errors import InputError
-    from dokimos.laws.data import write_whole
-    from dokimos.laws.models import read_pickle
-    from dokimos.laws.sklearn_trees import read_sklearn
-    from dokimos.laws.trees import write_trees
+    from dokimos.core.errors import InputError
+    from dokimos.datasets.packages import write_whole
+    from dokimos.laws.models.loading import read_pickle
+    from dokimos.laws.models.sklearn_trees import read_sklearn
+    from dokimos.laws.models.trees import write_trees
 
     if out.suffix != ".json":
         raise InputError(f"{out}: trees are written to a file that ends in .json.")

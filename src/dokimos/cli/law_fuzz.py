@@ -23,12 +23,12 @@ def fuzz(
 ) -> None:
     """Find records to test laws on: walk on from what was found before, and keep what is new."""
     from dokimos.cli.output import say
-    from dokimos.errors import InputError
-    from dokimos.laws.data import write_whole
+    from dokimos.core.errors import InputError
+    from dokimos.datasets.packages import write_whole
     from dokimos.laws.domain import load_domain
-    from dokimos.laws.fuzzing import fuzz, pool_file
-    from dokimos.laws.models import as_model
-    from dokimos.laws.sources import call_domain
+    from dokimos.laws.engine.fuzzing import fuzz, pool_file
+    from dokimos.laws.engine.sources import call_domain
+    from dokimos.laws.models.loading import as_model
 
     found = load_domain(domain)
     if found.start is None or found.walk is None or found.layout is None:
@@ -55,7 +55,7 @@ def fuzz(
 
 def expect_pool(path: Path) -> None:
     """What cannot be written is found before the work, not after it. Raises InputError."""
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     if path.suffix not in (".npy", ".json"):
         raise InputError(f"{path}: a pool is written to a file that ends in .npy or .json.")

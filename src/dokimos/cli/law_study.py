@@ -28,10 +28,10 @@ def study(
     """
     one_thread()
     from dokimos.cli.output import progress_bar, say
-    from dokimos.errors import InputError
-    from dokimos.laws.comparison import Records, Skipped, domains_with_laws, jobs_of, run_jobs
-    from dokimos.laws.comparison_table import markdown
-    from dokimos.laws.data import write_whole
+    from dokimos.core.errors import InputError
+    from dokimos.datasets.packages import write_whole
+    from dokimos.laws.studies.comparison import Records, Skipped, domains_with_laws, jobs_of, run_jobs
+    from dokimos.laws.studies.comparison_table import markdown
 
     data, page = out.with_name(f"{out.name}.json"), out.with_name(f"{out.name}.md")
     records = Records(data)

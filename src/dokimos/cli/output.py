@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from dokimos.judging.judged_campaign import JudgedCampaign
 
 
 def console() -> Console:
@@ -27,6 +29,16 @@ def console() -> Console:
 def say(message: str) -> None:
     """One line of progress."""
     print(message, file=sys.stderr, flush=True)
+
+
+def say_missing(campaigns: Iterable[JudgedCampaign]) -> None:
+    """One line for each campaign that is not complete."""
+    for one in campaigns:
+        if one.missing:
+            say(
+                f"{one.campaign.folder}: {one.missing} of {one.campaign.planned} planned runs are missing; "
+                "`dokimos run` goes on with them"
+            )
 
 
 class Step(Protocol):

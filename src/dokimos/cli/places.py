@@ -9,7 +9,7 @@ def expect_place(path: Path, what: str, example: str) -> None:
     """See to it that a file can be written at `path`, its folder made. Raises InputError."""
     from tempfile import TemporaryFile
 
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

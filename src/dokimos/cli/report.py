@@ -27,7 +27,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
     from dokimos.cli.reporting import read_report
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     if html is None and csv is None and png is None:
         raise InputError("Say what to write: a page with --html, tables with --csv, pictures with --png.")

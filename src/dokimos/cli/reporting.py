@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dokimos import __version__
-from dokimos.analysis.facts import Facts
 from dokimos.cli.explaining import explain_judged
-from dokimos.cli.judging import JudgedCampaign, judge_folders
 from dokimos.cli.known import known_instances
+from dokimos.cli.output import say_missing
+from dokimos.difficulty.explain.facts import Facts
+from dokimos.judging.judged_campaign import JudgedCampaign, judge_folders
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.reports.rows import ReportRows, report_rows
@@ -26,6 +27,7 @@ def read_report(
 ) -> tuple[ReportRows, ReportContext]:
     """Judge and explain the campaigns in `folders` together, for one report."""
     campaigns = judge_folders(folders, suites=suites, rules=rules)
+    say_missing(campaigns)
     count = sum(len(one.judgements) for one in campaigns)
     characters = min(_TAIL, max(_SHORTEST_TAIL, _ALL_TAILS // count))
     judgements: list[Judgement] = []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dokimos.campaigns.plan import CampaignSuite
-    from dokimos.instances.bundle import Suite, SuiteEntry
+    from dokimos.suites.folder import Suite, SuiteEntry
     from dokimos.verifiers.base import Verifier
 
 
@@ -51,7 +51,7 @@ def run(
     from dokimos.campaigns.campaign import Progress, run_campaign
     from dokimos.campaigns.plan import CampaignSuite
     from dokimos.cli.output import one_interrupt, progress_bar, say
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
     from dokimos.execution.limits import Limits
     from dokimos.verifiers.catalogue import installed
 
@@ -138,7 +138,7 @@ def _wanted(suite: Suite, only: list[str]) -> tuple[SuiteEntry, ...]:
 
 
 def _require_found(suites: list[CampaignSuite], only: list[str]) -> None:
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     there = {entry.name for suite in suites for entry in suite.instances}
     for name in only:
@@ -150,7 +150,7 @@ def parse_bytes(text: str) -> int:
     """A number of bytes such as 512MB, 4GB or 4GiB; units are powers of 1024 with an i, else of 1000."""
     import re
 
-    from dokimos.errors import InputError
+    from dokimos.core.errors import InputError
 
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kMGT]?)(i?)B?", text.strip(), re.IGNORECASE)
     if match is None:

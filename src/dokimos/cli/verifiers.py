@@ -50,10 +50,10 @@ def doctor(
     name: Annotated[str, typer.Argument(help="The verifier to look at, as --verifier takes it.")],
 ) -> None:
     """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
-    from dokimos.campaigns.trying import try_out
+    from dokimos.campaigns.trial import try_out
+    from dokimos.verifiers.adapters.scripted import Scripted
     from dokimos.verifiers.catalogue import find
     from dokimos.verifiers.pinned import PinnedVerifier
-    from dokimos.verifiers.scripted import Scripted
 
     verifier = find(name)
     findings = verifier.diagnose()

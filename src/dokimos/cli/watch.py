@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from dokimos.campaigns.watching import Glance
+    from dokimos.campaigns.glance import Glance
     from dokimos.judging.verdicts import Judgement
 
 #: How much of each second may go into judging, in seconds; the rest waits for the next.
@@ -78,7 +78,7 @@ def _until_it_ends(
 ) -> None:
     import time
 
-    from dokimos.campaigns.watching import State
+    from dokimos.campaigns.glance import State
 
     while True:
         seen = watcher.look(at_most_seconds=_JUDGING)
@@ -93,10 +93,10 @@ class _Watcher:
 
     def __init__(self, folder: Path, suites: Sequence[Path]) -> None:
         from dokimos.campaigns.manifest import read_manifest, require_what_was_run
-        from dokimos.cli.judging import locate
-        from dokimos.errors import InputError
-        from dokimos.instances.bundle import read_suite
-        from dokimos.judging.along import JudgeAlong
+        from dokimos.core.errors import InputError
+        from dokimos.judging.incremental import JudgeAlong
+        from dokimos.judging.judged_campaign import locate
+        from dokimos.suites.folder import read_suite
 
         self._folder = folder
         self._problem = ""
@@ -117,7 +117,7 @@ class _Watcher:
         """What there is to see now: the campaign, the judgements so far, and remarks."""
         from datetime import UTC, datetime
 
-        from dokimos.campaigns.watching import glance
+        from dokimos.campaigns.glance import glance
 
         seen = glance(self._folder, datetime.now(UTC))
         if self._problem:

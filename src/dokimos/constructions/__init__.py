@@ -3,23 +3,23 @@
 from typing import Any
 
 from dokimos.constructions.base import Construction
-from dokimos.registry import Registry
+from dokimos.core.registry import Registry
 
 CONSTRUCTIONS: Registry[Construction[Any]] = Registry(
     "family",
     {
-        "constant-on-box": "dokimos.constructions.constant_on_box:ConstantOnBox",
-        "contractive-cnn": "dokimos.constructions.contractive_cnn:ContractiveCnn",
-        "convex-corners": "dokimos.constructions.convex_corners:ConvexCorners",
-        "disjuncts": "dokimos.constructions.disjuncts:Disjuncts",
-        "exclusive-pairs": "dokimos.constructions.exclusive_pairs:ExclusivePairs",
-        "exact-radius": "dokimos.constructions.exact_radius:ExactRadius",
-        "linear-attention": "dokimos.constructions.linear_attention:LinearAttention",
-        "ops": "dokimos.constructions.ops:Ops",
-        "paired-bias": "dokimos.constructions.paired_bias:PairedBias",
-        "polynomial": "dokimos.constructions.polynomial:Polynomial",
-        "scale": "dokimos.constructions.scale:Scale",
-        "softmax-attention": "dokimos.constructions.softmax_attention:SoftmaxAttention",
+        "constant-on-box": "dokimos.constructions.families.constant_on_box:ConstantOnBox",
+        "contractive-cnn": "dokimos.constructions.families.contractive_cnn:ContractiveCnn",
+        "convex-corners": "dokimos.constructions.families.convex_corners:ConvexCorners",
+        "disjuncts": "dokimos.constructions.families.disjuncts:Disjuncts",
+        "exclusive-pairs": "dokimos.constructions.families.exclusive_pairs:ExclusivePairs",
+        "exact-radius": "dokimos.constructions.families.exact_radius:ExactRadius",
+        "linear-attention": "dokimos.constructions.families.linear_attention:LinearAttention",
+        "ops": "dokimos.constructions.families.ops:Ops",
+        "paired-bias": "dokimos.constructions.families.paired_bias:PairedBias",
+        "polynomial": "dokimos.constructions.families.polynomial:Polynomial",
+        "scale": "dokimos.constructions.families.scale:Scale",
+        "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",
     },
 )
 

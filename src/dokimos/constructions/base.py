@@ -10,15 +10,16 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
 import numpy as np
 
-from dokimos.certificates.check import claims_of, prove
+from dokimos.checker.check import claims_of, prove
 from dokimos.constructions.disguise import disguised
 from dokimos.constructions.draft import Draft
-from dokimos.constructions.hiding import gives_itself_away
 from dokimos.constructions.knobs import make_knobs
-from dokimos.errors import ConstructionFailed, InputError, InvalidProof
-from dokimos.instances.model import Instance, LabelledInstance, Truth, sha256
-from dokimos.networks.builder import NotFloat32
+from dokimos.constructions.parts.hiding import gives_itself_away
+from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
+from dokimos.networks.writing.builder import NotFloat32
 from dokimos.properties.writing import write_vnnlib1
+from dokimos.provers.base import NoProof
+from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
 
 P = TypeVar("P")
 
@@ -110,7 +111,7 @@ class Construction(ABC, Generic[P]):
                     and gives_itself_away(drafts[1].network, drafts[1].question, rng)
                 ):
                     raise Unusable("uniform samples find the twin's counterexample")
-            except (Unusable, InvalidProof, NotFloat32) as error:
+            except (Unusable, NoProof, InvalidProof, NotFloat32) as error:
                 given_up.append(str(error))
             else:
                 return Drawn(made, tuple(given_up))

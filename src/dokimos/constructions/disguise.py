@@ -10,10 +10,10 @@ from types import MappingProxyType
 import numpy as np
 
 from dokimos.constructions.draft import Draft
-from dokimos.errors import ConstructionFailed, InputError, UnsupportedOp
-from dokimos.instances.model import Certificate, Label
+from dokimos.core.errors import ConstructionFailed, InputError, UnsupportedOp
+from dokimos.core.registry import unknown_name
 from dokimos.networks.chain import Chain, as_chain
-from dokimos.networks.read import read_onnx
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.rewriting import (
     Duplicate,
     Identity,
@@ -24,7 +24,7 @@ from dokimos.networks.rewriting import (
     Step,
     step_to_json,
 )
-from dokimos.registry import unknown_name
+from dokimos.suites.instance import Certificate, Label
 
 #: The families whose networks are chains of dense layers and ReLUs, which is what steps can rewrite.
 DENSE = ("constant-on-box", "convex-corners", "disjuncts", "exact-radius", "exclusive-pairs", "scale")

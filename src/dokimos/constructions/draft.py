@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dokimos.instances.model import Certificate, Label
 from dokimos.properties.model import Point, Property
+from dokimos.suites.instance import Certificate, Label
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import numpy as np
 from dokimos import __version__
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.recipes import Draw, Recipe, shipped_names, shipped_recipe
-from dokimos.errors import InputError
-from dokimos.home import home
-from dokimos.instances.bundle import (
+from dokimos.core.errors import InputError
+from dokimos.core.home import home
+from dokimos.core.parallel import default_jobs, each
+from dokimos.suites.folder import (
     InstanceFiles,
     Suite,
     files_of,
@@ -23,8 +24,7 @@ from dokimos.instances.bundle import (
     store_files,
     write_index,
 )
-from dokimos.instances.model import sha256
-from dokimos.parallel import default_jobs, each
+from dokimos.suites.instance import sha256
 
 #: Fewer pairs than this are made faster in one process than it takes to start others.
 WORTH_PROCESSES = 6

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from dokimos.errors import InputError
-from dokimos.registry import unknown_name
+from dokimos.core.errors import InputError
+from dokimos.core.registry import unknown_name
 
 P = TypeVar("P")
 

@@ -20,9 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from dokimos import __version__
-from dokimos.certificates.check import claims_of, prove
-from dokimos.errors import DokimosError
-from dokimos.instances.bundle import (
+from dokimos.checker.check import claims_of, prove
+from dokimos.core.errors import DokimosError
+from dokimos.properties.model import Box, Case, Conjunction, Linear, Point
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.writing import write_vnnlib1
+from dokimos.suites.folder import (
     Suite,
     SuiteEntry,
     files_of,
@@ -31,10 +34,7 @@ from dokimos.instances.bundle import (
     store_files,
     write_index,
 )
-from dokimos.instances.model import Certificate, Instance, Label, LabelledInstance, Truth, sha256
-from dokimos.properties.model import Box, Case, Conjunction, Linear, Point
-from dokimos.properties.reading import read_vnnlib
-from dokimos.properties.writing import write_vnnlib1
+from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance, Truth, sha256
 
 FAMILY = "probe"
 _Y_0 = ((0, Fraction(1)),)

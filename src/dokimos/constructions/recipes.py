@@ -27,8 +27,8 @@ from types import MappingProxyType
 from typing import Any
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.errors import UnreadableFile
-from dokimos.registry import unknown_name
+from dokimos.core.errors import UnreadableFile
+from dokimos.core.registry import unknown_name
 
 _DRAW_KEYS = {
     "family": str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)

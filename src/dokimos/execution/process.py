@@ -27,11 +27,11 @@ from typing import Protocol
 
 import psutil
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.execution.cgroups import ControlGroup, new_group
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.output import BoundedLog
-from dokimos.verifiers.outcomes import Outcome, Termination
 
 _SHEPHERD = Path(__file__).with_name("shepherd.py")
 _BARE_PYTHON = (sys.executable, "-I", "-S")

@@ -44,14 +44,14 @@ from typing import Protocol
 
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
-from dokimos.instances.bundle import read_content
-from dokimos.instances.model import Certificate, Claim, Label, Semantics, Truth, sha256
-from dokimos.judging.marking import marks_of
-from dokimos.judging.replaying import Question, WitnessReplays, replay_witness
+from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
-from dokimos.verifiers.answers import Answer
+from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
+from dokimos.suites.answers import Answer
+from dokimos.suites.folder import read_content
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 
 #: The certificate of an instance whose only proof is a witness that a verifier gave.
 SETTLED = "settled by a witness"

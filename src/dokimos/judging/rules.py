@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dokimos.campaigns.records import RunRecord
-from dokimos.judging.replaying import Question, WitnessReplays, nearest_float32
+from dokimos.core.registry import unknown_name
 from dokimos.judging.verdicts import Mark, Standing
+from dokimos.judging.witness_replay import Question, WitnessReplays, nearest_float32
 from dokimos.properties.model import Box, Case, Linear, Point
-from dokimos.registry import unknown_name
 
 _NONE = Fraction(0)
 

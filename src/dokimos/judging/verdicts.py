@@ -7,7 +7,7 @@ from enum import Enum
 from fractions import Fraction
 
 from dokimos.campaigns.records import RunRecord
-from dokimos.instances.model import Label
+from dokimos.suites.instance import Label
 
 
 class Verdict(Enum):

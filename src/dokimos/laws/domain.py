@@ -37,10 +37,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dokimos.errors import InputError, UnreadableFile
-from dokimos.laws.ast import BUILTINS, Law
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.features import Feature, Layout
-from dokimos.laws.problems import did_you_mean
+from dokimos.laws.language.problems import did_you_mean
+from dokimos.laws.language.syntax import BUILTINS, Law
 
 #: Functions of a domain's file that are not for laws to call.
 _HOOKS = ("encode", "picture", "text", "start", "walk")
@@ -167,7 +167,7 @@ class Domain:
 
 def shipped_domains() -> tuple[str, ...]:
     """The names of the domains that come with Dokimos."""
-    from dokimos.laws import domains
+    from dokimos.laws.studies import domains
 
     return tuple(sorted(module.name for module in pkgutil.iter_modules(domains.__path__)))
 
@@ -198,7 +198,7 @@ def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = Tru
         stem = path.stem if name.endswith(".py") else name
         return read_domain(load_module(path), name=stem, place=str(path))
     if name in shipped_domains():
-        module = importlib.import_module(f"dokimos.laws.domains.{name}")
+        module = importlib.import_module(f"dokimos.laws.studies.domains.{name}")
         return read_domain(module, name=name, place=name, is_shipped=True)
     hint = did_you_mean(name, shipped_domains())
     where = f"{folder or Path()}/{name.replace('.', '/')}.py"

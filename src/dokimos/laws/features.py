@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dokimos.errors import InputError
-from dokimos.laws.problems import did_you_mean
+from dokimos.core.errors import InputError
+from dokimos.laws.language.problems import did_you_mean
 
 
 class Kind(Enum):

@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dokimos.laws.results import LawResult
+    from dokimos.laws.engine.results import LawResult
 
 _SUFFIXES = (".law", ".nom")
 
@@ -34,10 +34,10 @@ def check_law_file(
     """Test the law in a file; `settings` are those of `Settings`. Raises LawViolated, or InputError."""
     __tracebackhide__ = True  # what went wrong is in the message, not in here
     from dokimos.laws.domain import domain_of
-    from dokimos.laws.parser import read_law
-    from dokimos.laws.results import Settings
-    from dokimos.laws.summaries import summary
-    from dokimos.laws.testing import test_law
+    from dokimos.laws.engine.results import Settings
+    from dokimos.laws.engine.testing import test_law
+    from dokimos.laws.language.parser import read_law
+    from dokimos.laws.reporting.summaries import summary
 
     law = read_law(path)
     found = domain_of(law, folder=path.parent, given=domain)
@@ -95,7 +95,7 @@ class LawItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Violations in words, mistakes in one sentence, anything else as pytest shows it."""
-        from dokimos.errors import DokimosError
+        from dokimos.core.errors import DokimosError
 
         if isinstance(excinfo.value, LawViolated | DokimosError):
             return str(excinfo.value)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.errors import UnsupportedOp
-from dokimos.networks.builder import ModelBuilder
+from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
+from dokimos.networks.writing.builder import ModelBuilder
 
 Weights = NDArray[np.float32]
 

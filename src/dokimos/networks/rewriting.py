@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.errors import InputError
-from dokimos.networks.builder import NotFloat32, as_float32
+from dokimos.core.errors import InputError
 from dokimos.networks.chain import Chain, Layer, Weights
+from dokimos.networks.writing.builder import NotFloat32, as_float32
 
 Exact = NDArray[Any]
 #: Enough for every float32 number spelt out in full.

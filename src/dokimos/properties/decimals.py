@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 
 #: More digits than any float64 spelt out in full, fewer than Python refuses to convert.
 MAX_DIGITS = 4000

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.properties.cases import Assertions
 from dokimos.properties.decimals import parse_decimal
 from dokimos.properties.formulas import Affine, Words, at_most_zero, to_dnf

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
-from dokimos.errors import UnreadableFile
+from dokimos.core.errors import UnreadableFile
 from dokimos.properties.model import Linear, Terms
 from dokimos.properties.sexpr import Atom, Group, Source, excerpt, spelt
 

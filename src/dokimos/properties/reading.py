@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dokimos.compression import uncompressed
-from dokimos.errors import UnreadableFile
+from dokimos.core.errors import UnreadableFile
+from dokimos.core.gzipped import uncompressed
 from dokimos.properties.model import Property
 from dokimos.properties.sexpr import Source
 from dokimos.properties.vnnlib1 import parse_vnnlib1

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dokimos.errors import Place, UnreadableFile
+from dokimos.core.errors import Place, UnreadableFile
 
 
 class Atom(NamedTuple):

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dokimos.errors import InputError
-from dokimos.networks.exact import Enclosure, evaluate
+from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.exact import Enclosure, evaluate
 from dokimos.properties.model import Box, Case, Linear, Property
 
 #: How narrow outputs that are not rational are enclosed before the answer is given up as undecided.

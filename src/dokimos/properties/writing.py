@@ -13,8 +13,8 @@ from fractions import Fraction
 from math import prod
 from pathlib import Path
 
-from dokimos.compression import compressed
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
+from dokimos.core.gzipped import compressed
 from dokimos.properties.decimals import exact_decimal
 from dokimos.properties.model import Case, Linear, Property, Relation
 from dokimos.properties.vnnlib2 import NAME, REAL_TYPES, spell_element

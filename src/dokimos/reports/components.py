@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dokimos.analysis.words import MEANINGS, SYMBOLS
+from dokimos.difficulty.explain.sentences import MEANINGS, SYMBOLS
 
 
 def describe(name: str) -> str:

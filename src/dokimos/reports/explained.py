@@ -9,8 +9,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from dokimos.analysis.model import Account, BreakingCurve, Explanation, Separation, Status
-from dokimos.analysis.words import (
+from dokimos.core.readable import seconds
+from dokimos.difficulty.explain.rows import Account, BreakingCurve, Explanation, Separation, Status
+from dokimos.difficulty.explain.sentences import (
     MEANINGS,
     SYMBOLS,
     alone_in_words,
@@ -22,7 +23,6 @@ from dokimos.analysis.words import (
     which_interact,
     which_separates,
 )
-from dokimos.reports.numbers import seconds
 
 _MARKS = {
     Status.SOLVED: ("", "green"),

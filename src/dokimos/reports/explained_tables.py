@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from dokimos.analysis.model import Explanation
-from dokimos.profiles.model import COMPONENTS
+from dokimos.difficulty.explain.rows import Explanation
+from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.reports.table_rows import TableRows, table, value_of
 
 

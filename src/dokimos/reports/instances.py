@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dokimos.analysis.facts import Facts
-from dokimos.instances.model import Label
+from dokimos.core.readable import printable
+from dokimos.difficulty.explain.facts import Facts
+from dokimos.difficulty.profiles import Measurement
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
-from dokimos.profiles.model import Measurement
-from dokimos.reports.naming import Naming
-from dokimos.reports.numbers import printable
+from dokimos.suites.instance import Label
 
 Known = Mapping[tuple[str, str], Facts]
 """What suites know of their instances, by suite and instance."""

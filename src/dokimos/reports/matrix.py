@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dokimos.analysis.model import Status
-from dokimos.analysis.observing import status_of
+from dokimos.difficulty.explain.observations import status_of
+from dokimos.difficulty.explain.rows import Status
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.naming import Naming
 
 
 @dataclass(frozen=True)

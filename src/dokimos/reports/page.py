@@ -12,8 +12,10 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dokimos.analysis.model import Account, Explanation, Status
-from dokimos.analysis.words import (
+from dokimos.core.files import write_whole
+from dokimos.core.readable import megabytes, seconds
+from dokimos.difficulty.explain.rows import Account, Explanation, Status
+from dokimos.difficulty.explain.sentences import (
     SYMBOLS,
     alone_in_words,
     tally,
@@ -28,11 +30,9 @@ from dokimos.reports.figures.frame import STATUS_SHAPES
 from dokimos.reports.figures.gallery import Gallery, gallery
 from dokimos.reports.figures.svg import Figure, Sheet
 from dokimos.reports.instances import Known
-from dokimos.reports.numbers import megabytes, seconds
 from dokimos.reports.payload import payload
 from dokimos.reports.rows import Outcome, ReportRows, report_rows
-from dokimos.reports.writing import write_whole
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
 
 _GLYPHS = {"correct": "✓", "wrong": "✗", "undecided": "?", "other": "~"}
 _SIGNS = (

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dokimos.analysis.words import SYMBOLS
-from dokimos.profiles.model import COMPONENTS, Measurement
+from dokimos.difficulty.explain.sentences import SYMBOLS
+from dokimos.difficulty.profiles import COMPONENTS, Measurement
 from dokimos.reports.components import describe
 from dokimos.reports.instances import InstanceRow
 from dokimos.reports.rows import ReportRows, RunRow

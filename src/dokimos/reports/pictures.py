@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
 from dokimos.reports.assembling import drawing_style
 from dokimos.reports.figures.svg import Figure
-from dokimos.reports.writing import write_whole
 
 ZOOM = 3
 """Pixels of a picture for one of the drawing: about 300 to the inch where it is as wide as a page."""

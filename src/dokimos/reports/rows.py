@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dokimos.analysis.model import Explanation
-from dokimos.instances.model import Label
+from dokimos.core.readable import printable
+from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.headline import headline
 from dokimos.reports.instances import InstanceRow, Known, instance_rows
 from dokimos.reports.matrix import MatrixCell, matrix_cells
-from dokimos.reports.naming import Naming
-from dokimos.reports.numbers import printable
 from dokimos.reports.scoring import ScoringRows, scoring_rows
 from dokimos.reports.support import SupportRows, support_rows
 from dokimos.reports.wrong_answers import SEVERITY, WrongRow, wrong_row
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 _PLOTTED = (Verdict.CORRECT, Verdict.UNLABELLED)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dokimos.instances.model import Label
+from dokimos.core.readable import printable
+from dokimos.judging.naming import Naming
 from dokimos.judging.rules import RULE_SETS
 from dokimos.judging.scores import Score, disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Mark, Verdict
-from dokimos.reports.naming import Naming
-from dokimos.reports.numbers import printable
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 
 @dataclass(frozen=True)

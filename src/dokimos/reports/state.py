@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dokimos.analysis.facts import Facts
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.core.readable import printable
+from dokimos.difficulty.explain.facts import Facts
+from dokimos.judging.naming import Naming
 from dokimos.judging.scores import scores
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.naming import Naming
-from dokimos.reports.numbers import printable
 from dokimos.reports.support import support_rows
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
 
 _UNDECIDED = (Answer.UNKNOWN, Answer.UNSUPPORTED, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR)
 #: A run that was stopped by the clock with less than this share of a processor might have ended in time.

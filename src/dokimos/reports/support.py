@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dokimos.analysis.facts import Facts
-from dokimos.instances.model import Label
+from dokimos.core.readable import printable
+from dokimos.difficulty.explain.facts import Facts
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.naming import Naming
-from dokimos.reports.numbers import printable
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 FAMILY = "ops"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from dokimos.reports.numbers import seconds
+from dokimos.core.readable import seconds
 from dokimos.reports.rows import ReportRows, TallyRow
 from dokimos.reports.scoring import ScoreRow, ScoringRows
 from dokimos.reports.support import Support, SupportRows

@@ -11,9 +11,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dokimos.campaigns.watching import Glance, State
+from dokimos.campaigns.glance import Glance, State
+from dokimos.core.readable import printable, seconds
 from dokimos.judging.verdicts import Judgement
-from dokimos.reports.numbers import printable, seconds
 from dokimos.reports.rows import Outcome
 
 WRONG_SHOWN = 5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dokimos.instances.model import Label
+from dokimos.core.readable import Number, exact_number, float_number, printable
+from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
-from dokimos.reports.naming import Naming
-from dokimos.reports.numbers import Number, exact_number, float_number, printable
-from dokimos.verifiers.answers import Answer
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
 
 OUTPUTS_SHOWN = 64
 SEVERITY = (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Self, final
 
-from dokimos.errors import InputError
-from dokimos.verifiers.answers import Answer, VerifierAnswer
-from dokimos.verifiers.outcomes import Outcome, Termination
+from dokimos.core.errors import InputError
+from dokimos.execution.outcomes import Outcome, Termination
+from dokimos.suites.answers import Answer, VerifierAnswer
 
 #: What the name of a verifier ends in whose own attack is switched off.
 NO_ATTACK = ":no-attack"

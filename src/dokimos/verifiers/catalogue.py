@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dokimos.errors import InputError, VerifierUnavailable
-from dokimos.registry import Registry
+from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.registry import Registry
 from dokimos.verifiers.base import NO_ATTACK, Verifier
 from dokimos.verifiers.placed import PlacedVerifier
 
 VERIFIERS: Registry[Verifier] = Registry(
     "verifier",
     {
-        "alpha-beta-crown": "dokimos.verifiers.vnncomp_tool:alpha_beta_crown",
-        "marabou": "dokimos.verifiers.marabou:Marabou",
-        "neuralsat": "dokimos.verifiers.neuralsat:NeuralSat",
-        "never2": "dokimos.verifiers.never2:Never2",
-        "nnenum": "dokimos.verifiers.vnncomp_tool:nnenum",
-        "pyrat": "dokimos.verifiers.vnncomp_tool:pyrat",
-        "reference": "dokimos.verifiers.reference:Reference",
-        "scripted": "dokimos.verifiers.scripted:Scripted",
-        "vibecheck": "dokimos.verifiers.vibecheck:Vibecheck",
-        "vnncomp": "dokimos.verifiers.vnncomp_tool:VnncompTool",
-        "vnnlib2": "dokimos.verifiers.vnnlib2_solver:Vnnlib2Solver",
+        "alpha-beta-crown": "dokimos.verifiers.adapters.vnncomp_tool:alpha_beta_crown",
+        "marabou": "dokimos.verifiers.adapters.marabou:Marabou",
+        "neuralsat": "dokimos.verifiers.adapters.neuralsat:NeuralSat",
+        "never2": "dokimos.verifiers.adapters.never2:Never2",
+        "nnenum": "dokimos.verifiers.adapters.vnncomp_tool:nnenum",
+        "pyrat": "dokimos.verifiers.adapters.vnncomp_tool:pyrat",
+        "reference": "dokimos.verifiers.adapters.reference:Reference",
+        "scripted": "dokimos.verifiers.adapters.scripted:Scripted",
+        "vibecheck": "dokimos.verifiers.adapters.vibecheck:Vibecheck",
+        "vnncomp": "dokimos.verifiers.adapters.vnncomp_tool:VnncompTool",
+        "vnnlib2": "dokimos.verifiers.adapters.vnnlib2_solver:Vnnlib2Solver",
     },
 )
 

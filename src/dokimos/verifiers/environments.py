@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dokimos.errors import VerifierUnavailable
-from dokimos.home import home
+from dokimos.core.errors import VerifierUnavailable
+from dokimos.core.home import home
 from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, inherited_environment
 
 _INSTALL_SECONDS = 1800

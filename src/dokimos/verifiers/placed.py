@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
-from dokimos.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.verifiers.base import Finding, Verifier
 
 

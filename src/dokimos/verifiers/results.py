@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dokimos.properties.model import Point
-from dokimos.verifiers.answers import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 
 SCHEMA = 1
 _LIMIT_BYTES = 64 << 20

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from dokimos.properties.model import Point
-from dokimos.verifiers.answers import Answer, VerifierAnswer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.results import read_point
 
 _LIMIT_BYTES = 64 << 20

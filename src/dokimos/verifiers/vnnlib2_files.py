@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from dokimos.errors import UnreadableFile
-from dokimos.networks.read import read_onnx_file
+from dokimos.core.errors import UnreadableFile
+from dokimos.networks.reading.onnx_file import read_onnx_file
 from dokimos.properties.model import Property
 from dokimos.properties.reading import read_vnnlib_file
 from dokimos.properties.writing import Version, write_vnnlib_file

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dokimos.errors import InputError
-from dokimos.laws.data import NpmFile
+from dokimos.core.errors import InputError
+from dokimos.datasets.packages import NpmFile
 from dokimos.laws.domain import load_domain
-from dokimos.laws.domains import mnist
-from dokimos.laws.library import shipped_laws
-from dokimos.laws.models import onnx_model
-from dokimos.laws.parser import read_law
-from dokimos.laws.results import Settings
-from dokimos.laws.testing import test_law as run_law
-from dokimos.laws.training import Study, relu_network, train_layers
+from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.testing import test_law as run_law
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.models.loading import onnx_model
+from dokimos.laws.studies.domains import mnist
+from dokimos.laws.studies.library import shipped_laws
+from dokimos.laws.studies.training import Study, relu_network, train_layers
 
 
 def dot(row: int, column: int) -> np.ndarray:

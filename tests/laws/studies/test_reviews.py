@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.errors import InputError
-from dokimos.laws.data import PackagedFile
+from dokimos.core.errors import InputError
+from dokimos.datasets.packages import PackagedFile
 from dokimos.laws.domain import load_domain
-from dokimos.laws.domains import reviews
-from dokimos.laws.library import shipped_laws
-from dokimos.laws.models import load_model, onnx_model
-from dokimos.laws.parser import read_law
-from dokimos.laws.results import Settings
+from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.testing import test_law as run_law
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.models.loading import load_model, onnx_model
 from dokimos.laws.studies import opinions, reading, sentences
+from dokimos.laws.studies.domains import reviews
+from dokimos.laws.studies.library import shipped_laws
 from dokimos.laws.studies.opinions import Memory, put_together, sentences_of, source_sentences
 from dokimos.laws.studies.reading import READERS, kept_readers, train_readers
 from dokimos.laws.studies.sentences import Encoder, average, encoder_network, tensors
+from dokimos.laws.studies.training import relu_network, train_layers
 from dokimos.laws.studies.wordpiece import WordPiece
-from dokimos.laws.testing import test_law as run_law
-from dokimos.laws.training import relu_network, train_layers
 
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nplay\n##ing\n##s\n!\n'\ncafe\n中\nt\ndon\n"
 
@@ -304,7 +304,7 @@ def test_networks_of_torch_see_the_same() -> None:
     linear = torch.nn.Linear(sentences.VECTOR, 2, bias=False)
     with torch.no_grad():
         linear.weight.copy_(torch.eye(2, sentences.VECTOR))
-    from dokimos.laws.models import as_model
+    from dokimos.laws.models.loading import as_model
 
     records = np.array([["good\n", ""], ["", "bad\n"]], dtype=object)
     assert onnx_model(network, domain, name="n").predict(records).tolist() == [0, 1]

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.laws.domain import load_domain
-from dokimos.laws.domains import speech
-from dokimos.laws.library import shipped_laws
-from dokimos.laws.models import onnx_model
-from dokimos.laws.parser import read_law
-from dokimos.laws.results import Settings
+from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.testing import test_law as run_law
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.models.loading import onnx_model
 from dokimos.laws.studies import listening
+from dokimos.laws.studies.domains import speech
+from dokimos.laws.studies.library import shipped_laws
 from dokimos.laws.studies.listening import bands, train_listener, waves
 from dokimos.laws.studies.synthesis import LENGTH, RATE, Voice, _resampled
-from dokimos.laws.testing import test_law as run_law
 
 
 def tone(frequency: float, *, loudness: float = 8000, shift: float = 0) -> Any:

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dokimos.analysis.model import Status
+from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.assembling import drawing_style
 from dokimos.reports.figures.breaking import breaking
 from dokimos.reports.figures.cactus import cactus
@@ -148,7 +148,7 @@ def test_a_trajectory_shows_every_instance(width: int, count: int) -> None:
 
 
 def test_a_benchmark_without_instances_has_no_trajectory() -> None:
-    from dokimos.analysis.model import Trajectory
+    from dokimos.difficulty.explain.rows import Trajectory
 
     assert trajectory(Trajectory("empty", ())) is None
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dokimos.analysis.model import Status
+from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.figures.gallery import gallery, strongest_first
 from dokimos.reports.rows import report_rows
 from tests.reports.explained_sample import INTERACTION, curve, explained

@@ -11,7 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.networks.builder import IR_VERSION, OPSET, as_float32, model_of
+from dokimos.networks.writing.builder import IR_VERSION, OPSET, as_float32, model_of
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.networks.builder import model_of
+from dokimos.networks.writing.builder import model_of
 
 #: The first version of the operators that has LayerNormalization.
 OPSET = 17

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.home import home
-from dokimos.laws.data import write_whole
+from dokimos.core.home import home
+from dokimos.datasets.packages import write_whole
+from dokimos.laws.engine.fuzzing import fuzz, pool_file
 from dokimos.laws.features import Feature, Layout
-from dokimos.laws.fuzzing import fuzz, pool_file
-from dokimos.laws.models import onnx_model
+from dokimos.laws.models.loading import onnx_model
 from dokimos.laws.studies.lander_training import RECIPE, rewards, train_policy
-from dokimos.laws.training import kept_model, relu_network
+from dokimos.laws.studies.training import kept_model, relu_network
 
 #: How many states the pool has that laws are tested on unless another is named.
 _STATES = 1000

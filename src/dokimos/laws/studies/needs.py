@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 
 
 def needed(module: str, extra: str) -> Any:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.home import home
-from dokimos.laws.data import write_whole
+from dokimos.core.home import home
+from dokimos.datasets.packages import write_whole
 from dokimos.laws.studies.sentences import Vectors
-from dokimos.laws.training import Labels, train_layers
+from dokimos.laws.studies.training import Labels, train_layers
 
 #: How many networks read a sentence, and how each is trained.
 READERS = 8

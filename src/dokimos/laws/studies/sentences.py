@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.data import PackagedFile
+from dokimos.datasets.packages import PackagedFile
 from dokimos.laws.studies.graph import Graph
 from dokimos.laws.studies.wordpiece import WordPiece
 

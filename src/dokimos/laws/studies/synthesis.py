@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.errors import InputError
+from dokimos.core.errors import InputError
 from dokimos.laws.studies.needs import needed
 
 Wave = NDArray[np.int32]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dokimos.analysis.model import BreakingCurve
+from dokimos.core.readable import seconds
+from dokimos.difficulty.explain.rows import BreakingCurve
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, Area, draw_axes, draw_keys, series_class
 from dokimos.reports.figures.scales import Tick, logarithmic
 from dokimos.reports.figures.svg import Figure, Sheet, at
-from dokimos.reports.numbers import seconds
 
 _WIDTH, _HEIGHT = 350, 170
 _SHORTEST_SECONDS = 1e-3

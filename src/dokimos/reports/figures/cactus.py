@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dokimos.core.readable import seconds
 from dokimos.reports.figures.frame import WIDE, Area, draw_axes, draw_keys, series_class, series_shape
 from dokimos.reports.figures.scales import linear, logarithmic
 from dokimos.reports.figures.svg import Anchor, Figure, Shape, Sheet, at
-from dokimos.reports.numbers import seconds
 from dokimos.reports.rows import CactusSeries
 
 _SHORTEST_SECONDS = 1e-3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dokimos.analysis.model import Status
+from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.figures.scales import Tick
 from dokimos.reports.figures.svg import Anchor, Shape, Sheet
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dokimos.analysis.model import Account, BreakingCurve, Explanation, Interaction, Trajectory
+from dokimos.difficulty.explain.rows import Account, BreakingCurve, Explanation, Interaction, Trajectory
 from dokimos.reports.figures.breaking import breaking
 from dokimos.reports.figures.cactus import cactus
 from dokimos.reports.figures.frame import NARROW, WIDE

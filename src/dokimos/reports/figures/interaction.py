@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dokimos.analysis.model import Interaction
-from dokimos.analysis.words import interaction_in_words
+from dokimos.difficulty.explain.rows import Interaction
+from dokimos.difficulty.explain.sentences import interaction_in_words
 from dokimos.reports.components import describe
 from dokimos.reports.figures.scales import spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet

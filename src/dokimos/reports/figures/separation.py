@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dokimos.analysis.model import Separation
-from dokimos.analysis.words import MEANINGS, SYMBOLS
+from dokimos.difficulty.explain.rows import Separation
+from dokimos.difficulty.explain.sentences import MEANINGS, SYMBOLS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import WIDE, draw_keys, series_class, series_shape
 from dokimos.reports.figures.scales import Scale

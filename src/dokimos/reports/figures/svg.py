@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from html import escape
 
-from dokimos.reports.numbers import printable
+from dokimos.core.readable import printable
 
 
 class Anchor(Enum):

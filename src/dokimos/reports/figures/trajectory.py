@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dokimos.analysis.model import Status, Step, Trajectory
-from dokimos.analysis.words import SYMBOLS
-from dokimos.profiles.model import COMPONENTS
+from dokimos.difficulty.explain.rows import Status, Step, Trajectory
+from dokimos.difficulty.explain.sentences import SYMBOLS
+from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
 from dokimos.reports.figures.scales import Scale, fitting, spelt

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.errors import DokimosError, UnsupportedOp
-from dokimos.networks.read import read_onnx_file
-from dokimos.networks.replay import replay
+from dokimos.core.errors import DokimosError, UnsupportedOp
+from dokimos.networks.reading.onnx_file import read_onnx_file
+from dokimos.networks.semantics.replay import replay
 from dokimos.properties.decimals import exact_decimal
 from dokimos.properties.reading import read_vnnlib_file
 from dokimos.properties.violation import require_fit
-from dokimos.verifiers.answers import Answer
-from dokimos.verifiers.exact.search import Decision, decide
+from dokimos.provers.search import Decision, decide
+from dokimos.suites.answers import Answer
 from dokimos.verifiers.results import SCHEMA
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dokimos.errors import DokimosError
+from dokimos.core.errors import DokimosError
 from dokimos.verifiers.vnnlib2_files import in_vnnlib2
 
 #: The least exit code of a solver that was killed.

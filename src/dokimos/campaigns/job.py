@@ -1,0 +1,217 @@
+"""One job, from its two files to its record: the same here and on another machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dokimos.campaigns.plan import Job, Tool
+from dokimos.campaigns.records import RunRecord
+from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
+from dokimos.execution.limits import Limits
+from dokimos.execution.process import Cancel, run_limited
+from dokimos.suites.answers import Answer
+from dokimos.suites.folder import read_content
+from dokimos.suites.instance import sha256
+from dokimos.verifiers.base import Query, Verifier, inherited_environment
+
+#: A disk with less room than this is full.
+_FULL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job as it can be sent to another machine: everything but the contents of its files.
+
+    `origin` is where the property lies in its suite, on the machine that planned the job.
+    """
+
+    job: str
+    suite: str
+    instance: str
+    family: str
+    tool: Tool
+    repeat: int
+    limits: Limits
+    network_name: str
+    property_name: str
+    origin: Path
+
+
+def task_of(job: Job) -> Task:
+    """The task of a job."""
+    paths = job.instance.network_path, job.instance.property_path
+    network_name, property_name = (path.name.removesuffix(".gz") for path in paths)
+    return Task(
+        job=job.id,
+        suite=job.suite,
+        instance=job.instance.name,
+        family=job.instance.family,
+        tool=job.tool,
+        repeat=job.repeat,
+        limits=job.limits,
+        network_name=network_name,
+        property_name=property_name,
+        origin=job.instance.property_path.absolute(),
+    )
+
+
+def planned_content(path: Path, planned_sha256: str) -> bytes:
+    """The content of a suite's file, which must be what it was when the campaign was planned."""
+    content = read_content(path)
+    if sha256(content) != planned_sha256:
+        raise UnreadableFile(path, "it has changed since the campaign was planned; restore it and resume.")
+    return content
+
+
+def log_name(job: str) -> str:
+    """Where a job's log lies in the folder of its campaign."""
+    return f"logs/{job}.log"
+
+
+def now() -> str:
+    """The time, as records have it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def require_version(verifier: Verifier, tool: Tool, *, where: str) -> None:
+    """Make sure that what would run `where` is the version that was planned."""
+    version = verifier.version()
+    if version is None:
+        raise VerifierUnavailable(
+            f"The verifier {verifier.name} is not installed on {where}; to get it: {verifier.how_to_get()}."
+        )
+    if version != tool.version:
+        raise VerifierUnavailable(
+            f"The verifier {verifier.name} on {where} is version {version}, not {tool.version}; "
+            "install the same everywhere."
+        )
+
+
+def perform(
+    task: Task,
+    verifier: Verifier,
+    *,
+    network: bytes,
+    property_: bytes,
+    work: Path,
+    log: Path,
+    cancel: Cancel,
+) -> RunRecord:
+    """Run `verifier` on the two files, in a new folder in `work`, and say what happened.
+
+    The verifier gets copies of its own, which it is not allowed to write to; where it has changed one all
+    the same (as root may), the record says so. The folder is removed afterwards.
+
+    Raises InputError where it ended in an error on a full disk: then there was no room for its answer, and
+    it is not the verifier that failed.
+    """
+    started_at = now()
+    base = Path(tempfile.mkdtemp(prefix=f"{task.job[:8]}-", dir=work))
+    try:
+        folder = base / "run"
+        folder.mkdir()
+        copies = (
+            _hand_out(base / "onnx", task.network_name, network),
+            _hand_out(base / "vnnlib", task.property_name, property_),
+        )
+        limits = task.limits
+        query = Query(
+            name=task.instance,
+            network_file=copies[0],
+            property_file=copies[1],
+            folder=folder,
+            wall_seconds=limits.wall_seconds,
+            memory_bytes=limits.memory_bytes,
+            threads=limits.threads,
+            cpu_seconds=limits.cpu_seconds,
+            origin=task.origin,
+        )
+        invocation = verifier.command(query)
+        outcome = run_limited(
+            invocation.command,
+            limits=limits,
+            log=log,
+            cwd=folder,
+            environment={**inherited_environment(), "TMPDIR": str(folder), **invocation.environment},
+            cancel=cancel,
+        )
+        answer = verifier.answer(outcome, query, log)
+        if answer.answer is Answer.ERROR and _is_full(base):
+            raise InputError(
+                f"The disk with {work} is full, so that the error of {task.tool.name} on {task.instance} "
+                "does not count; free some space and resume."
+            )
+        changed = [
+            copy.name
+            for copy, content in zip(copies, (network, property_), strict=True)
+            if not _is_unchanged(copy, content)
+        ]
+    finally:
+        remove_folder(base)
+    detail = answer.detail
+    if changed:
+        detail = "; ".join(filter(None, [detail, f"it changed its copy of {' and '.join(changed)}"]))
+    return RunRecord(
+        job=task.job,
+        suite=task.suite,
+        instance=task.instance,
+        family=task.family,
+        verifier=task.tool.name,
+        verifier_version=task.tool.version,
+        repeat=task.repeat,
+        answer=answer.answer,
+        witness=answer.witness,
+        detail=detail,
+        termination=outcome.termination,
+        exit_code=outcome.exit_code,
+        wall_seconds=outcome.wall_seconds,
+        cpu_seconds=outcome.cpu_seconds,
+        peak_memory_bytes=outcome.peak_memory_bytes,
+        log=log_name(task.job),
+        started_at=started_at,
+        outputs=answer.outputs,
+        limits=limits,
+        enforced_by=outcome.enforced_by,
+    )
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, also what a verifier has locked; never raises."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    with contextlib.suppress(OSError):
+        folder.chmod(0o700)
+    for here, below, _ in os.walk(folder):
+        for path in (Path(here, name) for name in below):
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(0o700)  # before the walk goes into it
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether nothing more can be written there."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < _FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
+
+
+def _hand_out(folder: Path, name: str, content: bytes) -> Path:
+    """A copy in a new folder, not to be written to."""
+    folder.mkdir()
+    copy = folder / name
+    copy.write_bytes(content)
+    copy.chmod(0o444)
+    return copy
+
+
+def _is_unchanged(copy: Path, content: bytes) -> bool:
+    with contextlib.suppress(OSError):
+        return sha256(copy.read_bytes()) == sha256(content)
+    return False

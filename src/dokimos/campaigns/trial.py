@@ -1,0 +1,66 @@
+"""Tries a verifier out on two tiny queries, run as a campaign runs them."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import threading
+from pathlib import Path
+
+from dokimos.campaigns.job import Task, perform
+from dokimos.campaigns.plan import Tool
+from dokimos.execution.limits import Limits
+from dokimos.suites.answers import Answer
+from dokimos.verifiers.base import Finding, Verifier
+from dokimos.verifiers.runners.command_line_smoke import (
+    QUERIES,
+    TIMEOUT_SECONDS,
+    write_network,
+    write_property,
+)
+
+_FAILURES = (Answer.ERROR, Answer.UNSUPPORTED)
+
+
+def try_out(verifier: Verifier) -> tuple[Finding, ...]:
+    """What it answers to one query that is `sat` and one that is not; the first trouble is the last.
+
+    An answer that is neither right nor wrong is no trouble.
+    """
+    findings: list[Finding] = []
+    tool = Tool(verifier.name, verifier.version() or "")
+    with tempfile.TemporaryDirectory(prefix="dokimos-") as name:
+        folder = Path(name)
+        network, asked, log = folder / "smoke.onnx", folder / "smoke.vnnlib", folder / "log"
+        write_network(network)
+        for bound, expected in QUERIES:
+            write_property(asked, bound)
+            record = perform(
+                Task(
+                    job=expected,
+                    suite="smoke",
+                    instance="smoke",
+                    family="smoke",
+                    tool=tool,
+                    repeat=0,
+                    limits=Limits(wall_seconds=TIMEOUT_SECONDS),
+                    network_name=network.name,
+                    property_name=asked.name,
+                    origin=asked,
+                ),
+                verifier,
+                network=network.read_bytes(),
+                property_=asked.read_bytes(),
+                work=folder,
+                log=log,
+                cancel=threading.Event(),
+            )
+            said = f"asked a tiny query that is {expected}, it answers {record.answer.value}"
+            is_wrong = record.answer.decides and record.answer.value != expected
+            if is_wrong or record.answer in _FAILURES:
+                detail = f": {' '.join(record.detail.split())}" if record.detail else ""
+                again = f"dokimos run disjuncts --verifier {shlex.quote(verifier.name)} --out tried"
+                remedy = f"see to what it says; {again} keeps whole logs in tried/logs"
+                return (*findings, Finding(f"{said}{detail}", False, remedy))
+            findings.append(Finding(said, True))
+    return tuple(findings)

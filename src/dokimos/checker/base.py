@@ -1,0 +1,108 @@
+"""What every kind of proof has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from dokimos.core.errors import InvalidProof, UnsupportedOp
+from dokimos.networks.graph import Network
+from dokimos.properties.model import Box, Linear, Point, Property
+from dokimos.suites.instance import Label
+
+#: How far exp, tanh, sigmoid and softmax may be off in float32, unless a truth says otherwise.
+DEFAULT_ULPS = 8
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a proof speaks of, as read from the two files, and the witness that came with the label.
+
+    `network_file` is what `network` was read from, for proofs about the file itself.
+    """
+
+    network: Network
+    property: Property
+    witness: Point | None = None
+    ulps: int = DEFAULT_ULPS
+    network_file: bytes = b""
+
+
+@dataclass(frozen=True)
+class Proven:
+    """The margins that a proof establishes (see `Claim`); None where float32 is not proven."""
+
+    real: Fraction
+    float32: Fraction | None
+
+
+class CertificateKind(ABC):
+    """One kind of proof.
+
+    A kind proves one label. `prove` derives the margins from the problem and from the certificate's
+    data, trusting neither: the data may only *choose* among steps that are each sound whatever is
+    chosen (which slopes, which pairs), so a wrong certificate can fail to prove a true label but never
+    prove a false one. It raises InvalidProof where the proof does not go through and UnreadableFile
+    where the data has the wrong shape. The theorem that it relies on stands in its docstring.
+    """
+
+    name: ClassVar[str]
+    proves: ClassVar[Label]
+
+    @abstractmethod
+    def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
+        """The margins of the label, over the reals and in float32."""
+
+
+#: A lower bound on  left side − bound  of a constraint over a box; raises InvalidProof if it has none.
+LowerBound = Callable[[Linear, Box], Fraction]
+
+
+def refute(property: Property, lower_bound: LowerBound) -> Fraction:
+    """The margin by which no input of the property is unsafe.
+
+    Theorem. A conjunction is satisfied nowhere on a box if one of its constraints  L(x, y) <= b  has
+    L(x, y) − b >= m > 0 at every x of the box. If every conjunction of every case has such a constraint,
+    the property is `unsat`, with the smallest such m as margin.
+    """
+    margins = [
+        _refute_one(conjunction, case.box, lower_bound)
+        for case in property.cases
+        if not case.box.is_empty
+        for conjunction in case.any_of
+    ]
+    if not margins:
+        raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
+    margin = min(margins)
+    if margin <= 0:
+        raise InvalidProof(f"the bound that the proof gives is {about(margin)}, which is not above 0")
+    return margin
+
+
+def _refute_one(conjunction: tuple[Linear, ...], box: Box, lower_bound: LowerBound) -> Fraction:
+    found: list[Fraction] = []
+    failure = InvalidProof("an unsafe conjunction without constraints holds everywhere")
+    for constraint in conjunction:
+        try:
+            found.append(lower_bound(constraint, box))
+        except InvalidProof as error:
+            failure = error
+    if not found:
+        raise failure
+    return max(found)
+
+
+def about(value: Fraction) -> str:
+    """A few digits of a number, however large, for messages."""
+    return f"{float(value):.6g}" if abs(value) < 2**1000 else "beyond 2^1000"
+
+
+def if_provable(proof: Callable[[], Fraction]) -> Fraction | None:
+    """The margin that `proof` gives, or None where it does not go through."""
+    try:
+        return proof()
+    except (InvalidProof, UnsupportedOp):
+        return None

@@ -1,0 +1,111 @@
+"""From two files and a truth to "proven" or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import floor, log10
+
+from dokimos.checker.base import DEFAULT_ULPS, Problem, Proven
+from dokimos.checker.kinds import CERTIFICATES
+from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.model import Point
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.violation import require_fit
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
+
+#: Margins are stated as decimals with no more digits than this behind the point.
+MOST_PLACES = 1000
+
+
+def prove(
+    instance: Instance,
+    certificate: Certificate,
+    label: Label,
+    witness: Point | None,
+    *,
+    ulps: int = DEFAULT_ULPS,
+) -> Proven:
+    """The margins that `certificate` establishes for `label` on the files of `instance`.
+
+    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32.
+
+    Raises InvalidProof where it does not prove the label, UnreadableFile or UnsupportedOp where a file
+    cannot be read.
+    """
+    problem = Problem(
+        network=read_onnx(instance.network_file, name=f"{instance.name}.onnx"),
+        property=read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib"),
+        witness=witness,
+        ulps=ulps,
+        network_file=instance.network_file,
+    )
+    if certificate.kind not in CERTIFICATES:
+        raise UnreadableFile(instance.name, f"its certificate has the unknown kind {certificate.kind!r}")
+    kind = CERTIFICATES[certificate.kind]
+    if kind.proves is not label:
+        raise InvalidProof(f"a certificate of kind {kind.name!r} cannot prove {label.value!r}")
+    try:
+        require_fit(problem.network, problem.property)
+        return kind.prove(problem, certificate.data)
+    except UnreadableFile:
+        raise
+    except InputError as error:
+        raise InvalidProof(f"the proof does not apply: {error}") from error
+
+
+def check(instance: Instance, truth: Truth) -> Proven:
+    """Prove the label again from the files, and every claim of `truth` with it.
+
+    Raises InvalidProof if the files are not the ones that the truth speaks of, if the proof does not go
+    through, or if a claim says more than it proves.
+    """
+    for what, stated, found in (
+        ("network", truth.network_sha256, instance.network_sha256),
+        ("property", truth.property_sha256, instance.property_sha256),
+    ):
+        if stated != found:
+            raise InvalidProof(f"the {what} is not the file that the label was proven for (sha256 differs)")
+    if (truth.label is Label.SAT) != (truth.witness is not None):
+        raise InvalidProof("a witness must stand beside the label sat, and only there")
+    ulps = truth.claims.get(Semantics.FLOAT32, Claim(proven=False)).ulps
+    proven = prove(
+        instance,
+        truth.certificate,
+        truth.label,
+        truth.witness,
+        ulps=DEFAULT_ULPS if ulps is None else ulps,
+    )
+    for semantics, margin in ((Semantics.REAL, proven.real), (Semantics.FLOAT32, proven.float32)):
+        claim = truth.claims.get(semantics, Claim(proven=False))
+        if claim.proven and margin is None:
+            raise InvalidProof(f"the label is claimed for {semantics.value}, but not proven there")
+        if claim.proven and (claim.margin is None or margin is None or claim.margin > margin):
+            raise InvalidProof(f"the margin claimed for {semantics.value} is larger than what is proven")
+    if not truth.claims.get(Semantics.REAL, Claim(proven=False)).proven:
+        raise InvalidProof("the label is not claimed for the reals")
+    return proven
+
+
+def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics, Claim]:
+    """What may be claimed after a proof: its margins, rounded down to a few digits."""
+    float32 = Claim(proven=False)
+    if proven.float32 is not None:
+        float32 = Claim(proven=True, margin=round_down(proven.float32), ulps=ulps)
+    return {Semantics.REAL: Claim(proven=True, margin=round_down(proven.real)), Semantics.FLOAT32: float32}
+
+
+def round_down(margin: Fraction, *, digits: int = 9) -> Fraction:
+    """The largest decimal of that many significant digits that is not above `margin` >= 0.
+
+    0 where that would need more than MOST_PLACES digits behind the point.
+    """
+    if margin * 10**MOST_PLACES < 10**digits:
+        return Fraction(0)
+    bits = margin.numerator.bit_length() - margin.denominator.bit_length()
+    magnitude = floor(bits * log10(2)) - 1
+    while margin >= Fraction(10) ** (magnitude + 1):
+        magnitude += 1
+    scale = Fraction(10) ** (digits - 1 - magnitude)
+    return floor(margin * scale) / scale

@@ -1,0 +1,59 @@
+"""Reads the plain JSON of a certificate, refusing what has the wrong shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.properties.decimals import parse_decimal
+
+PLACE = "certificate"
+
+
+def expect_keys(data: Mapping[str, Any], *keys: str) -> None:
+    """Refuse data whose keys are not exactly these."""
+    if set(data) != set(keys):
+        wanted = ", ".join(keys) or "nothing"
+        found = ", ".join(repr(key[:40]) for key in sorted(data)[:10]) or "nothing"
+        raise UnreadableFile(PLACE, f"its data must hold exactly: {wanted}; found: {found}")
+
+
+def rational(value: Any, what: str) -> Fraction:
+    """A number spelt as a string: an integer, a decimal or a fraction "p/q"."""
+    if not isinstance(value, str):
+        raise UnreadableFile(PLACE, f"{what} must be a number spelt as a string")
+    top, slash, bottom = value.partition("/")
+    try:
+        numerator = parse_decimal(top, exponent=not slash)
+        return numerator / parse_decimal(bottom, exponent=False) if slash else numerator
+    except (InputError, ZeroDivisionError):
+        raise UnreadableFile(PLACE, f"{what} is not a number: {value[:80]!r}") from None
+
+
+def rationals(data: Mapping[str, Any], key: str) -> tuple[Fraction, ...]:
+    """A list of numbers."""
+    if not isinstance(data[key], list):
+        raise UnreadableFile(PLACE, f"{key!r} must be a list of numbers spelt as strings")
+    return tuple(rational(value, f"an entry of {key!r}") for value in data[key])
+
+
+def index_pairs(data: Mapping[str, Any], key: str) -> tuple[tuple[int, int], ...]:
+    """A list of pairs of nonnegative integers."""
+    value = data[key]
+    if not isinstance(value, list) or not all(
+        isinstance(pair, list)
+        and len(pair) == 2
+        and all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in pair)
+        for pair in value
+    ):
+        raise UnreadableFile(PLACE, f"{key!r} must be a list of pairs of nonnegative integers")
+    return tuple((pair[0], pair[1]) for pair in value)
+
+
+def text(data: Mapping[str, Any], key: str) -> str:
+    """A string."""
+    if not isinstance(data[key], str):
+        raise UnreadableFile(PLACE, f"{key!r} must be a string")
+    return str(data[key])

@@ -1,0 +1,50 @@
+"""One entry of a suite, checked: a plain value that can cross between processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dokimos.checker.check import check
+from dokimos.core.errors import DokimosError, InputError, InvalidProof
+from dokimos.suites.folder import SuiteEntry
+
+
+@dataclass(frozen=True)
+class CheckedEntry:
+    """What the checker says of one entry; `problem` is empty iff its label is proven.
+
+    `is_unreadable` tells a file that could not be read from a proof that does not go through.
+    """
+
+    name: str
+    family: str
+    label: str = ""
+    kind: str = ""
+    float32_margin: float | None = None
+    problem: str = ""
+    is_unreadable: bool = False
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the label is proven."""
+        return not self.problem
+
+
+def check_entry(entry: SuiteEntry) -> CheckedEntry:
+    """Prove the label of one entry again, from its files alone. Raises nothing that a file may cause."""
+    try:
+        truth = entry.read_truth()
+        if truth is None:
+            raise InvalidProof("there is no truth file for it")
+        proven = check(entry.read_instance(), truth)
+    except DokimosError as error:
+        return CheckedEntry(
+            entry.name, entry.family, problem=str(error), is_unreadable=isinstance(error, InputError)
+        )
+    return CheckedEntry(
+        name=entry.name,
+        family=entry.family,
+        label=truth.label.value,
+        kind=truth.certificate.kind,
+        float32_margin=None if proven.float32 is None else float(proven.float32),
+    )

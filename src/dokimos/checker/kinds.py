@@ -1,0 +1,26 @@
+"""All kinds of proof, by name: one line each."""
+
+from __future__ import annotations
+
+from dokimos.checker.base import CertificateKind
+from dokimos.core.registry import Registry
+
+CERTIFICATES: Registry[CertificateKind] = Registry(
+    "certificate kind",
+    {
+        "branch-and-bound": "dokimos.checker.proofs.branch_and_bound:BranchAndBound",
+        "constant-on-box": "dokimos.checker.proofs.constant_on_box:ConstantOnBox",
+        "contraction": "dokimos.checker.proofs.contraction:Contraction",
+        "convex-corners": "dokimos.checker.proofs.convex_corners:ConvexCorners",
+        "convex-tangent": "dokimos.checker.proofs.convex_tangent:ConvexTangent",
+        "enclosure": "dokimos.checker.proofs.enclosure:Enclosure",
+        "linear-attention": "dokimos.checker.proofs.linear_attention:DominantKey",
+        "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
+        "pinning": "dokimos.checker.proofs.pinning:Pinning",
+        "rewritten": "dokimos.checker.proofs.rewritten:Rewritten",
+        "slopes-and-splits": "dokimos.checker.proofs.slopes_and_splits:SlopesAndSplits",
+        "softmax-attention": "dokimos.checker.proofs.softmax_attention:FixedOrdering",
+        "split-tree": "dokimos.checker.proofs.split_tree:SplitTree",
+        "witness": "dokimos.checker.proofs.witness:Witness",
+    },
+)

@@ -1,0 +1,1 @@
+"""What several kinds of proof rely on."""

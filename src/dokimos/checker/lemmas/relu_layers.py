@@ -1,0 +1,186 @@
+"""Rigorous linear bounds on ReLU layers, for many cases of decided ReLUs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.checker.lemmas.affine import Matrix, affine_layer, in_a_row
+from dokimos.core.errors import InvalidProof
+from dokimos.networks.graph import Network
+from dokimos.networks.semantics.float32 import dot_rounding, safe, safe_product
+from dokimos.networks.semantics.outward import (
+    Floats,
+    Interval,
+    add,
+    bilinear,
+    multiply,
+    point,
+    subtract,
+    total,
+)
+from dokimos.networks.semantics.rounded import Rounded
+
+
+@dataclass(frozen=True)
+class Layer:
+    """e = weights·v + biases + n with |n| <= noise: an affine layer, and its float32 rounding."""
+
+    weights: Matrix
+    biases: Matrix
+    noise: Matrix
+
+
+def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None) -> tuple[Layer, ...]:
+    """The affine layers of a network in which they alternate with ReLUs, first and last affine.
+
+    With `rounding` (bounds of every tensor over a box) each layer has the noise that makes every float32
+    run a run of these layers, as in `piecewise_linear`. Raises InvalidProof for any other network.
+    """
+    ops = [node.op for node in network.nodes]
+    if not in_a_row(network) or ops != (["Gemm", "Relu"] * len(ops))[: len(ops)] or len(ops) % 2 == 0:
+        raise InvalidProof("the network is not affine layers with ReLUs between them")
+    layers = []
+    for node in network.nodes[::2]:
+        weights, biases = affine_layer(network, node)
+        noise = np.zeros(len(biases))
+        if rounding is not None:
+            sizes = rounding[node.inputs[0]].magnitude.reshape(-1)
+            count = weights.shape[1]
+            reach = safe_product(sizes, np.abs(weights).T, np.matmul, count)
+            noise = dot_rounding(count + 1, safe(reach + np.abs(biases)))
+            if not np.isfinite(noise).all():
+                raise InvalidProof("float32 evaluation may overflow on this box")
+        layers.append(Layer(weights, biases, noise))
+    return tuple(layers)
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Many cases, one in each row; a column for each ReLU, layer after layer.
+
+    `phases`: 1 where the case says that the ReLU's argument e is >= 0, −1 where e <= 0, 0 where it says
+    nothing. `slopes` in [0, 1] and `multipliers` >= 0 are free choices.
+    """
+
+    phases: NDArray[np.int8]
+    slopes: Floats
+    multipliers: Floats
+
+    def part(self, columns: slice) -> Cases:
+        """The ReLUs of one layer."""
+        return Cases(self.phases[:, columns], self.slopes[:, columns], self.multipliers[:, columns])
+
+
+@dataclass(frozen=True)
+class BoundedLayers:
+    """Layers over a box, with bounds of every ReLU's argument."""
+
+    layers: tuple[Layer, ...]
+    box: Interval
+    arguments: tuple[Interval, ...]
+
+    @property
+    def relus(self) -> int:
+        """How many ReLUs there are."""
+        return sum(len(each.lower) for each in self.arguments)
+
+    @property
+    def columns(self) -> list[slice]:
+        """Where each layer's ReLUs stand among all."""
+        ends = np.cumsum([0, *(len(each.lower) for each in self.arguments)])
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+    def unstable(self) -> NDArray[np.bool_]:
+        """Which ReLUs may be on and off over the box."""
+        parts = [(each.lower < 0) & (each.upper > 0) for each in self.arguments]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+
+    def usual_slopes(self) -> Floats:
+        """1 where a ReLU is mostly on, else 0."""
+        parts = [np.where(each.upper > -each.lower, 1.0, 0.0) for each in self.arguments]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def lower_bounds(self, rows: Interval, cases: Cases) -> Floats:
+        """For each case a lower bound, over the box, of rows·(what the last of these layers puts out).
+
+        Theorem. Let g = r + c·v with v = max(0, e), in a case. If the case says e >= 0, then v = e, and
+        g >= r + (c − β)·e for every β >= 0; if it says e <= 0, then v = 0, and g >= r + β·e. If it says
+        nothing: c >= 0 gives g >= r + c·s·e for s in [0, 1]; c < 0 and e in [l, u] give
+        g >= r + c·(k·e + h) with k in [0, 1] and h = max(−k·l, (1 − k)·u), for k·e + h >= max(0, e) at l
+        and at u, hence between. Going from the last layer to the first leaves an affine function of the
+        inputs (and of the noise), whose minimum over the box is at a corner. Coefficients are float64
+        intervals; of what is added up as a constant only the lower end has a meaning.
+        """
+        constant = point(np.zeros(len(rows.lower)))
+        for number in range(len(self.layers) - 1, -1, -1):
+            layer = self.layers[number]
+            constant = add(constant, _product(rows, layer.biases))
+            if layer.noise.any():
+                loss = _product(point(rows.magnitude), layer.noise)
+                constant = subtract(constant, Interval(np.zeros_like(loss.upper), loss.upper))
+            rows = _product(rows, layer.weights)
+            if number:
+                mine = cases.part(self.columns[number - 1])
+                rows, shift = _through_relu(rows, self.arguments[number - 1], mine)
+                constant = add(constant, shift)
+        reach = total(multiply(rows, self.box), (1,), keepdims=False)
+        lowest = add(constant, reach).lower
+        return np.where(np.isnan(lowest), -np.inf, lowest)
+
+
+def _product(rows: Interval, factor: Matrix) -> Interval:
+    return bilinear(rows, point(factor), np.matmul, len(factor))
+
+
+def _through_relu(rows: Interval, arguments: Interval, cases: Cases) -> tuple[Interval, Interval]:
+    """Coefficients of ReLUs turned into coefficients of their arguments, and what is added."""
+    low, high = arguments.lower, arguments.upper
+    said_on, said_off = cases.phases > 0, cases.phases < 0
+    silent = ~said_on & ~said_off
+    on, off = said_on | (silent & (low >= 0)), said_off | (silent & (low < 0) & (high <= 0))
+    beta = point(cases.multipliers)
+    if_on = subtract(rows, beta)
+    slope = np.where(rows.lower >= 0, cases.slopes, 0.0)
+    above = rows.upper <= 0
+    with np.errstate(all="ignore"):
+        k = np.clip(np.where(high > low, high / (high - low), 0.0), 0.0, 1.0)
+    k = np.where(np.isfinite(k), k, 0.0)
+    rest = subtract(point(1.0), point(k))
+    h = np.maximum(multiply(point(-k), point(low)).upper, multiply(rest, point(high)).upper)
+    h = np.where(np.isnan(h), np.inf, np.maximum(h, 0.0))
+    free = multiply(rows, point(np.where(above, k, slope)))
+    lower = np.where(said_on, if_on.lower, np.where(on, rows.lower, np.where(off, 0.0, free.lower)))
+    upper = np.where(said_on, if_on.upper, np.where(on, rows.upper, np.where(off, 0.0, free.upper)))
+    lower, upper = (np.where(said_off, cases.multipliers, end) for end in (lower, upper))
+    # Where the sign of a coefficient c is not known, c·v >= min(0, c)·max(0, u) needs no slope.
+    unsigned = ~above & (rows.lower < 0)
+    weight = np.where(above | unsigned, rows.lower, 0.0)
+    shift = multiply(point(weight), point(np.where(unsigned, np.maximum(high, 0.0), h)))
+    shift_low = np.where(on | off, 0.0, np.where(weight == 0, 0.0, shift.lower))
+    lost = total(Interval(shift_low, shift_low), (1,), keepdims=False)
+    return Interval(lower, upper), lost
+
+
+def bounded(layers: Sequence[Layer], box: Interval) -> BoundedLayers:
+    """The layers over the box, the arguments of each layer's ReLUs bounded through the ones before."""
+    arguments: tuple[Interval, ...] = ()
+    for number, layer in enumerate(layers[:-1]):
+        known = BoundedLayers(tuple(layers[: number + 1]), box, arguments)
+        size = len(layer.biases)
+        both = np.vstack([np.eye(size), -np.eye(size)])
+        cases = Cases(
+            np.zeros((2 * size, known.relus), dtype=np.int8),
+            np.broadcast_to(known.usual_slopes(), (2 * size, known.relus)),
+            np.zeros((2 * size, known.relus)),
+        )
+        with np.errstate(all="ignore"):
+            found = known.lower_bounds(point(both), cases)
+        if not np.isfinite(found).all():
+            raise InvalidProof("the values of a layer are not bounded by finite numbers")
+        arguments = (*arguments, Interval(found[:size], -found[size:]))
+    return BoundedLayers(tuple(layers), box, arguments)

@@ -1,0 +1,171 @@
+"""Softmax attention whose largest scores stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any, ClassVar
+
+from flint import arb
+
+from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, if_provable, refute
+from dokimos.checker.data import expect_keys
+from dokimos.checker.lemmas.attention_graph import GraphReader, SoftmaxAttention
+from dokimos.checker.lemmas.attention_objective import (
+    BITS,
+    Balls,
+    Centred,
+    Objective,
+    absolute,
+    largest,
+    number,
+    product,
+    rational_lower,
+    smallest,
+)
+from dokimos.checker.lemmas.rounding_slack import float32_refutation
+from dokimos.core.errors import InvalidProof
+from dokimos.networks.graph import Network
+from dokimos.networks.semantics import ball
+from dokimos.properties.model import Box, Linear
+from dokimos.suites.instance import Label
+
+
+class FixedOrdering(CertificateKind):
+    """`unsat` for one head of softmax attention behind constant projections, with an affine head.
+
+    Let x = c + δ with |δ| <= r, S_ij = f·q_i·k_j the scores (q, k affine in their token with weights W_Q,
+    W_K; M = W_Q·W_Kᵀ), a_i = softmax(S_i), Z_i = Σ_j a_ij·V_j, and let everything without δ be taken at c.
+
+    Lemma 1 (scores). S is bilinear, so |ΔS_ij| <= s_ij = |f|·(r_i·|W_Q·k_j| + r_j·|W_K·q_i| + r_i·|M|·r_j),
+    and the gap S_iπ − S_ij falls by at most |f|·(r_i·|W_Q·(k_π − k_j)| + (r_π + r_j)·|W_K·q_i| +
+    r_i·|M|·(r_π + r_j)). If the gaps of one π that remain are all positive, π is the row's maximiser on
+    the whole box (a row for which that cannot be shown is refused).
+
+    Lemma 2 (softmax). ‖Δa‖₁ <= ‖ΔS‖∞, and <= 4p(1 − p)·‖ΔS‖∞ if a_π >= p >= ½ wherever the gaps are those
+    of Lemma 1. Proof. J·d = a∘(d − a·d), and ‖J·d‖₁ is convex in d, so largest over [−1, 1]^n at a sign
+    vector; there it is 4P(1 − P) <= 1 with P the mass of the +1's, which is either >= p or <= 1 − p. The
+    gaps on the segment from S(c) to S(x) lie between those at its ends, and a_π = 1/(1 + Σ e^−gap).
+
+    Lemma 3 (curvature). ‖Δa − J·ΔS‖₁ <= K·‖ΔS‖∞² with K the constant of Lemma 2. Proof. Along the segment
+    a'' = a∘((ΔS − m)² − v), m and v the mean and variance of ΔS under a, so ‖a''‖₁ <= 2v; v is convex in
+    ΔS, and at a sign vector it is 4P(1 − P). Taylor's formula halves it.
+
+    Theorem. With g = Σ_i G_i·Z_i, u_ij = G_i·V_j, R_i = max_j u_ij − min_j u_ij and t_i the bound of
+    Lemma 2 (never more than 2),
+    g(x) − g(c) = Σ_ij Δa_ij·u_ij + Σ_ij a_ij·Δu_ij + Σ_ij Δa_ij·Δu_ij.
+    The second sum is linear in δ, the third at least −Σ_i t_i·max_j r_j·|W_V·G_i|. The first is (i) at
+    least −Σ_i ½t_i·R_i, since Σ_j Δa_ij = 0, and (ii) the linear part of Σ_ij h_ij·ΔS_ij, with
+    h_ij = a_ij·(u_ij − Σ_l a_il·u_il), less at most Σ_ij |h_ij|·|f|·r_i·|M|·r_j + Σ_i ½K_i·‖s_i‖∞²·R_i.
+    All that is linear in δ is added up before its minimum −Σ r·|gradient| is taken; the larger of the two
+    bounds counts. Hinges beside the attention add their own minima.
+
+    In float32 the outputs are within the rounding bound of the reals; the margin is what that leaves.
+    The data is empty: the checker derives everything from the files, in balls.
+    """
+
+    name: ClassVar[str] = "softmax-attention"
+    proves: ClassVar[Label] = Label.UNSAT
+
+    def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
+        """Bound every constraint by the theorem."""
+        expect_keys(data)
+        bound = softmax_bound(problem.network)
+        return Proven(
+            real=refute(problem.property, bound),
+            float32=if_provable(lambda: float32_refutation(problem, bound)),
+        )
+
+
+def softmax_bound(network: Network) -> LowerBound:
+    """The lower bound of the theorem, as a function of constraint and box."""
+    attention = GraphReader(network).softmax_attention()
+
+    @cache
+    def over(box: Box) -> tuple[Centred, ScoreDrift]:
+        at = Centred.of(network, box)
+        return at, _score_drift(attention, at)
+
+    @cache
+    def bound(constraint: Linear, box: Box) -> Fraction:
+        with ball.precision(BITS):
+            at, drift = over(box)
+            goal = Objective.of(constraint, network, attention.head, at)
+            return rational_lower(_lower(attention, at, drift, goal))
+
+    return bound
+
+
+@dataclass(frozen=True)
+class ScoreDrift:
+    """How scores and weights move over the box.
+
+    Rows of `by_query` are f·W_Q·k_j and rows of `by_key` f·W_K·q_i: the linear part of ΔS_ij is
+    δ_i·by_query_j + δ_j·by_key_i, the rest is at most `bilinear_ij`. Of row i, `moved` bounds ‖Δa_i‖₁
+    and `curved` bounds ‖Δa_i − J·ΔS_i‖₁.
+    """
+
+    by_query: Balls
+    by_key: Balls
+    bilinear: Balls
+    moved: list[Any]
+    curved: list[Any]
+
+
+def _score_drift(attention: SoftmaxAttention, at: Centred) -> ScoreDrift:
+    """Lemmas 1 to 3 for every row."""
+    factor = number(attention.factor)
+    of_query, of_key = ball.lift(attention.queries.weight), ball.lift(attention.keys.weight)
+    by_query = product(at.rows(attention.keys.name), of_query.T) * factor
+    by_key = product(at.rows(attention.queries.name), of_key.T) * factor
+    kernel = absolute(product(of_query, of_key.T) * factor)
+    bilinear = product(product(at.radii, kernel), at.radii.T)
+    by_own = product(at.radii, absolute(by_query).T)  # i, j: r_i·|by_query_j|
+    by_others = product(absolute(by_key), at.radii.T)  # i, j: r_j·|by_key_i|
+    scores = at.rows(attention.scores)
+    moved, curved = [], []
+    for i in range(len(scores)):
+        change = largest(by_own[i] + by_others[i] + bilinear[i])
+        pattern = max(range(len(scores)), key=lambda j: float(scores[i, j].mid()))
+        rest = [j for j in range(len(scores)) if j != pattern]
+        each = by_others[i] + bilinear[i]
+        falls = absolute(by_query[pattern] - by_query[rest]) @ at.radii[i] + each[pattern] + each[rest]
+        gaps = scores[i, pattern] - scores[i, rest] - falls
+        if not all(gap > 0 for gap in gaps):
+            raise InvalidProof(f"no key provably keeps the largest score of row {i} over the box")
+        steepness = _steepness(gaps)
+        moved.append((change * steepness).min(arb(2)))
+        curved.append(change * change * steepness)
+    return ScoreDrift(by_query, by_key, bilinear, moved, curved)
+
+
+def _steepness(gaps: Balls) -> Any:
+    """The constant of Lemma 2 for these gaps below the maximiser."""
+    others = sum((((-gap).exp()) for gap in gaps), arb(0))
+    mass = (1 / (1 + others)).lower()
+    return 4 * mass * (1 - mass) if mass > arb(0.5) else arb(1)
+
+
+def _lower(attention: SoftmaxAttention, at: Centred, drift: ScoreDrift, goal: Objective) -> Any:
+    head = attention.head
+    weights = at.rows(head.weights)
+    seen = product(goal.mixed, at.rows(head.values.name).T)  # i, j: u_ij
+    slopes = product(goal.mixed, ball.lift(head.values.weight).T)  # row i: W_V·G_i
+    reach = product(absolute(slopes), at.radii.T)  # i, j: r_j·|W_V·G_i|
+    means = (weights * seen).sum(axis=1)
+    pull = weights * (seen - means[:, None])  # i, j: h_ij
+    through_values = goal.inputs + product(weights.T, slopes)
+    through_scores = product(pull, drift.by_query) + product(pull.T, drift.by_key)
+    spreads = [largest(row) - smallest(row) for row in seen]
+    joint = sum((t * largest(row) for t, row in zip(drift.moved, reach, strict=True)), arb(0))
+
+    def less(linear: Balls, moved: list[Any]) -> Any:
+        turned = sum((t * spread / 2 for t, spread in zip(moved, spreads, strict=True)), arb(0))
+        return -(at.radii * absolute(linear)).sum() - turned
+
+    first = less(through_values, drift.moved)
+    second = less(through_values + through_scores, drift.curved) - (absolute(pull) * drift.bilinear).sum()
+    fixed = goal.constant + goal.hinge_minimum + (goal.inputs * at.centre).sum()
+    return fixed + (goal.mixed * at.rows(head.mixed)).sum() - joint + first.max(second)

@@ -1,0 +1,126 @@
+"""Disjuncts: several ways to be unsafe, of which none, or exactly one, can happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from dokimos.constructions.base import Construction, dyadic
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.knobs import knob
+from dokimos.constructions.parts.robustness import BOUND_BITS, ball, inward, random_point, split_evenly
+from dokimos.core.errors import ConstructionFailed
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.model import Box, Case, Linear, Property, Signature
+from dokimos.suites.instance import Certificate
+
+WEIGHT_BITS = 10
+LEVEL_BITS = 4
+#: Where the witness lies, from the centre (0) to the corner (1).
+REACH = Fraction(15, 16)
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The knobs of disjuncts."""
+
+    disjuncts: int = knob(5, "how many ways to be unsafe there are", least=2, most=9)
+    position: int = knob(2, "which of the outputs the twin can reach, from 0", least=0, most=8)
+    rotation: int = knob(
+        0, "which disjunct is listed first, the others following in a circle", least=0, most=8
+    )
+    boxes: int = knob(0, "1 writes a box of inputs into every disjunct, 0 one for all", least=0, most=1)
+    inputs: int = knob(20, "how many inputs", least=2, most=1000)
+    epsilon: float = knob(0.25, "radius of the box", least=0.01, most=1.0)
+    margin: float = knob(0.2, "by which share of its range each output stays away", least=0.01, most=0.4)
+
+
+class Disjuncts(Construction[Knobs]):
+    """Y_i = |w_i·(x − c)| + b_i, ‖w_i‖₁ = 1; unsafe: Y_i >= t_i for some i, t_i = b_i + (1 + margin)·ε.
+
+    |·| is two hinges, so that each disjunct takes a little more than interval arithmetic, and no more: what
+    is tried here is whether a tool looks at all of them, in whichever order they come. One output's bias is
+    larger than b_i: by margin·ε/2, which brings it nearer to its threshold than the others, and in the twin
+    by 2·margin·ε, so that this disjunct, and no other, can happen, near two corners.
+
+    With `boxes` every disjunct has a box of its own: the common one, cut by a step in one coordinate.
+    Rotation changes nothing but the order: with one seed it gives the same network and thresholds.
+
+    The twin is hidden from samples, which lie near the centre; gradient search finds it at once (10 of 10
+    draws).
+    """
+
+    family: ClassVar[str] = "disjuncts"
+    summary: ClassVar[str] = "several ways to be unsafe of which one can happen; a proof must look at all"
+    knobs_class = Knobs
+
+    def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
+        """Draw the directions; only one output's bias differs between the two drafts."""
+        count = knobs.disjuncts
+        if knobs.position >= count:
+            raise ConstructionFailed(
+                f"{self.family}: position = {knobs.position} is none of {count} disjuncts, from 0 on."
+            )
+        epsilon, away = inward(knobs.epsilon), dyadic(knobs.margin * knobs.epsilon, BOUND_BITS)
+        centre = random_point(knobs.inputs, rng)
+        directions = [_direction(knobs.inputs, rng) for _ in range(count)]
+        levels = [Fraction(int(k), 2**LEVEL_BITS) for k in rng.integers(-32, 33, size=count)]
+        thresholds = [level + epsilon + away for level in levels]
+        property_ = _property(knobs, ball(centre, epsilon), thresholds)
+        reach = dyadic(REACH * epsilon, BOUND_BITS)
+        chosen = directions[knobs.position]
+        witness = tuple(x + reach * ((w > 0) - (w < 0)) for x, w in zip(centre, chosen, strict=True))
+
+        def build(raise_by: Fraction) -> bytes:
+            biases = [b + (raise_by if i == knobs.position else 0) for i, b in enumerate(levels)]
+            return _network(centre, directions, biases)
+
+        certificate = Certificate("slopes-and-splits", {"slopes": ["1"] * (2 * count)})
+        return (
+            Draft(build(away / 2), property_, certificate),
+            Draft(build(2 * away), property_, Certificate("witness"), witness),
+        )
+
+
+def _direction(size: int, rng: np.random.Generator) -> list[Fraction]:
+    return [Fraction(k, 2**WEIGHT_BITS) for k in split_evenly(2**WEIGHT_BITS, rng.standard_normal(size))]
+
+
+def _network(centre: list[Fraction], directions: list[list[Fraction]], levels: list[Fraction]) -> bytes:
+    """The hinges z⁺ and (−z)⁺ of every direction, and their sums."""
+    rows, biases = [], []
+    head = np.zeros((len(directions), 2 * len(directions)), dtype=np.int64)
+    for i, w in enumerate(directions):
+        middle = sum((a * x for a, x in zip(w, centre, strict=True)), Fraction(0))
+        rows += [w, [-a for a in w]]
+        biases += [-middle, middle]
+        head[i, 2 * i] = head[i, 2 * i + 1] = 1
+    return ModelBuilder([len(centre)]).affine(rows, biases).relu().affine(head, levels).build(len(levels))
+
+
+def _property(knobs: Knobs, box: Box, thresholds: list[Fraction]) -> Property:
+    """Some Y_i >= t_i, listed from the one that `rotation` names."""
+    count = len(thresholds)
+    order = [(knobs.rotation + i) % count for i in range(count)]
+    ways = [(Linear((), ((i, Fraction(-1)),), -thresholds[i]),) for i in order]
+    cases = [Case(box, tuple(ways))]
+    if knobs.boxes:
+        cases = [Case(_cut(box, i), (way,)) for i, way in zip(order, ways, strict=True)]
+    return Property(
+        networks=(Signature("f", "X", (box.size,), "Y", (count,)),),
+        cases=tuple(cases),
+    )
+
+
+def _cut(box: Box, number: int) -> Box:
+    """The box, cut at its lower or upper end in one coordinate: another one for each number."""
+    coordinate, step = number // 2 % box.size, Fraction(1 + number, 2**BOUND_BITS)
+    lower, upper = list(box.lower), list(box.upper)
+    if number % 2:
+        upper[coordinate] -= step
+    else:
+        lower[coordinate] += step
+    return replace(box, lower=tuple(lower), upper=tuple(upper))

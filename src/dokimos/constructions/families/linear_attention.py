@@ -1,0 +1,163 @@
+"""Linear attention, normalised by its row sums, in which one key outweighs all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.checker.proofs.linear_attention import linear_bound
+from dokimos.constructions.base import Construction, dyadic
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.knobs import knob
+from dokimos.constructions.parts.needles import Hinges, NeedleMaker, hinges_knob, offset_knob, slack_knob
+from dokimos.constructions.parts.robustness import inward, random_point, split_evenly
+from dokimos.core.errors import ConstructionFailed
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.suites.instance import Certificate
+
+WEIGHT_STEPS = 2**8
+FEATURE_BITS = 12
+HEAD_STEPS = 2**6
+#: The ℓ1 norm of a feature's weights: how much of the radius it may move by.
+FEATURE_NORM = Fraction(1, 8)
+Matrix = list[list[Fraction]]
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The knobs of linear attention."""
+
+    tokens: int = knob(6, "how many tokens, and gated features", least=2, most=32)
+    width: int = knob(6, "how many inputs a token has", least=2, most=64)
+    value_width: int = knob(4, "how many values a token has", least=1, most=64)
+    unstable: int = knob(4, "features whose ReLUs change sign in the box, besides", least=0, most=64)
+    gate: float = knob(1.0, "the feature by which a query finds its dominant key", least=0.01, most=10.0)
+    noise: float = knob(0.1, "the largest of the other features; above epsilon/2", least=0.001, most=10.0)
+    spread: float = knob(1.0, "how far the values of tokens lie apart", least=0.001, most=100.0)
+    epsilon: float = knob(0.02, "radius of the box", least=0.0005, most=1.0)
+    slack: float = slack_knob()
+    classes: int = knob(5, "how many classes", least=2, most=100)
+    hinges: int = hinges_knob()
+    offset: float = offset_knob()
+
+
+class LinearAttention(Construction[Knobs]):
+    """Weights φ(q_i)·φ(k_j) over their row sums, φ the ReLU, an affine head, and hinges (see `needles`).
+
+    Every feature is an affine function of its token, with weights of ℓ1 norm ⅛ and a bias of its own for
+    every position. At the centre, query i and key π(i) have the gate in feature i and all other features
+    lie between noise/2 and noise, so the key π(i) dominates and every weight is positive on the whole
+    box. The bias of class k puts the margin at the centre at slack times its proven drift over the box.
+    In the twin the bias of one hinge is higher. The `edge` setting is slack = 1.000001.
+    """
+
+    family: ClassVar[str] = "linear-attention"
+    summary: ClassVar[str] = (
+        "normalised linear attention with a dominant key; a proof must see that it dominates"
+    )
+    knobs_class = Knobs
+
+    def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
+        """Draw tokens and weights; only the bias of one hinge differs between the two drafts."""
+        if knobs.noise <= 4 * FEATURE_NORM * knobs.epsilon:
+            raise ConstructionFailed(
+                f"{self.family}: with noise = {knobs.noise:g} and epsilon = {knobs.epsilon:g} weights may "
+                f"vanish in the box; noise must be above {float(4 * FEATURE_NORM):g}·epsilon."
+            )
+        centre = random_point(knobs.tokens * knobs.width, rng)
+        weights = _Weights.draw(knobs, centre, rng)
+        siblings = NeedleMaker(
+            build=weights.build,
+            bound=linear_bound,
+            centre=centre,
+            epsilon=inward(knobs.epsilon),
+            classes=knobs.classes,
+            slack=Fraction(knobs.slack),
+            hinges=knobs.hinges,
+            offset=Fraction(knobs.offset),
+        ).make(rng)
+        return (
+            Draft(siblings.robust, siblings.question, Certificate("linear-attention")),
+            Draft(siblings.violated, siblings.question, Certificate("witness"), siblings.witness),
+        )
+
+
+@dataclass(frozen=True)
+class _Affine:
+    """x_i ↦ x_i·weight + biases_i."""
+
+    weight: Matrix
+    biases: Matrix
+
+    @classmethod
+    def through(
+        cls, targets: Matrix, centre: list[Fraction], norm: Fraction, rng: np.random.Generator
+    ) -> _Affine:
+        """Random weights whose columns have this ℓ1 norm, and biases that give `targets` at the centre."""
+        width, count = len(centre) // len(targets), len(targets[0])
+        columns = [split_evenly(WEIGHT_STEPS, rng.standard_normal(width)) for _ in range(count)]
+        weight = [[norm * Fraction(column[d], WEIGHT_STEPS) for column in columns] for d in range(width)]
+        biases = [
+            [
+                target - sum((centre[i * width + d] * weight[d][f] for d in range(width)), Fraction(0))
+                for f, target in enumerate(row)
+            ]
+            for i, row in enumerate(targets)
+        ]
+        return cls(weight, biases)
+
+    def append_to(self, builder: ModelBuilder) -> ModelBuilder:
+        return builder.resume("X").times_matrix(self.weight).plus([self.biases])
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """The constants of the network but for the biases of the classes and the hinges."""
+
+    shape: tuple[int, int]
+    queries: _Affine
+    keys: _Affine
+    values: _Affine
+    head: Matrix
+
+    @classmethod
+    def draw(cls, knobs: Knobs, centre: list[Fraction], rng: np.random.Generator) -> _Weights:
+        n = knobs.tokens
+        values = knobs.spread * rng.uniform(-1.0, 1.0, size=(n, knobs.value_width))
+        head = rng.integers(-HEAD_STEPS, HEAD_STEPS + 1, size=(knobs.classes, n * knobs.value_width))
+        return cls(
+            shape=(n, knobs.width),
+            queries=_Affine.through(_features(knobs, np.arange(n), rng), centre, FEATURE_NORM, rng),
+            keys=_Affine.through(_features(knobs, rng.permutation(n), rng), centre, FEATURE_NORM, rng),
+            values=_Affine.through(_grid(values), centre, Fraction(1), rng),
+            head=[[Fraction(int(k), HEAD_STEPS) for k in row] for row in head],
+        )
+
+    def build(self, biases: list[Fraction], hinges: Hinges) -> bytes:
+        builder = ModelBuilder(self.shape)
+        keys = self.keys.append_to(builder).relu().transpose().last
+        values = self.values.append_to(builder).last
+        hinge_values = builder.resume("X").flatten().affine(hinges.rows, hinges.biases).relu().last
+        weights = self.queries.append_to(builder).relu().times(keys).last
+        sums = builder.row_sums().last
+        head = [[*row, *extra] for row, extra in zip(self.head, hinges.head, strict=True)]
+        builder.resume(weights).divided_by(sums).times(values).flatten().beside(hinge_values)
+        return builder.affine(head, biases).build(len(biases))
+
+
+def _features(knobs: Knobs, gated: NDArray[np.int64], rng: np.random.Generator) -> Matrix:
+    """The features of all tokens at the centre; token i has the gate in feature gated[i]."""
+    noisy = knobs.noise * rng.uniform(0.5, 1.0, size=(knobs.tokens, knobs.tokens))
+    noisy[np.arange(knobs.tokens), gated] += knobs.gate
+    loose = (
+        knobs.epsilon * float(FEATURE_NORM) * rng.uniform(-0.5, 0.5, size=(knobs.tokens, knobs.unstable))
+    )
+    return _grid(np.hstack([noisy, loose]))
+
+
+def _grid(values: NDArray[np.float64]) -> Matrix:
+    return [[dyadic(float(v), FEATURE_BITS) for v in row] for row in values]

@@ -1,0 +1,227 @@
+"""Ops: every operator that Dokimos reads, in a network of its own, used in ways that tools get wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.checker.proofs.enclosure import LEAF, halves, real_outputs, refutation
+from dokimos.constructions.base import Construction, Unusable, dyadic
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.knobs import choice, knob
+from dokimos.constructions.operators import VARIANTS, Variant
+from dokimos.constructions.parts.robustness import BOUND_BITS, ball
+from dokimos.core.errors import InvalidProof
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.replay import replay
+from dokimos.properties.model import Box, Case, Linear, Point, Property, Signature
+from dokimos.suites.instance import Certificate
+
+Floats = NDArray[np.float64]
+
+CENTRE_BITS = 6
+WEIGHT_BITS = 8
+#: Where the witness lies, from the centre (0) to the corner (1).
+REACH = Fraction(15, 16)
+MOST_CORNERS = 4096
+SAMPLES = 2000
+MOST_PIECES = 2000
+#: The share of the distance to the threshold that the proof must show.
+CERTAINLY = Fraction(1, 2)
+#: What is misread must miss both labels by half as much again as they hold by.
+CLEARLY = 1.5
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The knobs of ops."""
+
+    variant: str = choice("conv-dilated", "which operator, and in which form", options=tuple(VARIANTS))
+    margin: float = knob(0.125, "by which share of its range the output stays away", least=0.05, most=0.25)
+
+
+class Ops(Construction[Knobs]):
+    """Y = ±(p·max(0, z − c) − q·max(0, c − z)) + b with z = a·op(X), a > 0; unsafe is Y >= t.
+
+    Y grows with z (or falls, with the other sign), so its range on the box is that of z. In one draft
+    it ends `margin` of its length below t. In the twin the signs are the other ones: there the other end of
+    the range passes t, by as much. The side is chosen by a misreading of the operator that moves both ends
+    the same way, as far as there is one: then whoever misreads it gets both labels wrong. Draws for
+    which this is not so are given up.
+
+    Nothing is hidden, and nothing hard: what is tried here is whether a tool reads the operator, and
+    rightly.
+    """
+
+    family: ClassVar[str] = "ops"
+    summary: ClassVar[str] = "one operator in one form: can a tool read it, and does it mean the same"
+    hidden: ClassVar[bool] = False
+    knobs_class = Knobs
+
+    def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
+        """Draw centre and weights; only the last layer differs between the two drafts."""
+        variant = VARIANTS[knobs.variant]
+        plan = draw_plan(variant, knobs.margin, rng)
+        question = _question(plan, variant)
+        robust, violated = (plan.network(sign, Fraction(b)) for sign, b in plan.outputs)
+        tree = cuts(robust, question, plan.away * CERTAINLY)
+        return (
+            Draft(robust, question, Certificate("enclosure", {"trees": [tree]})),
+            Draft(violated, question, Certificate("witness"), plan.witness),
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was drawn: everything but the last layer, which `outputs` gives for both drafts."""
+
+    variant: Variant
+    seed: int
+    box: Box
+    weights: Floats
+    middle: float
+    slopes: tuple[float, float]
+    threshold: Fraction
+    away: Fraction
+    outputs: tuple[tuple[int, Fraction], tuple[int, Fraction]]
+    witness: Point
+
+    def network(self, sign: int, bias: Fraction, *, misread: bool = False) -> bytes:
+        """The network with this sign and bias at its end."""
+        sketch = self.variant.sketch(self.seed)
+        features = self.variant.wire(sketch, misread)
+        both = sketch.weight(np.vstack([self.weights, -self.weights]))
+        hinges = sketch("Gemm", features, both, sketch.weight([-self.middle, self.middle]), transB=1)
+        rows = np.array([[sign * self.slopes[0], -sign * self.slopes[1]]])
+        biases = np.array([float(bias)])
+        if self.variant.classes:
+            rows = np.vstack([rows / 2, -rows / 2, 0 * rows])
+            biases = np.array([float(bias), float(self.threshold), float(self.threshold) - 64.0])
+        last = sketch("Gemm", sketch("Relu", hinges), sketch.weight(rows), sketch.weight(biases), transB=1)
+        return sketch.build(last, len(biases))
+
+
+def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> Plan:
+    """Draw everything; raises Unusable where misreading the operator would not change both labels."""
+    seed = int(rng.integers(2**31))
+    box = _box(variant, rng)
+    points = corners(box, rng)
+    features = _features(variant, seed, points, misread=False)
+    weights = np.asarray(rng.integers(64, 385, size=features.shape[1]) / 2**WEIGHT_BITS)
+    if variant.counted is not None:
+        weights[np.setdiff1d(np.arange(len(weights)), variant.counted)] = 0.0
+    slopes = tuple(float(s) for s in rng.integers(2, 9, size=2) / 4)
+    z = features @ weights
+    middle = float(dyadic((z.min() + z.max()) / 2, WEIGHT_BITS))
+    values = _hinged(z, middle, slopes)
+    length = float(values.max() - values.min())
+    away = dyadic(margin * length, BOUND_BITS)
+    if away <= 0:
+        raise Unusable("the operator gives the same on the whole box")
+    sign = 1
+    if variant.misread is not None:
+        other = _hinged(_features(variant, seed, points, misread=True) @ weights, middle, slopes)
+        moved = min(other.max() - values.max(), other.min() - values.min(), key=abs)
+        sign = 1 if moved > 0 else -1
+        ends = sorted([sign * values.min(), sign * values.max()])
+        seen = sorted([sign * other.min(), sign * other.max()])
+        if min(b - a for a, b in zip(ends, seen, strict=True)) < CLEARLY * float(away):
+            raise Unusable("misreading the operator would not change both labels")
+    threshold = Fraction(int(rng.integers(-64, 65)), 2**CENTRE_BITS)
+    least, most = sorted([sign * values.min(), sign * values.max()])
+    best = points[int(np.argmin(sign * values))]
+    return Plan(
+        variant=variant,
+        seed=seed,
+        box=box,
+        weights=weights,
+        middle=middle,
+        slopes=(slopes[0], slopes[1]),
+        threshold=threshold,
+        away=away,
+        outputs=(
+            (sign, threshold - dyadic(most, BOUND_BITS) - away),
+            (-sign, threshold + dyadic(least, BOUND_BITS) + away),
+        ),
+        witness=_inward(best, box),
+    )
+
+
+def _box(variant: Variant, rng: np.random.Generator) -> Box:
+    size = int(np.prod(variant.shape))
+    low, high = (round(end * 2**CENTRE_BITS) for end in variant.centres)
+    centre = [Fraction(int(k), 2**CENTRE_BITS) for k in rng.integers(low, high + 1, size=size)]
+    return ball(centre, dyadic(variant.radius, BOUND_BITS))
+
+
+def corners(box: Box, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Corners of the box, all of them where they are few, and then points inside."""
+    lower, upper = (np.array([float(x) for x in end]) for end in (box.lower, box.upper))
+    if 2**box.size <= MOST_CORNERS:
+        sides = np.array(list(product((False, True), repeat=box.size)))
+    else:
+        sides = rng.random((MOST_CORNERS, box.size)) < 0.5
+    inside = rng.uniform(lower, upper, size=(SAMPLES, box.size))
+    grid = np.round(inside * 2**BOUND_BITS) / 2**BOUND_BITS
+    points: NDArray[np.float32] = np.vstack([np.where(sides, upper, lower), grid]).astype(np.float32)
+    return points
+
+
+def _features(variant: Variant, seed: int, points: NDArray[np.float32], *, misread: bool) -> Floats:
+    sketch = variant.sketch(seed)
+    return replay(sketch.build(variant.wire(sketch, misread)), points).astype(np.float64)
+
+
+def _hinged(z: Floats, middle: float, slopes: tuple[float, ...]) -> Floats:
+    return np.where(z >= middle, slopes[0], slopes[1]) * (z - middle)
+
+
+def _inward(point: NDArray[np.float32], box: Box) -> Point:
+    """The point moved a little to the centre, on the grid."""
+    return tuple(
+        dyadic(middle + REACH * (Fraction(float(x)) - middle), BOUND_BITS)
+        for x, middle in zip(point, box.centre, strict=True)
+    )
+
+
+def _question(plan: Plan, variant: Variant) -> Property:
+    """Unsafe: Y_0 >= t; with classes, Y_0 is the largest of three."""
+    unsafe: tuple[Linear, ...] = (Linear((), ((0, Fraction(-1)),), -plan.threshold),)
+    if variant.classes:
+        unsafe = tuple(Linear((), ((0, Fraction(-1)), (k, Fraction(1))), Fraction(0)) for k in (1, 2))
+    return Property(
+        networks=(Signature("f", "X", (plan.box.size,), "Y", (3 if variant.classes else 1,)),),
+        cases=(Case(plan.box, (unsafe,)),),
+    )
+
+
+def cuts(network: bytes, question: Property, margin: Fraction) -> list[int]:
+    """A tree of halvings under which intervals prove the question `unsat` with that margin."""
+    outputs = real_outputs(read_onnx(network))
+    (case,) = question.cases
+    (conjunction,) = case.any_of
+
+    def bound(piece: Box) -> Fraction:
+        try:
+            return refutation(outputs, conjunction, piece)
+        except InvalidProof:
+            return Fraction(0)
+
+    tree: list[int] = []
+    pending = [case.box]
+    while pending:
+        piece = pending.pop()
+        if bound(piece) >= margin:
+            tree.append(LEAF)
+            continue
+        if len(tree) > MOST_PIECES:
+            raise Unusable("intervals need too many pieces")
+        widest = max(range(piece.size), key=lambda i: piece.upper[i] - piece.lower[i])
+        tree.append(widest)
+        pending += reversed(halves(piece, widest))
+    return tree

@@ -1,0 +1,1 @@
+"""Data sets: fetched from packages of registries once, checked, and kept."""

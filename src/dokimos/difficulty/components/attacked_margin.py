@@ -1,0 +1,59 @@
+"""The margin after gradient descent, beside the sampled one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dokimos.difficulty.components.base import Component
+from dokimos.difficulty.components.margin import not_finite
+from dokimos.difficulty.profiles import Measurement
+from dokimos.difficulty.sampling import float_ends
+
+if TYPE_CHECKING:
+    from dokimos.difficulty.inspection import Observation
+
+#: A fraction of what the samples cost: each step of each start is one forward and one backward pass.
+STARTS, STEPS = 10, 20
+#: The length of the first and the last step, as a share of the box's radius.
+FIRST_STEP, LAST_STEP = 0.25, 0.01
+
+
+class AttackedMargin(Component):
+    """min(M̂_min, min of μ over the points that projected gradient descent visits).
+
+    On the box of each case, the samples of least margin descend by the signs of ∇μ, in steps that shorten
+    from a quarter of the radius to a hundredth. An upper bound of the true least margin, as M̂_min is, and
+    never above it.
+    """
+
+    name = "attacked_margin"
+    symbol = "M_attacked"
+
+    def measure(self, seen: Observation) -> Measurement:
+        """The least margin known."""
+        if seen.least_margin is None:
+            return not_finite(seen.sampled.margins)
+        ends = np.cumsum([len(points) for points in seen.points])[:-1]
+        cases = zip(
+            np.split(seen.sampled.margins, ends), np.split(seen.sampled.gradients, ends), strict=True
+        )
+        found = [_descend(seen, number, *case) for number, case in enumerate(cases)]
+        return Measurement(min(seen.least_margin, *found))
+
+
+def _descend(seen: Observation, case: int, margins: np.ndarray, slopes: np.ndarray) -> float:
+    """The least margin on the way down from the best samples of one case; ∞ if it is never finite."""
+    from dokimos.difficulty.gradient_pass import look
+
+    lower, upper = float_ends(seen.boxes[case])
+    free = (lower < upper).astype(np.float64)
+    best = np.argsort(margins, kind="stable")[:STARTS]
+    points, slope, least = seen.points[case][best], slopes[best], float("inf")
+    for share in np.linspace(FIRST_STEP, LAST_STEP, STEPS):
+        points = np.clip(points - share * (upper - lower) / 2 * np.sign(slope), lower, upper)
+        there = look(seen.network, (seen.forms[case],), (points,), (free,))
+        least = min(least, *there.margins[np.isfinite(there.margins)].tolist(), float("inf"))
+        slope = np.nan_to_num(there.gradients)
+    return least

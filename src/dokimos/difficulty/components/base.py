@@ -1,0 +1,49 @@
+"""What every component of a profile has in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, final
+
+from dokimos.difficulty.profiles import Measurement
+
+if TYPE_CHECKING:
+    from dokimos.difficulty.inspection import Observation
+
+
+class Component(ABC):
+    """One measurement of an instance.
+
+    Its docstring states its definition as a formula. `measure` reads what it needs from the observation,
+    which computes each thing once for all components; it returns a number, or None with the reason.
+    Where `of_margin` holds, it is only called for properties whose margin is a number (see
+    `margin_form`); for the others the component has no meaning and says so.
+    """
+
+    name: ClassVar[str]
+    symbol: ClassVar[str]
+    of_margin: ClassVar[bool] = True
+
+    @final
+    def __call__(self, seen: Observation) -> Measurement:
+        """The measurement, or why there is none."""
+        if self.of_margin and seen.no_margin is not None:
+            return Measurement.not_applicable(seen.no_margin)
+        return self.measure(seen)
+
+    @abstractmethod
+    def measure(self, seen: Observation) -> Measurement:
+        """The measurement of an instance in which the component has a meaning."""
+
+
+def relative_gap(least: float, bound: float, eta: float) -> Measurement:
+    """(M̂ − L) / (|M̂| + η), for the least sampled margin M̂ and a lower bound L of the margin.
+
+    A bound on the reals can only exceed a float64 value by the rounding of the latter: then the gap is 0.
+    """
+    if bound == -float("inf"):
+        return Measurement(None, "infinite: the bound of the margin is −∞")
+    gap = max(least - bound, 0.0) / (abs(least) + eta)
+    if gap == float("inf"):
+        return Measurement(None, "infinite: the gap is beyond the range of float64")
+    return Measurement(gap)

@@ -1,0 +1,59 @@
+"""The local-region complexity A_τ."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dokimos.difficulty.components.base import Component
+from dokimos.difficulty.components.margin import not_finite
+from dokimos.difficulty.profiles import Measurement
+
+if TYPE_CHECKING:
+    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.sampling import Floats
+
+#: Where a coordinate is half-way between two points of the grid but for a rounding, it goes outward.
+_TIES = 1.0 + 1e-9
+
+
+class Regions(Component):
+    """A_τ = log |{q(x_i)}|,  q(x) = round(∇μ(x) / (L_c·τ)),  L_c = max_i ‖∇μ(x_i)‖₁.
+
+    The logarithm of the number of distinct classes into which the gradients at the samples fall, divided by
+    the one L_c of the instance and rounded to nearest, coordinate by coordinate, on a grid of width τ
+    (`--tau`). The input sets are boxes, balls of the ∞-norm, whose dual norm is the 1-norm.
+
+    L_c = 0 gives 0. Where every sample has a class of its own, the number says no more than that there
+    are at least N, and is marked `>= log N`. Where L_c > 0 but all classes are the class of 0 (the
+    gradient is spread over so many inputs that no coordinate reaches τ/2), it is marked `below resolution`.
+    """
+
+    name = "regions"
+    symbol = "A_τ"
+
+    def measure(self, seen: Observation) -> Measurement:
+        """The logarithm, with a note where it is a bound only."""
+        gradients = seen.sampled.gradients
+        if not np.isfinite(gradients).all():
+            return not_finite(gradients)
+        largest = float(np.abs(gradients).sum(axis=1).max())
+        if largest == 0:
+            return Measurement(0.0)
+        if largest == float("inf"):
+            return Measurement(None, "not finite: the norm of a gradient is beyond the range of float64")
+        classes = quantised(gradients / largest, seen.settings.tau)
+        count = len({row.tobytes() for row in classes})
+        if count == 1 and not classes.any():
+            return Measurement(0.0, "below resolution: every quantised gradient is 0")
+        if count == len(classes):
+            return Measurement(math.log(count), f">= log {count}: every sample has a class of its own")
+        return Measurement(math.log(count))
+
+
+def quantised(values: Floats, tau: float) -> Floats:
+    """The nearest multiples of `tau`, in its units; halves go away from 0, also if off by a rounding."""
+    with np.errstate(over="ignore"):
+        return np.rint(values / (tau / _TIES)) + 0.0  # −0 becomes 0

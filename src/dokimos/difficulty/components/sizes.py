@@ -1,0 +1,59 @@
+"""Counts that say how large an instance is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dokimos.difficulty.components.base import Component
+from dokimos.difficulty.profiles import Measurement
+
+if TYPE_CHECKING:
+    from dokimos.difficulty.inspection import Observation
+
+
+class Inputs(Component):
+    """d: how many numbers go into the network."""
+
+    name = "inputs"
+    symbol = "d"
+    of_margin = False
+
+    def measure(self, seen: Observation) -> Measurement:
+        """The number of inputs."""
+        return Measurement(float(seen.network.input_size))
+
+
+class Parameters(Component):
+    """How many numbers the constant tensors of the network hold, as the file spells them."""
+
+    name = "parameters"
+    symbol = "parameters"
+    of_margin = False
+
+    def measure(self, seen: Observation) -> Measurement:
+        """The number of parameters."""
+        return Measurement(float(sum(array.size for array in seen.network.constants.values())))
+
+
+class NonlinearUnits(Component):
+    """|J|: how many numbers nonlinear operators write."""
+
+    name = "nonlinear_units"
+    symbol = "|J|"
+    of_margin = False
+
+    def measure(self, seen: Observation) -> Measurement:
+        """The number of nonlinear units."""
+        return Measurement(float(seen.phases.nonlinear))
+
+
+class UnstableUnits(Component):
+    """U·|J|: how many of them are unstable on one of the boxes."""
+
+    name = "unstable_units"
+    symbol = "unstable"
+    of_margin = False
+
+    def measure(self, seen: Observation) -> Measurement:
+        """The number of unstable units."""
+        return Measurement(float(seen.phases.unstable))

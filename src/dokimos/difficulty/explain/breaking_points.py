@@ -1,0 +1,102 @@
+"""Which knob of which family breaks a verifier, and where.
+
+A sweep is a set of instances of one family and label that differ in one knob only (and in what was drawn by
+chance). On the suite `ladder` every family has one; in other suites there may be several, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+
+from dokimos.difficulty.explain.observations import SEVERITY
+from dokimos.difficulty.explain.rows import BreakingCurve, Observation, Rung, Status
+
+_Sweep = tuple[str, str, str | None, str, tuple[tuple[str, float], ...]]
+
+
+def breaking_curves(subject: str, observations: Sequence[Observation]) -> tuple[BreakingCurve, ...]:
+    """Every sweep of at least two values, by suite, family and knob; `observations` are of one verifier."""
+    sweeps: dict[tuple[str, _Sweep], list[Observation]] = {}
+    for knob in sorted({name for o in observations for name in o.knobs}):
+        for o in observations:
+            if knob in o.knobs:
+                fixed = tuple(sorted((name, value) for name, value in o.knobs.items() if name != knob))
+                key = (o.suite, o.family, o.label, o.variant, fixed)
+                sweeps.setdefault((knob, key), []).append(o)
+    curves = [
+        _curve(subject, knob, dict(fixed), group)
+        for (knob, (*_, fixed)), group in sweeps.items()
+        if len({o.knobs[knob] for o in group}) > 1
+    ]
+    return tuple(sorted(curves, key=lambda c: (c.suite, c.family, c.knob, -len(c.points))))
+
+
+def _curve(
+    subject: str, knob: str, fixed: Mapping[str, float], group: Sequence[Observation]
+) -> BreakingCurve:
+    points = tuple(
+        _rung(value, [o for o in group if o.knobs[knob] == value])
+        for value in sorted({o.knobs[knob] for o in group})
+    )
+    breaks_at, rising, note = _breaking_point(points)
+    broken = next((p for p in points if p.value == breaks_at), None)
+    one = group[0]
+    return BreakingCurve(
+        subject=subject,
+        suite=one.suite,
+        family=one.family,
+        knob=knob,
+        label=one.label,
+        fixed=fixed,
+        points=points,
+        breaks_at=breaks_at,
+        broken_by=None if broken is None else broken.status,
+        last_solved=_last_solved(points, rising),
+        rising=rising,
+        note=note,
+    )
+
+
+def _rung(value: float, group: Sequence[Observation]) -> Rung:
+    status = min((o.status for o in group), key=SEVERITY.index)
+    return Rung(
+        value=value,
+        status=status,
+        seconds=median(o.seconds for o in group),
+        solved=sum(o.status is Status.SOLVED for o in group),
+        total=len(group),
+        instances=tuple(o.instance for o in group),
+    )
+
+
+def _breaking_point(points: Sequence[Rung]) -> tuple[float | None, bool, str]:
+    """Where nothing is solved any more, whether that is upwards, and a remark."""
+    solved = [k for k, p in enumerate(points) if p.solved]
+    if not solved:
+        kinds = {p.status for p in points}
+        if kinds == {Status.FAILED}:
+            return None, True, "it fails on all of them, whatever the knob"
+        return None, True, "it solves none of them"
+    first, last = solved[0], solved[-1]
+    gaps = [p.value for p in points[first : last + 1] if not p.solved]
+    note = f"not solved on the way: {_listed(gaps)}" if gaps else ""
+    begins, ends = first == 0, last == len(points) - 1
+    if begins and ends:
+        return None, True, note or "it solves every step"
+    if begins:
+        return points[last + 1].value, True, note
+    if ends:
+        return points[first - 1].value, False, note
+    return None, True, f"no clear breaking point: solved only at {_listed(points[k].value for k in solved)}"
+
+
+def _listed(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+def _last_solved(points: Sequence[Rung], rising: bool) -> float | None:
+    solved = [p.value for p in points if p.solved]
+    if not solved:
+        return None
+    return solved[-1] if rising else solved[0]

@@ -1,0 +1,117 @@
+"""All accounts of all campaigns together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.breaking_points import breaking_curves
+from dokimos.difficulty.explain.interaction import interactions
+from dokimos.difficulty.explain.observations import JudgedRun, Names, observe
+from dokimos.difficulty.explain.rows import (
+    Account,
+    Alone,
+    Explanation,
+    Missing,
+    Observation,
+    Status,
+    Step,
+    Style,
+    Trajectory,
+)
+from dokimos.difficulty.explain.separation import separations
+from dokimos.difficulty.explain.unique_solves import alone, best_of_style
+
+
+def explain(
+    runs: Sequence[JudgedRun],
+    names: Names,
+    *,
+    missing: Sequence[Missing] = (),
+    resampling: Resampling | None = None,
+) -> Explanation:
+    """Everything that can be said of `runs`; `missing` is handed on."""
+    observations = observe(runs, names)
+    verifiers = sorted({o.verifier for o in observations})
+    styles = [style for style in Style if any(style in o.styles for o in observations)]
+    chosen = resampling or Resampling()
+    alone_among_verifiers = alone(observations)
+    best = {style: best_of_style(observations, style) for style in styles}
+    alone_among_styles = alone([o for style in styles for o in best[style]])
+    return Explanation(
+        observations=observations,
+        verifiers=tuple(
+            _account(name, mine, mine, alone_among_verifiers, chosen)
+            for name in verifiers
+            if (mine := [o for o in observations if o.verifier == name])
+        ),
+        styles=tuple(
+            _account(style.value, pooled, best[style], alone_among_styles, chosen)
+            for style in styles
+            if (pooled := [o for o in observations if style in o.styles])
+        ),
+        trajectories=trajectories(observations),
+        missing=tuple(missing),
+        remarks=_remarks(runs),
+    )
+
+
+def _account(
+    subject: str,
+    observations: Sequence[Observation],
+    best: Sequence[Observation],
+    lone: Sequence[Alone],
+    resampling: Resampling,
+) -> Account:
+    counts = Counter(o.status for o in observations)
+    return Account(
+        subject=subject,
+        members=tuple(sorted({o.verifier for o in observations})),
+        counts={status: counts[status] for status in Status},
+        separations=separations(subject, observations, resampling),
+        interactions=interactions(subject, observations, resampling),
+        curves=breaking_curves(subject, best),
+        alone=tuple(row for row in lone if row.subject == subject),
+    )
+
+
+def trajectories(observations: Sequence[Observation]) -> tuple[Trajectory, ...]:
+    """The instances of each suite in its own order, with what every verifier made of them."""
+    suites: dict[str, dict[str, list[Observation]]] = {}
+    for o in observations:
+        suites.setdefault(o.suite, {}).setdefault(o.instance, []).append(o)
+    return tuple(
+        Trajectory(suite, tuple(sorted(map(_step, instances.values()), key=lambda step: step.position)))
+        for suite, instances in sorted(suites.items())
+    )
+
+
+def _step(group: Sequence[Observation]) -> Step:
+    one = group[0]
+    return Step(
+        position=one.position,
+        instance=one.instance,
+        family=one.family,
+        components=one.components,
+        outcomes={o.verifier: o.status for o in group},
+        seconds={o.verifier: o.seconds for o in group},
+    )
+
+
+def _remarks(runs: Sequence[JudgedRun]) -> tuple[str, ...]:
+    limits = {
+        (j.record.suite, j.record.instance, j.record.limits.wall_seconds)
+        for run in runs
+        for j in run.judgements
+        if j.record.limits is not None
+    }
+    several = [key for key, count in Counter((s, i) for s, i, _ in limits).items() if count > 1]
+    if not several:
+        return ()
+    times = sorted({seconds for *key, seconds in limits if tuple(key) in several})
+    spelt = ", ".join(f"{seconds:g} s" for seconds in times)
+    return (
+        f"{len(several)} instances were run under different limits of time ({spelt}): what timed out "
+        "under one may be solved under another.",
+    )

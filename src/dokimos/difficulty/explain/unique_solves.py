@@ -1,0 +1,65 @@
+"""What a verifier is the only one to solve, or to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dokimos.difficulty.explain.rows import Alone, Lone, Observation, Status, Style
+
+#: What a style is credited with where its verifiers differ: not finishing is better than failing.
+_BEST_FIRST = (
+    Status.SOLVED,
+    Status.UNKNOWN,
+    Status.TIMEOUT,
+    Status.MEMOUT,
+    Status.FAILED,
+    Status.WRONG,
+)
+
+
+def alone(observations: Sequence[Observation]) -> tuple[Alone, ...]:
+    """All instances that several verifiers were run on, and only one solved, or only one did not."""
+    by_instance: dict[tuple[str, str], list[Observation]] = {}
+    for o in observations:
+        by_instance.setdefault(o.key, []).append(o)
+    found = []
+    for group in by_instance.values():
+        if len(group) < 2:
+            continue
+        solved = [o for o in group if o.status is Status.SOLVED]
+        others = [o for o in group if o.status is not Status.SOLVED]
+        if len(solved) == 1:
+            found.append(_alone(solved[0], Lone.SOLVED, len(others)))
+        if len(others) == 1:
+            found.append(_alone(others[0], Lone.FAILED, len(solved)))
+    return tuple(found)
+
+
+def _alone(o: Observation, lone: Lone, others: int) -> Alone:
+    return Alone(
+        subject=o.verifier,
+        lone=lone,
+        suite=o.suite,
+        instance=o.instance,
+        family=o.family,
+        status=o.status,
+        seconds=o.seconds,
+        others=others,
+    )
+
+
+def best_of_style(observations: Sequence[Observation], style: Style) -> tuple[Observation, ...]:
+    """For each instance what the best verifier of a style made of it, in the style's name.
+
+    A solved one is best, the faster the better.
+    """
+
+    def rank(o: Observation) -> tuple[int, float]:
+        return _BEST_FIRST.index(o.status), o.seconds
+
+    best: dict[tuple[str, str], Observation] = {}
+    for o in observations:
+        if style in o.styles:
+            best[o.key] = min(best.get(o.key, o), o, key=rank)
+    return tuple(replace(o, verifier=style.value, styles=(style,)) for o in best.values())

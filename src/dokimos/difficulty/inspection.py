@@ -1,0 +1,121 @@
+"""Everything that the components look at, each computed once, when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dokimos.difficulty.interval_bound import row_bounds
+from dokimos.difficulty.margin_form import MarginForm, margin_cases, margin_form, why_no_margin
+from dokimos.difficulty.profiles import Settings
+from dokimos.difficulty.sampling import Floats, float_ends, sample
+from dokimos.networks.graph import Network
+from dokimos.networks.semantics.interval import enclose
+from dokimos.networks.semantics.outward import Interval
+from dokimos.networks.semantics.phases import Phases, phases
+from dokimos.properties.model import Box, Property
+
+if TYPE_CHECKING:
+    from dokimos.difficulty.crown import CrownBound
+    from dokimos.difficulty.gradient_pass import Sampled
+
+#: A case has at least this many samples, however many cases share them.
+LEAST_SAMPLES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """One instance under the eye of a profile: samples, margins, gradients and enclosures.
+
+    The samples are shared out evenly among the cases of the property.
+    """
+
+    network: Network
+    property: Property
+    settings: Settings
+
+    @cached_property
+    def no_margin(self) -> str | None:
+        """Why the property has no margin, or None."""
+        return why_no_margin(self.property)
+
+    @cached_property
+    def forms(self) -> tuple[MarginForm, ...]:
+        """The margin of each case that has one."""
+        sizes = self.network.input_size, self.network.output_size
+        return tuple(margin_form(case, *sizes) for case in margin_cases(self.property))
+
+    @cached_property
+    def boxes(self) -> tuple[Box, ...]:
+        """The box of each case that has a margin; of every case, where none has one."""
+        cases = margin_cases(self.property) or self.property.cases
+        return tuple(case.box for case in cases if not case.box.is_empty)
+
+    @cached_property
+    def points(self) -> tuple[Floats, ...]:
+        """The samples of each case that has a margin."""
+        boxes = self.boxes
+        share, rest = divmod(self.settings.samples, len(boxes))
+        return tuple(
+            sample(
+                box,
+                max(share + (number < rest), LEAST_SAMPLES),
+                np.random.default_rng([self.settings.seed, number]),
+            )
+            for number, box in enumerate(boxes)
+        )
+
+    @cached_property
+    def sampled(self) -> Sampled:
+        """The margins and gradients at the samples, case after case."""
+        from dokimos.difficulty.gradient_pass import look
+
+        free = [(low < high).astype(np.float64) for low, high in map(float_ends, self.boxes)]
+        return look(self.network, self.forms, self.points, free)
+
+    @cached_property
+    def least_margin(self) -> float | None:
+        """M̂_min, or None where the margin of a sample is not a finite float64."""
+        margins = self.sampled.margins
+        return float(margins.min()) if np.isfinite(margins).all() else None
+
+    @cached_property
+    def enclosures(self) -> tuple[Mapping[str, Interval], ...]:
+        """Over each of the boxes, an interval for every tensor."""
+        return tuple(enclose(self.network, box.lower, box.upper) for box in self.boxes)
+
+    @cached_property
+    def ibp_bound(self) -> float:
+        """L_IBP: a lower bound of the margin over all cases, sound for the real network."""
+        return min(form.least(rows) for form, rows in zip(self.forms, self._ibp_rows, strict=True))
+
+    @cached_property
+    def _ibp_rows(self) -> tuple[Floats, ...]:
+        """The interval bound of each constraint, case by case."""
+        return tuple(
+            row_bounds(self.network, enclosure, form.exact)
+            for form, enclosure in zip(self.forms, self.enclosures, strict=True)
+        )
+
+    @cached_property
+    def crown(self) -> CrownBound | str:
+        """L_CROWN over all cases, or why there is none."""
+        from dokimos.difficulty.crown import crown_bound
+
+        return crown_bound(
+            self.network,
+            self.forms,
+            self.enclosures,
+            self.boxes,
+            self._ibp_rows,
+            samples=self.settings.samples,
+        )
+
+    @cached_property
+    def phases(self) -> Phases:
+        """How many units are nonlinear, and how many of them are unstable on one of the boxes."""
+        return phases(self.network, self.enclosures, self.settings.tau_slope)

@@ -1,0 +1,121 @@
+"""From an instance to its profile, and from a suite to a folder of profiles.
+
+Profiles need torch, which is imported when the first one is measured.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from dokimos.core.errors import DokimosError, InputError, UnreadableFile
+from dokimos.core.parallel import each
+from dokimos.difficulty.components import CANONICAL, EXTRAS
+from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.profiles import COMPONENTS, Profile, Settings, dump_profile, load_profile
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.violation import require_fit
+from dokimos.suites.folder import read_content
+from dokimos.suites.instance import sha256
+
+
+def profile_of(name: str, network: Path, property: Path, settings: Settings) -> Profile:
+    """The profile of the instance in these two files, plain or compressed. Raises InputError."""
+    contents = read_content(network), read_content(property)
+    asked = read_vnnlib(contents[1], file=str(property))
+    seen = Observation(read_onnx(contents[0], name=str(network)), asked, settings)
+    require_fit(seen.network, asked)
+    return Profile(
+        instance=name,
+        network_sha256=sha256(contents[0]),
+        property_sha256=sha256(contents[1]),
+        settings=settings,
+        components={component: CANONICAL[component](seen) for component in COMPONENTS},
+        extras={extra: EXTRAS[extra](seen) for extra in EXTRAS},
+    )
+
+
+@dataclass(frozen=True)
+class Task:
+    """One instance whose profile is wanted in the folder `out`."""
+
+    name: str
+    network: Path
+    property: Path
+    settings: Settings
+    out: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The profile of an instance, or the one sentence that says why there is none."""
+
+    name: str
+    profile: Profile | None
+    problem: str | None = None
+    was_there: bool = False
+
+
+def path_of(task: Task) -> Path:
+    """Where the profile of an instance is kept."""
+    return task.out / f"{task.name}.json"
+
+
+def measure_all(tasks: Sequence[Task], *, jobs: int) -> Iterator[Outcome]:
+    """The outcome of each task, as they finish; each profile is on disk before it is told.
+
+    A profile that is there for the same files and settings is not measured again. What fails does not
+    stop the others.
+    """
+    if find_spec("torch") is None:
+        raise InputError("Profiles need torch; install it with `pip install 'dokimos[gradients]'`.")
+    missing = []
+    for task in tasks:
+        kept = kept_profile(task)
+        if kept is None:
+            missing.append(task)
+        else:
+            yield Outcome(task.name, kept, was_there=True)
+    for folder in {task.out for task in missing}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another --out.") from None
+    for _, outcome in each(measure, missing, jobs=jobs):
+        yield outcome
+
+
+def kept_profile(task: Task) -> Profile | None:
+    """The profile that an earlier call has left, where it still fits files and settings."""
+    if not path_of(task).exists():
+        return None
+    try:
+        kept = load_profile(path_of(task))
+        hashes = sha256(read_content(task.network)), sha256(read_content(task.property))
+    except UnreadableFile:
+        return None
+    fits = (kept.network_sha256, kept.property_sha256) == hashes and kept.settings == task.settings
+    return kept if fits and kept.instance == task.name else None
+
+
+def measure(task: Task) -> Outcome:
+    """Measure one instance and keep its profile, whole or not at all."""
+    try:
+        profile = profile_of(task.name, task.network, task.property, task.settings)
+    except DokimosError as error:
+        return Outcome(task.name, None, str(error))
+    except (ArithmeticError, MemoryError, RuntimeError) as error:
+        lines = str(error).strip().splitlines() or [""]
+        return Outcome(task.name, None, f"cannot be measured: {type(error).__name__}: {lines[0]}")
+    path = path_of(task)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_text(dump_profile(profile), encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return Outcome(task.name, profile)

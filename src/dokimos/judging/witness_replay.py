@@ -1,0 +1,284 @@
+"""What really happens at a witness: over the reals, and in onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from dokimos.core.errors import InputError
+from dokimos.judging.verdicts import Replay
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
+from dokimos.networks.semantics.replay import Replayer
+from dokimos.properties.model import Box, Case, Linear, Point, Property
+from dokimos.properties.reading import read_vnnlib
+
+#: How narrow the outputs are enclosed, step by step, until the constraints are decided.
+_WIDTHS = (Fraction(1, 2**40), Fraction(1, 2**200), Fraction(1, 2**1000))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One instance, read from the contents of its files, ready for replaying witnesses.
+
+    Networks may be compressed, properties too; `name` is how messages call the instance.
+    """
+
+    network_file: bytes
+    property_file: bytes
+    name: str
+
+    @cached_property
+    def network(self) -> Network:
+        """The network, for exact evaluation."""
+        return read_onnx(self.network_file, name=f"the network of {self.name}")
+
+    @cached_property
+    def property(self) -> Property:
+        """The property, in the exact numbers of its file."""
+        found = read_vnnlib(self.property_file, file=f"the property of {self.name}")
+        if (found.input_size, found.output_size) != (self.network.input_size, self.network.output_size):
+            raise InputError(
+                f"{self.name}: the property speaks of {found.input_size} inputs and {found.output_size} "
+                f"outputs, the network has {self.network.input_size} and {self.network.output_size}; "
+                "check that the two files belong together."
+            )
+        return found
+
+    @cached_property
+    def replayer(self) -> Replayer:
+        """The network in onnxruntime."""
+        return Replayer(self.network_file, name=f"the network of {self.name}")
+
+
+@dataclass(frozen=True)
+class WitnessReplays:
+    """A witness as its verifier spelt it, and at the nearest float32 point.
+
+    Tools print float32 values with too few digits, or the doubles they compute with; both points are
+    points of R^n, and either may show the property to be `sat`. Where the witness is no point of the
+    network's input space (`problem` says why) there are no replays; where it is out of float32's range,
+    or float32 already, `in_float32` is None or the same replay.
+
+    `clipped` is the replay at the nearest point of a box where both points leave every box, but one of
+    them by no more than a rounding (see `clip`). It is told to people and decides nothing: a witness is
+    what the verifier gave, and the clipped point is ours. `can_be_checked` is False where it is the network
+    that we cannot evaluate.
+    """
+
+    as_spelt: Replay | None
+    in_float32: Replay | None
+    problem: str = ""
+    clipped: Replay | None = None
+    can_be_checked: bool = True
+
+    @property
+    def exact(self) -> Replay | None:
+        """The replay that shows a violation over the reals inside the box, if there is one."""
+        return next((r for r in self._both if r.in_box and r.violates_exactly), None)
+
+    @property
+    def float32(self) -> Replay | None:
+        """The replay at a float32 point of the box that violates in onnxruntime, if there is one."""
+        replay = self.in_float32
+        return replay if replay and replay.in_box and replay.violates_in_onnxruntime else None
+
+    @property
+    def telling(self) -> Replay | None:
+        """The replay to show: one that violates, or else the one that comes closest to the box."""
+        inside = next((r for r in self._both if r.in_box), None)
+        return self.exact or self.float32 or inside or self.as_spelt
+
+    @property
+    def _both(self) -> tuple[Replay, ...]:
+        return tuple(r for r in (self.as_spelt, self.in_float32) if r is not None)
+
+
+def replay_witness(question: Question, witness: Point) -> WitnessReplays:
+    """Replay `witness` at both points, exactly and with onnxruntime."""
+    size = question.property.input_size
+    if len(witness) != size:
+        given = f"has {len(witness)} coordinates where the network takes {size}"
+        return WitnessReplays(None, None, f"the witness {given if witness else 'is not a list of numbers'}")
+    rounded = [nearest_float32(x) for x in witness]
+    point32 = tuple(x for x in rounded if x is not None)
+    if len(point32) != size:
+        return WitnessReplays(_replay(question, witness, None), None)
+    in_float32 = _replay(question, point32, point32)
+    as_spelt = in_float32 if point32 == witness else _replay(question, witness, point32)
+    clipped = None
+    if not (as_spelt.in_box or in_float32.in_box):
+        clipped = _replay_clipped(question, witness)
+    return WitnessReplays(as_spelt, in_float32, clipped=clipped)
+
+
+def clip(box: Box, point: Point) -> Point | None:
+    """`point` moved into `box`, where every coordinate that leaves it does so by a rounding; else None.
+
+    By a rounding: by no more than the distance from the bound to the next float32 number beyond it, as
+    spelt or at the nearest float32 number (which decimals seldom spell to the last digit). That is what
+    printing or reading a bound in float32 can do to it, and what nobody means to do.
+    """
+    moved = []
+    for low, x, high in zip(box.lower, point, box.upper, strict=True):
+        bound = low if x < low else high
+        if low > high or (not low <= x <= high and _distance(x, bound) > _rounding_at(bound)):
+            return None
+        moved.append(min(max(x, low), high))
+    return tuple(moved)
+
+
+def _distance(x: Fraction, bound: Fraction) -> Fraction:
+    """How far `x` is from `bound`: it, or the float32 number nearest to it."""
+    near = nearest_float32(x)
+    return abs(x - bound) if near is None else min(abs(x - bound), abs(near - bound))
+
+
+def _rounding_at(bound: Fraction) -> Fraction:
+    """The distance between the float32 numbers around `bound`; 0 where they are not finite."""
+    near = nearest_float32(abs(bound))
+    if near is None:
+        return Fraction(0)
+    next_one = np.nextafter(np.float32(float(near)), np.float32(np.inf))
+    return Fraction(float(next_one)) - near if np.isfinite(next_one) else Fraction(0)
+
+
+def _replay_clipped(question: Question, witness: Point) -> Replay | None:
+    """The replay at the witness clipped to a box that it leaves by a rounding; best one that violates.
+
+    onnxruntime is asked at the float32 point nearest to the clipped one, as anywhere.
+    """
+    found: Replay | None = None
+    for case in question.property.cases:
+        moved = clip(case.box, witness)
+        if moved is None:
+            continue
+        near = [nearest_float32(x) for x in moved]
+        point32 = tuple(x for x in near if x is not None)
+        replay = _replay(question, moved, point32 if len(point32) == len(moved) else None)
+        if replay.violates_exactly:
+            return replay
+        found = found or replay
+    return found
+
+
+def _replay(question: Question, point: Point, point32: Point | None) -> Replay:
+    """What happens at `point`; onnxruntime is asked at `point32`, the float32 point next to it."""
+    asked = question.property
+    try:
+        outputs = _decisive_outputs(question, point)
+    except Undecided:
+        outputs = None
+    runtime: tuple[float, ...] = ()
+    if point32 is not None:
+        row = np.array([[float(x) for x in point32]], dtype=np.float32)
+        runtime = tuple(float(y) for y in question.replayer(row)[0])
+    finite = bool(runtime) and bool(np.all(np.isfinite(runtime)))
+    in_runtime = finite and point32 is not None and asked.unsafe(point32, [Fraction(y) for y in runtime])
+    outside = min((_outside_by(case.box, point) for case in asked.cases), default=Fraction(0))
+    return Replay(
+        in_box=any(point in case.box for case in asked.cases),
+        outside_by=outside,
+        violates_exactly=outputs is not None and _certainly_unsafe(asked, point, outputs),
+        violation=None if outputs is None else _violation(asked, point, outputs),
+        exact_outputs=() if outputs is None else _middle(outputs),
+        violates_in_onnxruntime=in_runtime,
+        onnxruntime_outputs=runtime,
+        witness_in_float32=point == point32,
+    )
+
+
+def _decisive_outputs(question: Question, point: Point) -> Enclosure:
+    """The outputs, enclosed so narrowly that every constraint is decided where any precision decides it.
+
+    A constraint that holds with equality at an irrational output stays open; then it counts as not shown.
+    """
+    constraints = [c for case in question.property.cases for one in case.any_of for c in one]
+    found: Enclosure | None = None
+    for width in _WIDTHS:
+        try:
+            found = evaluate(question.network, point, relative_width=width)
+        except Undecided:
+            if found is None:
+                raise
+            break
+        if found.is_exact or all(_is_decided(c, point, found) for c in constraints):
+            break
+    assert found is not None
+    return found
+
+
+def _slack_bounds(constraint: Linear, x: Point, y: Enclosure) -> tuple[Fraction, Fraction]:
+    """The least and the largest slack over all outputs in `y`."""
+    least, most = list(y.lower), list(y.lower)
+    for j, coefficient in constraint.outputs:
+        ends = (y.upper[j], y.lower[j]) if coefficient > 0 else (y.lower[j], y.upper[j])
+        least[j], most[j] = ends
+    return constraint.slack(x, least), constraint.slack(x, most)
+
+
+def _is_decided(constraint: Linear, x: Point, y: Enclosure) -> bool:
+    low, high = _slack_bounds(constraint, x, y)
+    return (low > 0 or high <= 0) if constraint.strict else (low >= 0 or high < 0)
+
+
+def _certainly_holds(constraint: Linear, x: Point, y: Enclosure) -> bool:
+    low, _ = _slack_bounds(constraint, x, y)
+    return low > 0 if constraint.strict else low >= 0
+
+
+def _certainly_unsafe(asked: Property, x: Point, y: Enclosure) -> bool:
+    """Whether `x` is unsafe whichever of the outputs in `y` is the true one."""
+    return any(
+        x in case.box and any(all(_certainly_holds(c, x, y) for c in one) for one in case.any_of)
+        for case in asked.cases
+    )
+
+
+def _violation(asked: Property, x: Point, y: Enclosure) -> Fraction | None:
+    """The largest, over unsafe conjunctions, of their smallest slack; None where no constraint is asked.
+
+    Only the cases whose box holds `x` count, or all of them where none does.
+    """
+    inside = [case for case in asked.cases if x in case.box]
+    smallest = [
+        min(_slack_bounds(c, x, y)[0] for c in one) for one in _conjunctions(inside or asked.cases) if one
+    ]
+    return max(smallest, default=None)
+
+
+def _conjunctions(cases: Sequence[Case]) -> Iterator[tuple[Linear, ...]]:
+    return (one for case in cases for one in case.any_of)
+
+
+def _outside_by(box: Box, point: Point) -> Fraction:
+    gaps = (max(a - x, x - b) for a, x, b in zip(box.lower, point, box.upper, strict=True))
+    return max(Fraction(0), max(gaps, default=Fraction(0)))
+
+
+def _middle(y: Enclosure) -> tuple[Fraction, ...]:
+    return tuple((a + b) / 2 for a, b in zip(y.lower, y.upper, strict=True))
+
+
+def nearest_float32(x: Fraction) -> Fraction | None:
+    """The float32 number nearest to `x` (ties to even); None where that is infinite.
+
+    Rounding first to float64 and then to float32 may miss it by one, so its neighbours are tried too.
+    """
+    try:
+        wide = float(x)
+    except OverflowError:
+        return None
+    with np.errstate(over="ignore", under="ignore"):
+        guess = np.float32(wide)
+        around = [np.nextafter(guess, np.float32(-np.inf)), guess, np.nextafter(guess, np.float32(np.inf))]
+    if not np.isfinite(guess):
+        return None
+    finite = [value for value in around if np.isfinite(value)]
+    best = min(finite, key=lambda v: (abs(Fraction(float(v)) - x), int(v.view(np.uint32)) & 1))
+    return Fraction(float(best))

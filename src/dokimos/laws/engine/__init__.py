@@ -1,0 +1,1 @@
+"""Laws put to the test: cases drawn, transformed, predicted and judged in batches."""

@@ -1,0 +1,90 @@
+"""One case of a law by itself: everything that was drawn for it, and what came of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError
+from dokimos.laws.engine.frame import Column, Frame, Records, Value, stack
+from dokimos.laws.engine.functions import single_value
+from dokimos.laws.language.syntax import Law
+
+
+@dataclass(frozen=True)
+class Case:
+    """The inputs, the row of the data set that each is, the draws, the seed, and all values by name."""
+
+    inputs: Mapping[str, Any]
+    rows: Mapping[str, int | None]
+    draws: tuple[int | float, ...]
+    seed: int
+    values: Mapping[str, Any]
+
+
+def case_of(frame: Frame, row: int, law: Law) -> Case:
+    """One row of a frame; values that were not yet computed are left out."""
+    names = [each.name for each in law.inputs]
+    rows: dict[str, int | None] = {}
+    for name in names:
+        value = frame.values[name]
+        assert isinstance(value, Records)  # inputs are records
+        rows[name] = None if value.origin is None else int(value.origin[row])
+    every = {name: single_value(value, row) for name, value in frame.values.items()}
+    return Case(
+        inputs={name: every[name] for name in names},
+        rows=rows,
+        draws=tuple(draw[row].item() for draw in frame.draws),
+        seed=int(frame.seeds[row]),
+        values={name: value for name, value in every.items() if name not in names},
+    )
+
+
+def frame_of(cases: list[Case]) -> tuple[Frame, list[Column]]:
+    """Cases ready to be run again: their inputs as a frame, and what each random call gave."""
+    values: dict[str, Value] = {}
+    for name in cases[0].inputs:
+        rows = [case.rows[name] for case in cases]
+        known = [row for row in rows if row is not None]
+        origin = np.array(known, dtype=np.int64) if len(known) == len(rows) else None
+        values[name] = Records(stack([case.inputs[name] for case in cases]), origin)
+    seeds = np.array([case.seed for case in cases], dtype=np.int64)
+    draws = [np.array(each) for each in zip(*(case.draws for case in cases), strict=True)]
+    return Frame(np.arange(len(cases)), seeds, values), draws
+
+
+def to_json(value: Any) -> Any:
+    """A value for JSON; what JSON cannot hold is an object with one key that says what it is."""
+    if isinstance(value, np.ndarray):
+        return to_json(value.tolist())
+    if isinstance(value, np.generic):
+        return to_json(value.item())
+    if isinstance(value, list | tuple):
+        return [to_json(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return {"object": repr(value)}
+
+
+def from_json(value: Any) -> Any:
+    """What `to_json` was given. Raises InputError for an object that it could only describe."""
+    if isinstance(value, list):
+        return [from_json(each) for each in value]
+    if isinstance(value, dict) and isinstance(value.get("float"), str):
+        return float(value["float"])
+    if isinstance(value, dict):
+        raise InputError(f"{value.get('object')} was not saved whole, only its description.")
+    return value
+
+
+def as_record(value: Any) -> NDArray[Any] | Any:
+    """A record from JSON as user code and models see it."""
+    plain = from_json(value)
+    return stack([plain])[0] if isinstance(plain, list) else plain

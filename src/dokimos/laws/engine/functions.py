@@ -1,0 +1,136 @@
+"""Calls of a domain's functions, in batches where it has them, and what goes wrong in user code."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dokimos.core.errors import DokimosError, InputError
+from dokimos.laws.domain import DomainFunction, has_parameter
+from dokimos.laws.engine.frame import Frame, Records, Value, column, full, stack
+
+
+class AllFailed(Exception):
+    """No case is left: user code failed in all of them."""
+
+
+@dataclass
+class Failures:
+    """What went wrong, by case; the first thing in each case counts."""
+
+    by_case: dict[int, str] = field(default_factory=dict)
+
+    def add(self, case: int, reason: str) -> None:
+        """Note what went wrong in a case."""
+        self.by_case.setdefault(case, reason)
+
+
+def explain(problem: BaseException, what: str) -> str:
+    """An exception of user code in one line, with the place where it was raised."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    said = " ".join(str(problem).split())
+    return f"{what} raised {type(problem).__name__}: {said}{place}"
+
+
+def case_rng(seed: int, salt: int = 0) -> np.random.Generator:
+    """The generator of one case: the same seed gives the same numbers, whatever the batch."""
+    return np.random.default_rng([int(seed), salt])
+
+
+def call_function(
+    function: DomainFunction, arguments: Sequence[Value], frame: Frame, failures: Failures
+) -> Value:
+    """The function's value in each case; where it raises, the case is noted in `failures`.
+
+    Raises AllFailed where it does in every case.
+    """
+    if function.batch is not None and not has_parameter(function.batch, "rng"):
+        options = {"rngs": [case_rng(int(seed)) for seed in frame.seeds]} if function.takes_rngs else {}
+        try:
+            return _as_value(
+                function.batch(*(_batch(each, frame.size) for each in arguments), **options),
+                arguments,
+                frame,
+            )
+        except DokimosError:
+            raise
+        except Exception as problem:
+            if function.single is None and frame.size == 1:
+                failures.add(int(frame.ids[0]), explain(problem, function.name))
+                raise AllFailed from None
+    return _case_by_case(function, arguments, frame, failures)
+
+
+def _case_by_case(
+    function: DomainFunction, arguments: Sequence[Value], frame: Frame, failures: Failures
+) -> Value:
+    if function.takes_model:
+        raise InputError(f"{function.name} runs the model: call it in the block, where outputs get values.")
+    results: list[Any] = []
+    good: int | None = None
+    for row in range(frame.size):
+        try:
+            singles = [single_value(each, row) for each in arguments]
+            results.append(call_single(function, singles, case_rng(int(frame.seeds[row]))))
+            good = row if good is None else good
+        except DokimosError:
+            raise
+        except Exception as problem:
+            failures.add(int(frame.ids[row]), explain(problem, function.name))
+            results.append(None)
+    if good is None:
+        raise AllFailed
+    failed = failures.by_case
+    filled = [results[good] if int(frame.ids[row]) in failed else each for row, each in enumerate(results)]
+    return _as_value(filled, arguments, frame)
+
+
+def call_single(
+    function: DomainFunction,
+    arguments: Sequence[Any],
+    rng: np.random.Generator,
+    predict: Callable[[Any], Any] | None = None,
+) -> Any:
+    """The function in one case, by its version for single values where there is one."""
+    chosen = function.single or function.batch
+    assert chosen is not None  # a domain's function has one or the other
+    known = {"rng": rng, "rngs": [rng], "predict": predict}
+    options = {name: value for name, value in known.items() if has_parameter(chosen, name)}
+    if function.single is not None:
+        return chosen(*arguments, **options)
+    batches = [stack([each]) if isinstance(each, np.ndarray) else column([each]) for each in arguments]
+    return chosen(*batches, **options)[0]
+
+
+def _batch(value: Value, size: int) -> Any:
+    return value.data.copy() if isinstance(value, Records) else full(value, size).copy()
+
+
+def single_value(value: Value, row: int) -> Any:
+    """What user code sees of one case: its own copy of the record, or a plain value of Python."""
+    if isinstance(value, Records):
+        record = value.data[row]
+        return record.copy() if isinstance(record, np.ndarray) else record
+    single = value if value.ndim == 0 else value[row]
+    return single.item() if isinstance(single, np.generic | np.ndarray) else single
+
+
+def _as_value(result: Any, arguments: Sequence[Value], frame: Frame) -> Value:
+    """What a function gave, as records where each is more than a plain value."""
+    given = next((each for each in arguments if isinstance(each, Records)), None)
+    origin = None if given is None else given.origin
+    if isinstance(result, np.ndarray) and result.shape[:1] == (frame.size,) and result.dtype != object:
+        return result if result.ndim == 1 else Records(result, origin)
+    values = list(result)
+    if len(values) != frame.size:
+        raise ValueError(f"{len(values)} values for {frame.size} cases")
+    return column(values) if all(_is_plain(each) for each in values) else Records(stack(values), origin)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or bool(np.isscalar(value)) or (hasattr(value, "item") and np.ndim(value) == 0)

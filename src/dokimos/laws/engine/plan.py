@@ -1,0 +1,127 @@
+"""A checked law made ready to run: what is done in which order."""
+
+from __future__ import annotations
+
+import ast as python
+from dataclasses import dataclass
+from types import CodeType
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain import Domain
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.blocks import Prediction, predictions, runnable
+from dokimos.laws.language.checks import require_checked
+from dokimos.laws.language.syntax import RANDOM, Expression, Law
+
+
+@dataclass(frozen=True)
+class Step:
+    """One variable given its value, or one precondition; and the random calls to draw for it before."""
+
+    statement: laws.Var | laws.Requires
+    random: tuple[laws.Call, ...]
+
+    @property
+    def expression(self) -> Expression:
+        """What is evaluated."""
+        return self.statement.value if isinstance(self.statement, laws.Var) else self.statement.condition
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done: the steps, the block (predictions in batches, or code case by case), the ensures."""
+
+    law: Law
+    domain: Domain
+    steps: tuple[Step, ...]
+    random_in_ensures: tuple[laws.Call, ...]
+    order_of_draws: dict[int, int]
+    predictions: tuple[Prediction, ...] | None
+    code: CodeType | None
+
+    @property
+    def random(self) -> tuple[laws.Call, ...]:
+        """All random calls, in the order in which they are drawn."""
+        return (*(call for step in self.steps for call in step.random), *self.random_in_ensures)
+
+    @property
+    def calls_case_by_case(self) -> bool:
+        """Whether the law calls a function of the domain that has something to do for each case."""
+        found = (self.domain.functions.get(each.function) for each in _calls(self.law))
+        return any(each is not None and (each.batch is None or each.takes_rngs) for each in found)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether only inputs and integers are drawn, and before the block: all can be gone through."""
+        return self.endless is None
+
+    @property
+    def endless(self) -> str | None:
+        """Why not all draws can be gone through; None where they can."""
+        if self.code is not None:
+            return "the block is more than predictions, and may draw at random itself"
+        for each in _calls(self.law):
+            function = self.domain.functions.get(each.function)
+            if function is not None and function.takes_rng:
+                return f"{each.function} draws at random itself"
+        if any(call.function != "randInt" for call in self.random):
+            return "randReal draws from no end of numbers"
+        return "an `ensures` draws at random" if self.random_in_ensures else None
+
+
+def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> Plan:
+    """The plan of a law. Raises LawError where the law is wrong, InputError where code is refused."""
+    domain = domain or Domain("none")
+    require_checked(law, domain)
+    found = predictions(law)
+    if found is None and not allow_code:
+        place = f"{law.name}:{law.block.at.line}"
+        raise InputError(
+            f"{place}: the block does more than `d = predict(x)`; --no-code refuses to run it."
+        )
+    code = _compiled(law) if found is None else None
+    steps = _scheduled(law)
+    in_ensures = tuple(call for each in law.ensures for call in _random(each.condition))
+    calls = [*(call for step in steps for call in step.random), *in_ensures]
+    order = {id(call): index for index, call in enumerate(calls)}
+    return Plan(law, domain, steps, in_ensures, order, found, code)
+
+
+def _compiled(law: Law) -> CodeType:
+    """The block as code whose lines are those of the law's file."""
+    tree = python.parse(runnable(law.block.text))
+    return compile(python.increment_lineno(tree, law.block.at.line - 1), law.name, "exec")
+
+
+def _scheduled(law: Law) -> tuple[Step, ...]:
+    """Variables in order, each precondition as soon as it and those before it can be judged."""
+    steps: list[Step] = []
+    waiting = list(law.requires)
+    declared: set[str] = {each.name for each in law.inputs}
+    variables = {each.name for each in law.variables}
+
+    def judge_what_can_be() -> None:
+        while waiting and _names(waiting[0].condition) & variables <= declared:
+            condition = waiting.pop(0)
+            steps.append(Step(condition, _random(condition.condition)))
+
+    judge_what_can_be()
+    for variable in law.variables:
+        steps.append(Step(variable, _random(variable.value)))
+        declared.add(variable.name)
+        judge_what_can_be()
+    return tuple(steps)
+
+
+def _names(expression: Expression) -> set[str]:
+    return {each.name for each in expression.walk() if isinstance(each, laws.Name)}
+
+
+def _random(expression: Expression) -> tuple[laws.Call, ...]:
+    return tuple(
+        each for each in expression.walk() if isinstance(each, laws.Call) and each.function in RANDOM
+    )
+
+
+def _calls(law: Law) -> list[laws.Call]:
+    return [each for each in law.expressions() if isinstance(each, laws.Call)]

@@ -1,0 +1,298 @@
+"""Runs cases of a law: variables, preconditions, the model, and whether what was ensured holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import DokimosError, InputError
+from dokimos.laws.domain import DomainFunction
+from dokimos.laws.engine.drawing import Drawer
+from dokimos.laws.engine.evaluation import Evaluator
+from dokimos.laws.engine.frame import Column, Frame, Records, column, full
+from dokimos.laws.engine.functions import AllFailed, Failures, call_single, case_rng, explain, single_value
+from dokimos.laws.engine.plan import Plan
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.models.loading import Model
+
+#: What laws written for the published tool call the largest seed.
+MAX_INT = 2**31 - 1
+_KEPT_ERRORS = 20
+
+
+@dataclass(frozen=True)
+class CaseError:
+    """Something went wrong in one case: what, and the case (a frame of one)."""
+
+    reason: str
+    case: Frame
+
+
+@dataclass
+class Errors:
+    """Cases in which user code failed: how many, and the first few that differ."""
+
+    count: int = 0
+    kept: list[CaseError] = field(default_factory=list)
+
+    def copy(self) -> Errors:
+        """What there is so far."""
+        return Errors(self.count, list(self.kept))
+
+    def add(self, reason: str, case: Frame) -> None:
+        """Count a case, and keep it where its reason is of a new kind."""
+        self.count += 1
+        kind = _kind(reason)
+        if len(self.kept) < _KEPT_ERRORS and all(_kind(each.reason) != kind for each in self.kept):
+            self.kept.append(CaseError(reason, case))
+
+
+def _kind(reason: str) -> str:
+    """What tells reasons apart: of exceptions the type and the place, not what they say of a case."""
+    return re.sub(r"( raised \w+): .*( at .*)", r"\1\2", reason)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Cases that ran to the end, and whether each satisfies every `ensures`."""
+
+    frame: Frame
+    holds: NDArray[np.bool_]
+
+
+class Runner:
+    """Runs frames of cases of one law against one model.
+
+    `errors` collects what fails, `rejected` counts cases that a precondition or an empty range rules out.
+    """
+
+    def __init__(self, plan: Plan, model: Model, labels: Callable[[], NDArray[Any]]) -> None:
+        self.plan, self.model, self.errors = plan, model, Errors()
+        self.rejected = 0
+        self.labels = labels
+        self._warned: dict[Any, Any] = {}  # so that a warning of the block is shown once, not in every case
+
+    def prepare(self, frame: Frame, draw: Drawer) -> Frame:
+        """The cases with all variables, without those in which a precondition fails."""
+        for step in self.plan.steps:
+            for call in step.random:
+                frame = self._drawn(frame, call, draw)
+            if frame.size == 0:
+                return frame
+            if isinstance(step.statement, laws.Var):
+                name, expression = step.statement.name, step.expression
+                frame = self._each(frame, lambda e, expr=expression: e.value(expr), name)  # type: ignore[misc]
+            else:
+                frame = self._each(frame, lambda e, expr=step.expression: e.condition(expr), None)  # type: ignore[misc]
+        return frame
+
+    def _each(self, frame: Frame, evaluate: Callable[[Evaluator], Any], name: str | None) -> Frame:
+        """The frame with one more column, or where a condition holds (no name), without failing cases."""
+        failures = Failures()
+        try:
+            value = evaluate(Evaluator(self.plan, frame, failures, self.labels))
+        except AllFailed:
+            return self._without(frame, failures)
+        if name is not None:
+            return self._without(frame.with_value(name, value), failures)
+        bad = np.isin(frame.ids, list(failures.by_case))
+        self._without(frame, failures)
+        self.rejected += int(np.count_nonzero(~value & ~bad))
+        return frame.where(value & ~bad)
+
+    def _without(self, frame: Frame, failures: Failures) -> Frame:
+        if not failures.by_case:
+            return frame
+        bad = np.isin(frame.ids, list(failures.by_case))
+        for row in np.flatnonzero(bad):
+            self.errors.add(failures.by_case[int(frame.ids[row])], frame.take(np.array([row])))
+        return frame.where(~bad)
+
+    def _drawn(self, frame: Frame, call: laws.Call, draw: Drawer) -> Frame:
+        if frame.size == 0:
+            return frame
+        failures = Failures()
+        evaluator = Evaluator(self.plan, frame, failures, self.labels)
+        try:
+            ends = [full(evaluator.column(each), frame.size) for each in call.arguments]
+        except AllFailed:
+            return self._without(frame, failures)
+        low, high = (
+            (_integers if call.function == "randInt" else _reals)(each, frame, failures) for each in ends
+        )
+        kept = ~np.isin(frame.ids, list(failures.by_case))
+        self.rejected += int(np.count_nonzero(low[kept] > high[kept]))
+        return draw(self._without(frame, failures), low[kept], high[kept])
+
+    def judge(self, frame: Frame, draw: Drawer, *, one_by_one: bool = False) -> Judged:
+        """Run the block and judge the ensures; `one_by_one` predicts each record by itself."""
+        if frame.size == 0:
+            return Judged(frame, np.ones(0, dtype=np.bool_))
+        if self.plan.predictions is not None:
+            frame = self._predicted(frame, one_by_one)
+        else:
+            frame = self._executed(frame)
+        for call in self.plan.random_in_ensures:
+            frame = self._drawn(frame, call, draw)
+        holds = np.ones(frame.size, dtype=np.bool_)
+        for statement in self.plan.law.ensures:
+            if frame.size == 0:
+                break
+            failures = Failures()
+            evaluator = Evaluator(self.plan, frame, failures, self.labels)
+            try:
+                holds = holds & evaluator.condition(statement.condition)
+            except AllFailed:
+                holds = np.zeros(frame.size, dtype=np.bool_)
+            kept = ~np.isin(frame.ids, list(failures.by_case))
+            frame, holds = self._without(frame, failures), holds[kept]
+        return Judged(frame, holds)
+
+    def _predicted(self, frame: Frame, one_by_one: bool) -> Frame:
+        """All predictions of the block in one batch."""
+        assert self.plan.predictions is not None
+        names = list(dict.fromkeys(each.record for each in self.plan.predictions))
+        failures = Failures()
+        decisions = self._decisions(
+            [self._records(frame, name) for name in names], frame, failures, one_by_one
+        )
+        for each in self.plan.predictions:
+            frame = frame.with_value(each.output, decisions[names.index(each.record)])
+        return self._without(frame, failures)
+
+    def _records(self, frame: Frame, name: str) -> NDArray[Any]:
+        value = frame.values[name]
+        if not isinstance(value, Records):
+            raise InputError(f"{self.plan.law.name}: the block predicts {name}, which is no record.")
+        return value.data
+
+    def _decisions(
+        self, batches: list[NDArray[Any]], frame: Frame, failures: Failures, one_by_one: bool
+    ) -> list[Column]:
+        if not one_by_one:
+            try:
+                together = self.model.predict(np.concatenate(batches))
+                return np.split(together, len(batches))
+            except DokimosError:
+                raise
+            except Exception as problem:
+                if frame.size == 1:
+                    failures.add(int(frame.ids[0]), explain(problem, "the model"))
+                    return [np.zeros(1, dtype=np.int64)] * len(batches)
+        return [self._alone(batch, frame, failures) for batch in batches]
+
+    def _alone(self, batch: NDArray[Any], frame: Frame, failures: Failures) -> Column:
+        """Predictions one record at a time, so that a failure is that of one case."""
+        answers: list[Any] = []
+        for row in range(len(batch)):
+            try:
+                answers.append(self.model.predict(batch[row : row + 1])[0])
+            except DokimosError:
+                raise
+            except Exception as problem:
+                failures.add(int(frame.ids[row]), explain(problem, "the model"))
+                answers.append(answers[0] if answers else 0)
+        return column(answers)
+
+    def _executed(self, frame: Frame) -> Frame:
+        """The block as the Python that it is, case by case."""
+        assert self.plan.code is not None
+        outputs: dict[str, list[Any]] = {each.name: [] for each in self.plan.law.outputs}
+        failures = Failures()
+        for row in range(frame.size):
+            names = self._namespace(frame, row)
+            try:
+                exec(self.plan.code, names)
+            except DokimosError:
+                raise
+            except Exception as problem:
+                failures.add(int(frame.ids[row]), explain(problem, "the block"))
+                continue
+            missing = [name for name in outputs if name not in names]
+            if missing:
+                failures.add(
+                    int(frame.ids[row]), f"the block ended without a value for {', '.join(missing)}"
+                )
+                continue
+            for name, values in outputs.items():
+                values.append(names[name])
+        frame = self._without(frame, failures)
+        for name, values in outputs.items():
+            frame = frame.with_value(name, column(values))
+        return frame
+
+    def _namespace(self, frame: Frame, row: int) -> dict[str, Any]:
+        """What the block sees of one case: the law's names, the domain's functions, builtins, `predict`."""
+        rng = case_rng(int(frame.seeds[row]), 1)
+        functions: dict[str, Any] = {
+            "predict": lambda record: column([self.model.predict(np.asarray(record)[None])[0]]).item(),
+            "randInt": lambda low, high: int(rng.integers(low, high, endpoint=True)),
+            "randReal": lambda low, high: float(rng.uniform(low, high)),
+            "getFeat": self._get_feature,
+            "setFeat": self._set_feature,
+            "strConcat": lambda left, right: left + right,
+            "MAX_INT": MAX_INT,
+        }
+        for name, own in self.plan.domain.functions.items():
+            functions[name] = partial(_called, own, rng, self.model)
+        origin = next((value.origin for value in frame.values.values() if isinstance(value, Records)), None)
+        if origin is not None:
+            functions["label"] = lambda record: single_value(self.labels()[origin[row : row + 1]], 0)
+        spaces = {each.name: SimpleNamespace(**functions) for each in self.plan.law.imports}
+        values = {name: single_value(value, row) for name, value in frame.values.items()}
+        return {**functions, **spaces, **values, "__warningregistry__": self._warned}
+
+    def _get_feature(self, record: Any, feature: str | int) -> Any:
+        one = Records(np.asarray(record)[None])
+        return single_value(self._alone_in_block().feature(one, feature, self._in_block), 0)
+
+    def _set_feature(self, record: Any, feature: str | int, value: Any) -> Any:
+        one = Records(np.asarray(record)[None])
+        return self._alone_in_block().changed(one, feature, column([value]), self._in_block).data[0]
+
+    def _alone_in_block(self) -> Evaluator:
+        nothing = np.zeros(1, dtype=np.int64)
+        return Evaluator(self.plan, Frame(nothing, nothing, {}), _Raising(), self.labels)
+
+    @property
+    def _in_block(self) -> laws.Expression:
+        """Something that stands where the block does, for messages."""
+        return laws.Literal(None, at=self.plan.law.block.at)
+
+
+class _Raising(Failures):
+    """What fails in the block is an exception of the block."""
+
+    def add(self, case: int, reason: str) -> None:
+        raise ValueError(reason)
+
+
+def _called(function: DomainFunction, rng: np.random.Generator, model: Model, *arguments: Any) -> Any:
+    return call_single(function, arguments, rng, model.predict)
+
+
+def _integers(ends: Column, frame: Frame, failures: Failures) -> Column:
+    """The ends of a randInt; where one is no integer the case fails."""
+    if ends.dtype.kind in "bui":
+        return ends.astype(np.int64)
+    numbers = _reals(ends, frame, failures)
+    wrong = ~(np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2.0**62))
+    for row in np.flatnonzero(wrong):
+        failures.add(int(frame.ids[row]), f"randInt needs integers, not {numbers[row]}")
+    return np.where(wrong, 0, numbers).astype(np.int64)
+
+
+def _reals(ends: Column, frame: Frame, failures: Failures) -> Column:
+    try:
+        return ends.astype(np.float64)
+    except (TypeError, ValueError):
+        for case in frame.ids:
+            failures.add(int(case), "a random call needs numbers as its ends")
+        return np.zeros(frame.size)

@@ -1,0 +1,120 @@
+"""Violations made small: the smallest change of a record that still violates the law."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws.engine.cases import Case, case_of, frame_of
+from dokimos.laws.engine.drawing import Given
+from dokimos.laws.engine.frame import Frame, Records
+from dokimos.laws.engine.runner import Runner
+
+#: How many values of one draw are tried for one case at a time.
+_TRIED = 48
+_ROUNDS = 40
+
+
+def shrink(cases: list[Case], runner: Runner) -> list[Case]:
+    """Each case with other draws that violate too and change the records less, where there are such.
+
+    All draws of a case are tried in turn, of all cases at once, until nothing gets smaller. A case never
+    leaves its inputs. What is given must violate the law, and so does what is returned.
+    """
+    if not cases or not cases[0].draws:
+        return cases
+    best = list(cases)
+    for _ in range(_ROUNDS):
+        before = [case.draws for case in best]
+        for draw in range(len(best[0].draws)):
+            best = _shrink_draw(best, draw, runner)
+        if [case.draws for case in best] == before:
+            break
+    return best
+
+
+def _shrink_draw(cases: list[Case], draw: int, runner: Runner) -> list[Case]:
+    tried: list[Case] = []
+    owner: list[int] = []
+    for index, case in enumerate(cases):
+        for value in _candidates(case.draws[draw]):
+            draws = (*case.draws[:draw], value, *case.draws[draw + 1 :])
+            tried.append(replace(case, draws=draws))
+            owner.append(index)
+    judged = run_cases(tried, runner)
+    best = list(cases)
+    if judged.size == 0:
+        return best
+    sizes = change_sizes(judged, [each.name for each in runner.plan.law.inputs])
+    chosen: dict[int, tuple[tuple[float, ...], int]] = {}
+    for row in range(judged.size):
+        index = owner[int(judged.ids[row])]
+        value = judged.draws[draw][row].item()
+        size = (*sizes[row], abs(value), value)
+        if index not in chosen or size < chosen[index][0]:
+            chosen[index] = (size, row)
+    for index, (_, row) in chosen.items():
+        best[index] = case_of(judged, row, runner.plan.law)
+    return best
+
+
+def _candidates(value: int | float) -> list[int | float]:
+    """Values nearer to nothing: all the nearest, then ever coarser steps, and the value itself."""
+    if isinstance(value, float):
+        return [value * step / _TRIED for step in range(_TRIED)] + [value]
+    sign = -1 if value < 0 else 1
+    near = [sign * step for step in range(min(abs(value), _TRIED // 2) + 1)]
+    steps = [value - sign * (abs(value) * step // _TRIED) for step in range(_TRIED)]
+    below = [value - sign * (1 << bit) for bit in range(abs(value).bit_length())]
+    beyond = [-each for each in near[1:4]]
+    return list(dict.fromkeys([*near, *steps, *below, *beyond, value + sign, value]))
+
+
+def run_cases(cases: list[Case], runner: Runner, *, one_by_one: bool = False) -> Frame:
+    """Run cases with the draws that they have; the frame of those that violate the law."""
+    frame, draws = frame_of(cases)
+    given = Given(draws)
+    prepared = runner.prepare(frame, given)
+    judged = runner.judge(prepared, given, one_by_one=one_by_one)
+    return judged.frame.where(~judged.holds)
+
+
+def change_sizes(frame: Frame, inputs: list[str]) -> list[tuple[float, float]]:
+    """How far each case's records are from its first input: places that differ, and by how much in all."""
+    base = frame.values[inputs[0]]
+    assert isinstance(base, Records)  # inputs are records
+    places, amount = np.zeros(frame.size), np.zeros(frame.size)
+    for name, value in frame.values.items():
+        if name in inputs or not isinstance(value, Records) or value.data.shape != base.data.shape:
+            continue
+        differs = _differs(base.data, value.data)
+        places += differs.sum(axis=1)
+        amount += _amount(base.data, value.data, differs)
+    return list(zip(places.tolist(), amount.tolist(), strict=True))
+
+
+def _differs(a: NDArray[np.generic], b: NDArray[np.generic]) -> NDArray[np.bool_]:
+    same = np.asarray(a == b, dtype=np.bool_)
+    if a.dtype.kind == "f" and b.dtype.kind == "f":
+        same |= np.isnan(a) & np.isnan(b)
+    return ~same.reshape(len(a), -1)
+
+
+def _amount(
+    a: NDArray[np.generic], b: NDArray[np.generic], differs: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """The sum of differences of numbers, and of lengths of strings."""
+    if a.dtype.kind in "biuf" and b.dtype.kind in "biuf":
+        gaps = np.abs(a.astype(np.float64) - b.astype(np.float64)).reshape(len(a), -1)
+        return np.asarray(np.where(differs & np.isfinite(gaps), gaps, 0.0).sum(axis=1))
+    total = np.zeros(len(a))
+    flat_a, flat_b = a.reshape(len(a), -1), b.reshape(len(b), -1)
+    for row, place in np.argwhere(differs):
+        old, new = flat_a[row, place], flat_b[row, place]
+        if isinstance(old, str) and isinstance(new, str):
+            total[row] += abs(len(old) - len(new)) + 1
+        elif isinstance(old, int | float) and isinstance(new, int | float):
+            total[row] += abs(old - new)
+    return total

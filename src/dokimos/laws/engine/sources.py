@@ -1,0 +1,220 @@
+"""Where the inputs of a law come from: a data set, a pool in a file, or the ranges of the features."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.laws.domain import Domain
+from dokimos.laws.engine.frame import Records, Rows, column, stack
+from dokimos.laws.engine.functions import explain
+from dokimos.laws.features import Kind, Layout
+
+
+class Source(Protocol):
+    """Gives records to be the inputs of a law."""
+
+    @property
+    def name(self) -> str:
+        """How results call it."""
+        ...
+
+    @property
+    def size(self) -> int | None:
+        """How many records there are; None where there is no end of them."""
+        ...
+
+    def sample(self, rng: np.random.Generator, count: int) -> Records:
+        """Records drawn independently and uniformly."""
+        ...
+
+    def at(self, rows: Rows) -> Records:
+        """The records at given rows of a source that has a size."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Finitely many records."""
+
+    name: str
+    data: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        """See Source."""
+        return len(self.data)
+
+    def sample(self, rng: np.random.Generator, count: int) -> Records:
+        """See Source."""
+        return self.at(rng.integers(0, len(self.data), size=count))
+
+    def at(self, rows: Rows) -> Records:
+        """See Source."""
+        return Records(self.data[rows], np.asarray(rows, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Every record whose features are in their ranges, each feature drawn by itself."""
+
+    layout: Layout
+    name: str = "range"
+
+    @property
+    def size(self) -> None:
+        """See Source."""
+        return None
+
+    def sample(self, rng: np.random.Generator, count: int) -> Records:
+        """See Source."""
+        data = np.zeros((count, self.layout.width))
+        for slot in self.layout.slots:
+            feature = slot.feature
+            assert feature.low is not None and feature.high is not None  # range_source has seen to it
+            if feature.kind is Kind.CHOICE:
+                data[np.arange(count), slot.start + rng.integers(0, feature.width, size=count)] = 1
+            elif feature.kind is Kind.INTEGER:
+                low, high = int(feature.low), int(feature.high)
+                data[:, slot.start] = rng.integers(low, high, size=count, endpoint=True)
+            else:
+                data[:, slot.start] = rng.uniform(feature.low, feature.high, size=count)
+        return Records(data)
+
+    def at(self, rows: Rows) -> Records:
+        """See Source."""
+        raise InputError("Records drawn from ranges have no rows.")
+
+
+def find_source(given: str, domain: Domain) -> Source:
+    """`test`, `range` or `pool:FILE` of a domain. Raises InputError."""
+    if given == "test":
+        if domain.inputs is None:
+            ways = "give it a function inputs(), or use --source range or --source pool:FILE"
+            if domain.place is None and not domain.functions:
+                ways = "give --domain, or use --source pool:FILE"
+                raise InputError(f"The law imports no domain, so there is no test set: {ways}.")
+            raise InputError(f"The domain {domain.name} has no test set: {ways}.")
+        return Pool(
+            "test", as_records(call_domain(domain.inputs, domain, "inputs"), domain.layout, "inputs()")
+        )
+    if given == "range":
+        return _range_source(domain)
+    kind, _, file = given.partition(":")
+    if kind != "pool" or not file:
+        raise InputError(f"{given!r} is no source of inputs; write test, range or pool:FILE.")
+    return Pool(given, _read_pool(Path(file), domain.layout))
+
+
+def call_domain(function: Callable[..., Any], domain: Domain, what: str) -> Any:
+    """What a function of a domain's file gives. Raises InputError where it fails."""
+    try:
+        return function()
+    except InputError:
+        raise
+    except Exception as problem:
+        raise InputError(f"Domain {domain.name}: {explain(problem, what)}.") from None
+
+
+def labels_of(domain: Domain, source: Source) -> Callable[[], NDArray[Any]]:
+    """The labels of a domain's test set, fetched when first asked for."""
+    known: list[NDArray[Any]] = []
+
+    def labels() -> NDArray[Any]:
+        if not known:
+            if domain.labels is None or source.name != "test":
+                raise InputError(f"Inputs from the source {source.name} have no labels.")
+            found = _as_labels(call_domain(domain.labels, domain, "labels"), domain)
+            if len(found) != source.size:
+                raise InputError(f"Domain {domain.name}: {len(found)} labels for {source.size} inputs.")
+            known.append(found)
+        return known[0]
+
+    return labels
+
+
+def _as_labels(given: Any, domain: Domain) -> NDArray[Any]:
+    """Labels as a column: strings stay strings, and numbers beside them numbers. Raises InputError."""
+    found = np.asarray(given) if hasattr(given, "__array__") else None
+    if found is None and isinstance(given, Iterable):
+        found = column(list(given))
+    if found is None or found.ndim != 1:
+        raise InputError(f"Domain {domain.name}: labels() gives no list of labels.")
+    return found.astype(object) if found.dtype.kind == "U" else found
+
+
+def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
+    """Records as an array, one a row, that fits the layout. Raises InputError."""
+    if hasattr(given, "__array__"):  # arrays, and tables and tensors of other packages
+        data = np.asarray(given)
+    elif isinstance(given, Iterable):
+        data = stack(list(given))
+    else:
+        data = np.asarray(None)
+    if data.ndim == 0:
+        raise InputError(f"{what}: gives no list of records.")
+    if len(data) == 0:
+        raise InputError(f"{what}: there are no records.")
+    if layout is None:
+        return data
+    if data.ndim != 2 or data.shape[1] != layout.width:
+        raise InputError(
+            f"{what}: records of shape {data.shape[1:]}, where FEATURES has {layout.width} columns."
+        )
+    texts = [slot.start for slot in layout.slots if slot.feature.kind is Kind.TEXT]
+    numbers = np.setdiff1d(np.arange(layout.width), texts)
+    try:
+        if not texts:
+            return data.astype(np.float64)
+        made = data.astype(object)
+        made[:, numbers] = made[:, numbers].astype(np.float64)
+        return made
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: a record has something that is no number.") from None
+
+
+def _range_source(domain: Domain) -> Ranges:
+    if domain.layout is None:
+        raise InputError(
+            f"The domain {domain.name} declares no FEATURES, so there are no ranges to draw from."
+        )
+    for feature in domain.layout.features:
+        if feature.kind is Kind.TEXT or feature.low is None or feature.high is None:
+            raise InputError(f"Domain {domain.name}: the feature {feature.name} has no range to draw from.")
+        if not feature.low <= feature.high:
+            raise InputError(f"Domain {domain.name}: the range of the feature {feature.name} is empty.")
+    return Ranges(domain.layout)
+
+
+def _read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
+    """Records from .npy, .json (a list of lists) or .csv (with or without a header)."""
+    try:
+        if path.suffix == ".npy":
+            return as_records(np.load(path, allow_pickle=False), layout, str(path))
+        text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    except (ValueError, EOFError) as problem:
+        raise UnreadableFile(path, f"is no array: {problem}.") from None
+    if path.suffix == ".json":
+        try:
+            rows = json.loads(text)
+        except ValueError as problem:
+            raise UnreadableFile(path, f"is not JSON: {problem}.") from None
+        if not isinstance(rows, list):
+            raise UnreadableFile(path, "is no list of records.")
+        return as_records(rows, layout, str(path))
+    lines = [row for row in csv.reader(text.splitlines()) if row]
+    if lines and layout is not None and set(lines[0]) <= set(layout.names):
+        lines = lines[1:]
+    if len({len(line) for line in lines}) > 1:
+        raise UnreadableFile(path, "its lines have different numbers of columns.")
+    return as_records(np.array(lines, dtype=object), layout, str(path))

@@ -1,0 +1,137 @@
+"""Counts of a test as it goes on: violations, told apart by what was drawn and by input; rates by group."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws.engine.frame import Column, Frame, Records
+from dokimos.laws.engine.grouping import Counts
+from dokimos.laws.engine.runner import Judged
+
+#: Bytes of a record beyond which its hash is kept instead.
+_LONG = 512
+
+
+class Tally:
+    """What a test has found so far; `kept` holds one violation of each of the first distinct inputs."""
+
+    def __init__(self, keep: int) -> None:
+        self.violated = 0
+        self.kept: list[Frame] = []
+        self.by_class = Counts()
+        self.by_group: dict[str, Counts] = {}
+        self._keep = keep
+        self._draws: set[bytes] = set()
+        self._inputs: set[bytes] = set()
+        self._rows: set[bytes] = set()
+
+    @property
+    def unique(self) -> int:
+        """How many violations differ in something that was drawn."""
+        return len(self._draws)
+
+    @property
+    def inputs(self) -> int:
+        """How many violations differ in their inputs."""
+        return len(self._inputs)
+
+    def add(
+        self,
+        judged: Judged,
+        inputs: list[str],
+        *,
+        uses_seeds: bool,
+        by_class: Column | None,
+        by_group: Mapping[str, Column],
+    ) -> None:
+        """Count a batch."""
+        bad = ~judged.holds
+        if by_class is not None:
+            self.by_class.add(by_class, bad)
+        for feature, values in by_group.items():
+            self.by_group.setdefault(feature, Counts()).add(values, bad)
+        found = judged.frame.where(bad) if bad.any() else None
+        if found is None:
+            return
+        self.violated += found.size
+        sources = _input_keys(found, inputs)
+        columns = [*sources, *(_bits(draw) for draw in found.draws), *([found.seeds] if uses_seeds else [])]
+        self._draws.update(_rows_as_bytes(columns))
+        firsts = _first_of_each(sources)
+        keys = _rows_as_bytes([each[firsts] for each in sources])
+        new = [place for place, key in enumerate(keys) if key not in self._rows]
+        self._rows.update(keys[place] for place in new)
+        rows = firsts[new]
+        contents = zip(*(_contents(_data(found, name)[rows]) for name in inputs), strict=True)
+        for row, content in zip(rows, map(b"".join, contents), strict=True):
+            if content not in self._inputs:
+                self._inputs.add(content)
+                if len(self.kept) < self._keep:
+                    self.kept.append(found.take(np.array([row])))
+
+
+def _first_of_each(columns: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Where each combination of values stands first, in order."""
+    if len(columns) == 1:
+        firsts = np.unique(columns[0], return_index=True)[1]
+    else:
+        firsts = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)[1]
+    return np.sort(firsts)
+
+
+def _data(frame: Frame, name: str) -> NDArray[Any]:
+    value = frame.values[name]
+    assert isinstance(value, Records)  # inputs are records
+    return value.data
+
+
+def _input_keys(frame: Frame, inputs: list[str]) -> list[NDArray[np.int64]]:
+    """For each input the row that it is, or a hash where it is none."""
+    keys = []
+    for name in inputs:
+        value = frame.values[name]
+        assert isinstance(value, Records)  # inputs are records
+        if value.origin is not None:
+            keys.append(value.origin)
+        else:
+            hashes = [_hash(record) for record in value.data]
+            keys.append(np.array(hashes, dtype=np.int64))
+    return keys
+
+
+def _contents(records: NDArray[Any]) -> list[bytes]:
+    """What each record is, as `_content` says it."""
+    width = records.itemsize * int(np.prod(records.shape[1:]))
+    if records.dtype == object or not 0 < width <= _LONG:
+        return [_content(record) for record in records]
+    content = np.ascontiguousarray(records).tobytes()
+    return [content[start : start + width] for start in range(0, len(content), width)]
+
+
+def _content(record: Any) -> bytes:
+    """What a record is; the hash of it where that is shorter."""
+    plain = isinstance(record, np.ndarray) and record.dtype != object
+    content = record.tobytes() if plain else repr(record).encode()
+    return content if len(content) <= _LONG else hashlib.blake2b(content, digest_size=32).digest()
+
+
+def _hash(record: Any) -> int:
+    digest = hashlib.blake2b(_content(record), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def _bits(values: Column) -> NDArray[np.int64]:
+    """Numbers as integers that differ where they do."""
+    return np.ascontiguousarray(values).view(np.int64)
+
+
+def _rows_as_bytes(columns: list[NDArray[np.int64]]) -> list[bytes]:
+    table = np.ascontiguousarray(np.stack(columns, axis=1))
+    width = table.shape[1] * table.itemsize
+    content = table.tobytes()
+    return [content[start : start + width] for start in range(0, len(content), width)]

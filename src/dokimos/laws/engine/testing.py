@@ -1,0 +1,326 @@
+"""Puts a law to the test: cases drawn, transformed, predicted and judged in batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain import Domain
+from dokimos.laws.engine.cases import Case, case_of
+from dokimos.laws.engine.drawing import Drawer, Enumerator, Sampler, TooMany
+from dokimos.laws.engine.evaluation import Evaluator
+from dokimos.laws.engine.frame import Column, Frame, Records, full
+from dokimos.laws.engine.functions import Failures
+from dokimos.laws.engine.grouping import Grouping
+from dokimos.laws.engine.plan import Plan, make_plan
+from dokimos.laws.engine.results import LawResult, Settings, Violation
+from dokimos.laws.engine.runner import CaseError, Judged, Runner
+from dokimos.laws.engine.shrinking import run_cases, shrink
+from dokimos.laws.engine.sources import Source, call_domain, find_source, labels_of
+from dokimos.laws.engine.tallies import Tally
+from dokimos.laws.language.syntax import Law, Literal
+from dokimos.laws.models.loading import Model, as_model
+from dokimos.laws.reporting.sentences import decision_name, describe
+
+#: A precondition that fails more often than this many times a test is given up on.
+_DRAWS_PER_TEST = 100
+_LEAST_DRAWS = 20_000
+_LARGEST_BATCH = 16_384
+_NUMBERS_PER_BATCH = 2**23
+#: Code runs case by case; small batches, so that an interruption loses little.
+_CODE_BATCH = 64
+_FUNCTION_BATCH = 512
+#: What runs between two moments at which an interruption loses nothing: how long, and how much at first.
+_MOMENT = 0.2
+_FIRST_PART = 64
+
+
+def test_law(
+    law: Law, *, model: Any = None, domain: Domain | None = None, settings: Settings | None = None
+) -> LawResult:
+    """Test a law against a model (a path, or anything that `models.py` takes; the domain's where None).
+
+    Interrupted (Ctrl-C), gives the result of the tests done so far. Raises LawError or InputError where
+    the law, the domain or the model is not usable.
+    """
+    settings = settings or Settings()
+    if settings.budget < 1 or settings.keep < 1:
+        raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
+    plan = make_plan(law, domain, allow_code=settings.allow_code)
+    source = find_source(settings.source, plan.domain)
+    runner = Runner(plan, as_domain_model(model, plan.domain), labels_of(plan.domain, source))
+    return _Session(runner, source, settings).run()
+
+
+test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
+
+
+def as_domain_model(given: Any, domain: Domain) -> Model:
+    """A model that is given, or the domain's own where none is. Raises InputError."""
+    if given is None:
+        if domain.model is None:
+            raise InputError(f"Give a model to test: the domain {domain.name} has none of its own.")
+        own = call_domain(domain.model, domain, "model")
+        return as_model(
+            own, domain, name=str(own) if isinstance(own, str | Path) else f"the model of {domain.name}"
+        )
+    name = str(given) if isinstance(given, str | Path) else getattr(given, "name", type(given).__name__)
+    return as_model(given, domain, name=str(name))
+
+
+class _Session:
+    """The state of one test."""
+
+    def __init__(self, runner: Runner, source: Source, settings: Settings) -> None:
+        self._runner, self._source, self._settings = runner, source, settings
+        self._plan: Plan = runner.plan
+        self._tally = Tally(settings.keep)
+        self._draws = self._held = self._tested = 0
+        self._interrupted = self._starved = False
+        self._part = _FIRST_PART
+
+    def run(self) -> LawResult:
+        start = time.perf_counter()
+        exhaustive = self._go_through_all()
+        if not exhaustive and not self._interrupted:
+            self._guarded(self._sample)
+        seconds = time.perf_counter() - start
+        return self._result(exhaustive, seconds)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except KeyboardInterrupt:
+            self._interrupted = True
+
+    # All draws
+
+    def _go_through_all(self) -> bool:
+        """Test every draw, if that is wanted and affordable; whether it was begun."""
+        wanted = self._settings.exhaustive
+        if wanted is False:
+            return False
+        size = self._source.size
+        reason = f"the source {self._source.name} has no end" if size is None else self._plan.endless
+        if size is None or reason is not None:
+            if wanted:
+                raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
+            return False
+        inputs = size ** len(self._plan.law.inputs)
+        limit = self._settings.most_draws if wanted else self._settings.budget
+        if inputs > limit or (not wanted and self._count(inputs, limit) > limit):
+            if wanted:
+                raise self._too_many()
+            return False
+        self._guarded(lambda: self._enumerate(inputs, limit))
+        return True
+
+    def _too_many(self) -> InputError:
+        return InputError(
+            f"{self._plan.law.name}: there are more than {self._settings.most_draws:,} draws to go through."
+        )
+
+    def _count(self, inputs: int, limit: int) -> int:
+        """How many draws there are; more than `limit` where there are more than that."""
+        if not self._plan.random:
+            return inputs
+        held = 0
+        quiet = Runner(self._plan, self._runner.model, self._runner.labels)
+        for frame in self._all_inputs(inputs):
+            try:
+                held += quiet.prepare(frame, Enumerator(limit - held)).size
+            except TooMany:
+                return limit + 1
+            if held + quiet.rejected > limit:
+                break
+        return held + quiet.rejected
+
+    def _enumerate(self, inputs: int, limit: int) -> None:
+        pending = list(self._all_inputs(inputs))[::-1]
+        while pending:
+            frame = pending.pop()
+            enumerator = Enumerator(self._batch if frame.size > 1 else limit)
+            rejected, errors = self._runner.rejected, self._runner.errors.copy()
+            try:
+                prepared = self._runner.prepare(frame, enumerator)
+            except TooMany:
+                if frame.size == 1:
+                    raise self._too_many() from None
+                self._runner.rejected, self._runner.errors = rejected, errors
+                half = frame.size // 2
+                pending += [frame.take(np.arange(half, frame.size)), frame.take(np.arange(half))]
+                continue
+            self._held += prepared.size
+            self._draws = self._held + self._runner.rejected
+            self._judge(prepared, enumerator)
+            if self._draws > self._settings.most_draws:
+                raise self._too_many()
+
+    def _all_inputs(self, count: int) -> Iterator[Frame]:
+        names = [each.name for each in self._plan.law.inputs]
+        shape = (self._source.size or 0,) * len(names)
+        for start in range(0, count, self._batch):
+            flat = np.arange(start, min(start + self._batch, count))
+            rows = np.unravel_index(flat, shape)
+            values = {name: self._source.at(row) for name, row in zip(names, rows, strict=True)}
+            yield Frame(np.arange(len(flat)), np.zeros(len(flat), dtype=np.int64), dict(values))
+
+    # Draws at random
+
+    def _sample(self) -> None:
+        rng = np.random.default_rng(self._settings.seed)
+        budget = self._settings.budget
+        most = max(_LEAST_DRAWS, _DRAWS_PER_TEST * budget)
+        while self._tested + self._runner.errors.count < budget:
+            if self._draws >= most:
+                self._starved = True
+                return
+            missing = budget - self._tested - self._runner.errors.count
+            rate = max((self._held + 1) / (self._draws + 1), 1 / 64)
+            frame = self._drawn(rng, int(min(self._batch, np.ceil(missing / rate * 1.02), most)))
+            sampler = Sampler(rng)
+            prepared = self._runner.prepare(frame, sampler)
+            self._draws += frame.size
+            self._held += prepared.size
+            self._judge(prepared.first(missing), sampler)
+
+    def _judge(self, cases: Frame, draw: Drawer) -> None:
+        """Judge cases in parts that take a moment each, so that an interruption loses little.
+
+        How they are divided changes no draw: where the ensures draw as well, they are not.
+        """
+        start = 0
+        while start < cases.size:
+            most = cases.size if self._plan.random_in_ensures else min(self._part, self._batch)
+            part = cases.part(start, start + most)
+            begun = time.perf_counter()
+            self._record(self._runner.judge(part, draw))
+            each = (time.perf_counter() - begun) / part.size
+            self._part = int(min(max(_MOMENT / max(each, 1e-9), 1), 16 * self._part, _LARGEST_BATCH))
+            start += part.size
+
+    def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
+        values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
+        seeds = rng.integers(0, 2**62, size=count)
+        return Frame(np.arange(count), seeds, dict(values))
+
+    @property
+    def _batch(self) -> int:
+        if self._plan.code is not None:
+            return _CODE_BATCH
+        if self._plan.calls_case_by_case:
+            return _FUNCTION_BATCH
+        one = self._source.at(np.zeros(1, dtype=np.int64)).data if self._source.size else np.zeros(64)
+        return max(64, min(_LARGEST_BATCH, _NUMBERS_PER_BATCH // max(1, one.size)))
+
+    # What came of it
+
+    def _record(self, judged: Judged) -> None:
+        self._tested += judged.frame.size
+        outputs = self._plan.law.outputs
+        by_class = judged.frame.values[outputs[0].name] if outputs and judged.frame.size else None
+        self._tally.add(
+            judged,
+            [each.name for each in self._plan.law.inputs],
+            uses_seeds=not self._plan.is_finite,
+            by_class=None if isinstance(by_class, Records) else by_class,
+            by_group=self._groups(judged.frame),
+        )
+
+    def _groups(self, frame: Frame) -> dict[str, Column]:
+        """The features to tell rates by, of the first input of each case."""
+        features = self._settings.by or self._plan.domain.groups
+        if frame.size == 0 or not features:
+            return {}
+        records = frame.values[self._plan.law.inputs[0].name]
+        assert isinstance(records, Records)  # inputs are records
+        evaluator = Evaluator(self._plan, frame, Failures(), self._runner.labels)
+        return {
+            each: full(evaluator.feature(records, each, Literal(None)), frame.size) for each in features
+        }
+
+    def _result(self, in_order: bool, seconds: float) -> LawResult:
+        tally, law, domain = self._tally, self._plan.law, self._plan.domain
+        exhaustive = in_order and not self._interrupted
+        errors = tuple((each.reason, _case(each, law)) for each in self._runner.errors.kept)
+        failed, rejected = self._runner.errors.count, self._runner.rejected
+        violations, unconfirmed = self._confirmed()
+        return LawResult(
+            law=law,
+            domain=domain,
+            model=self._runner.model,
+            settings=self._settings,
+            source=self._source.name,
+            draws=self._draws,
+            rejected=rejected,
+            held=self._held,
+            tested=self._tested,
+            violated=tally.violated,
+            unique=tally.unique,
+            inputs=tally.inputs,
+            failed=failed,
+            errors=errors,
+            unconfirmed=unconfirmed,
+            is_exhaustive=exhaustive,
+            is_in_order=in_order,
+            is_interrupted=self._interrupted,
+            is_starved=self._starved,
+            classes=tally.by_class.rates(lambda value: decision_name(value, domain)),
+            groups=tuple(
+                Grouping(feature, counts.rates(partial(self._group_name, feature)))
+                for feature, counts in tally.by_group.items()
+            ),
+            violations=violations,
+            seconds=seconds,
+        )
+
+    def _confirmed(self) -> tuple[tuple[Violation, ...], int]:
+        """The kept violations, shrunk, of which each is one when its records are predicted one by one.
+
+        And how many are none then. An interruption leaves what has been confirmed until then.
+        """
+        cases = [case_of(frame, 0, self._plan.law) for frame in self._tally.kept]
+        small = list(cases)
+
+        def make_small() -> None:
+            small[:] = shrink(cases, self._runner)
+
+        if self._settings.shrink:
+            self._guarded(make_small)
+        sure: list[Violation] = []
+        rounding: list[Case] = []
+
+        def confirm() -> None:
+            for smallest, original in zip(small, cases, strict=True):
+                found = self._confirm(smallest) or self._confirm(original)
+                if found is None:
+                    rounding.append(original)
+                else:
+                    sure.append(found)
+
+        self._guarded(confirm)
+        return tuple(sure), len(rounding)
+
+    def _confirm(self, case: Case) -> Violation | None:
+        again = run_cases([case], self._runner, one_by_one=True)
+        if again.size == 0:
+            return None
+        found = case_of(again, 0, self._plan.law)
+        return Violation(found, describe(found, self._plan.law, self._plan.domain))
+
+    def _group_name(self, feature: str, value: Any) -> str:
+        layout = self._plan.domain.layout
+        values = () if layout is None else layout.named(feature).feature.values
+        if values and isinstance(value, int) and not isinstance(value, bool):
+            return values[value] if 0 <= value < len(values) else "none"
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _case(error: CaseError, law: Law) -> Case:
+    return case_of(error.case, 0, law)

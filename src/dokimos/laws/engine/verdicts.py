@@ -1,0 +1,69 @@
+"""What the test of a law comes to, in a word and in a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+
+from dokimos.laws.engine.results import LawResult
+
+
+class LawVerdict(Enum):
+    """What became of a law."""
+
+    VIOLATED = "violated"
+    FAILED = "failed"
+    UNTESTED = "not tested"
+    ROUNDING = "rounding only"
+    HOLDS = "holds for every draw"
+    PASSED = "no violation found"
+
+
+def verdict_of(result: LawResult) -> LawVerdict:
+    """The verdict on a law."""
+    if result.is_violated:
+        return LawVerdict.VIOLATED
+    if result.failed:
+        return LawVerdict.FAILED
+    if result.tested == 0:
+        return LawVerdict.UNTESTED
+    if result.violated:
+        return LawVerdict.ROUNDING
+    return LawVerdict.HOLDS if result.is_exhaustive else LawVerdict.PASSED
+
+
+def _short(model: str) -> str:
+    """The file of a model without its folder, and without what tells kept models apart."""
+    return re.sub(r"-[0-9a-f]{16}(?=\.\w+$)", "", model.replace("\\", "/").rpartition("/")[2])
+
+
+def _start(words: str) -> str:
+    """Words at the start of a sentence; the name of a file stays as it is."""
+    return words[0].upper() + words[1:] if words.startswith(("the ", "one ")) else words
+
+
+def headline(results: Sequence[LawResult], names: Sequence[str]) -> str:
+    """All verdicts in one sentence, the worst first."""
+    verdicts = [verdict_of(result) for result in results]
+    count = len(results)
+    laws = "the law" if count == 1 else f"all {count} laws"
+
+    def named(kind: LawVerdict) -> str:
+        chosen = [name for name, each in zip(names, verdicts, strict=True) if each is kind]
+        shown = ", ".join(chosen[:4])
+        return f"{shown} and {len(chosen) - 4} more" if len(chosen) > 4 else shown
+
+    violated = verdicts.count(LawVerdict.VIOLATED)
+    models = {_short(result.model.name) for result in results}
+    model = models.pop() if len(models) == 1 else "one of the models"
+    if violated:
+        how_many = "the law" if count == 1 else f"{violated} of {count} laws"
+        return f"{_start(model)} violates {how_many}: {named(LawVerdict.VIOLATED)}."
+    if LawVerdict.FAILED in verdicts:
+        return f"No violation was found, but code failed while testing {named(LawVerdict.FAILED)}."
+    if LawVerdict.UNTESTED in verdicts:
+        return f"Nothing could be tested of {named(LawVerdict.UNTESTED)}: the precondition never held."
+    if set(verdicts) == {LawVerdict.HOLDS}:
+        return f"{_start(model)} satisfies {laws} in every draw from the data."
+    return f"No violation of {laws} was found in {model}."

@@ -1,0 +1,1 @@
+"""The language of laws: grammar, syntax tree, checks, layout."""

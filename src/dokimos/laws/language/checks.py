@@ -1,0 +1,198 @@
+"""What can be told to be wrong with a law before anything runs."""
+
+from __future__ import annotations
+
+import ast as python
+import builtins
+import keyword
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from dokimos.laws.domain import Domain
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.blocks import parse_block
+from dokimos.laws.language.problems import LawError, caret, did_you_mean
+from dokimos.laws.language.syntax import BUILTINS, Expression, Law, Position
+from dokimos.laws.language.type_rules import Typing
+from dokimos.laws.language.value_types import Type
+
+#: Names that the Python block may use besides Python's own.
+BLOCK_NAMES = ("predict", "MAX_INT", *BUILTINS)
+
+
+class Severity(Enum):
+    """Errors keep a law from running, warnings do not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a law."""
+
+    at: Position
+    message: str
+    severity: Severity = Severity.ERROR
+
+    def shown(self, law: Law) -> str:
+        """`file:line:column: message` with the line and a caret."""
+        word = "" if self.severity is Severity.ERROR else "warning: "
+        return (
+            f"{law.name}:{self.at.line}:{self.at.column}: {word}{self.message}.{caret(law.text, self.at)}"
+        )
+
+
+def require_checked(law: Law, domain: Domain | None) -> None:
+    """Raise LawError for the first error of a law, saying how many more there are."""
+    errors = [each for each in check_law(law, domain) if each.severity is Severity.ERROR]
+    if errors:
+        more = f" (and {len(errors) - 1} more: see `dokimos law check`)" if len(errors) > 1 else ""
+        raise LawError(law.name, law.text, errors[0].at, f"{errors[0].message}{more}.")
+
+
+def check_law(law: Law, domain: Domain | None = None) -> tuple[Problem, ...]:
+    """All that is wrong with a law, in the order of the text.
+
+    Without a domain its functions and features are taken on trust.
+    """
+    checker = _Checker(law, domain)
+    checker.run()
+    return tuple(sorted(checker.problems, key=lambda each: (each.at.line, each.at.column)))
+
+
+class _Checker:
+    def __init__(self, law: Law, domain: Domain | None) -> None:
+        self.law = law
+        self.domain = domain
+        self.problems: list[Problem] = []
+        self.types: dict[str, Type] = {}
+        self.used: set[str] = set()
+
+    def error(self, at: Position, message: str) -> None:
+        self.problems.append(Problem(at, message))
+
+    def warn(self, at: Position, message: str) -> None:
+        self.problems.append(Problem(at, message, Severity.WARNING))
+
+    def run(self) -> None:
+        law = self.law
+        if not law.inputs:
+            self.error(Position(1, 1), "the law has no input; declare one with `input x1;`")
+        for statement in law.declarations:
+            match statement:
+                case laws.Input(name=name):
+                    self._declare(name, Type.RECORD, statement.at)
+                case laws.Output(name=name):
+                    self._declare(name, Type.ANY, statement.at)
+                case laws.Var(name=name, value=value):
+                    kind = self._typed(value, outputs_allowed=False)
+                    self._declare(name, kind, statement.at)
+                case laws.Requires(condition=condition):
+                    self._condition(condition, "requires", outputs_allowed=False)
+        self._block()
+        self._ensures()
+        self._unused()
+
+    def _declare(self, name: str, kind: Type, at: Position) -> None:
+        if name in self.types:
+            self.error(at, f"{name} is declared twice; give each its own name")
+        if name in BLOCK_NAMES:
+            self.error(at, f"{name} is the name of a function; choose another name")
+        elif keyword.iskeyword(name):
+            self.error(
+                at, f"{name} is a keyword of Python, so the block could not use it; choose another name"
+            )
+        self.types[name] = kind
+
+    def _typed(self, expression: Expression, *, outputs_allowed: bool) -> Type:
+        names = {each.name for each in self.law.outputs}
+        later = {each.name: each.at for each in self.law.declarations if isinstance(each, laws.Named)}
+        typing = Typing(
+            types=self.types,
+            later=later,
+            outputs=names if not outputs_allowed else set(),
+            domain=self.domain,
+            error=self.error,
+        )
+        kind = typing.of(expression)
+        self.used |= typing.used
+        return kind
+
+    def _condition(self, condition: Expression, word: str, *, outputs_allowed: bool) -> None:
+        kind = self._typed(condition, outputs_allowed=outputs_allowed)
+        if not kind.may_be(Type.BOOLEAN):
+            self.error(condition.at, f"`{word}` needs a truth value, and this is {kind.value}")
+
+    def _ensures(self) -> None:
+        outputs = {each.name for each in self.law.outputs}
+        for statement in self.law.ensures:
+            self._condition(statement.condition, "ensures", outputs_allowed=True)
+            mentioned = {each.name for each in statement.condition.walk() if isinstance(each, laws.Name)}
+            if not mentioned & outputs:
+                self.error(
+                    statement.at, "this `ensures` mentions no output, so it says nothing about the model"
+                )
+        if not self.law.ensures:
+            self.warn(self.law.block.at, "the law ensures nothing, so nothing can violate it")
+
+    def _block(self) -> None:
+        """Every output is assigned, and every name that is read is known."""
+        block = self.law.block
+        tree = python.Module(parse_block(block.text), [])
+        stored, loaded = _names(tree)
+        for output in self.law.outputs:
+            if output.name not in stored:
+                message = f"the block never assigns the output {output.name}"
+                self.error(output.at, message + did_you_mean(output.name, stored))
+        self.used |= {name for name, _ in loaded} | stored
+        if self.domain is None:
+            return
+        known = {*self.types, *stored, *BLOCK_NAMES, *dir(builtins), *self.domain.functions}
+        known |= {each.name for each in self.law.imports} | {self.domain.name}
+        for name, node in loaded:
+            if name not in known:
+                known.add(name)
+                at = self._place_in_block(node)
+                self.error(
+                    at, f"the block uses {name}, which is not declared{did_you_mean(name, known - {name})}"
+                )
+
+    def _place_in_block(self, node: python.Name) -> Position:
+        block = self.law.block
+        column = node.col_offset + 1
+        first = block.text.partition("\n")[0]
+        if node.lineno == 1 and first.strip():
+            column += block.at.column + len(first) - len(first.lstrip())
+        return Position(block.at.line + node.lineno - 1, column)
+
+    def _unused(self) -> None:
+        for each in self.law.inputs:
+            if each.name not in self.used:
+                self.error(each.at, f"the input {each.name} is never used")
+        for variable in self.law.variables:
+            if variable.name not in self.used:
+                self.warn(variable.at, f"the variable {variable.name} is never used")
+
+
+def _names(tree: python.AST) -> tuple[set[str], list[tuple[str, python.Name]]]:
+    """The names that Python code binds, and those that it reads."""
+    stored: set[str] = set()
+    loaded: list[tuple[str, python.Name]] = []
+    binders: dict[type, Callable[[python.AST], Iterable[str]]] = {
+        python.arg: lambda node: [node.arg],  # type: ignore[attr-defined]
+        python.FunctionDef: lambda node: [node.name],  # type: ignore[attr-defined]
+        python.ClassDef: lambda node: [node.name],  # type: ignore[attr-defined]
+        python.ExceptHandler: lambda node: [node.name] if node.name else [],  # type: ignore[attr-defined]
+        python.alias: lambda node: [(node.asname or node.name).partition(".")[0]],  # type: ignore[attr-defined]
+    }
+    for node in python.walk(tree):
+        if isinstance(node, python.Name):
+            if isinstance(node.ctx, python.Load):
+                loaded.append((node.id, node))
+            else:
+                stored.add(node.id)
+        elif type(node) in binders:
+            stored.update(binders[type(node)](node))
+    return stored, loaded

@@ -1,0 +1,37 @@
+"""What is wrong with a law, said with the place and a caret under it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from dokimos.core.errors import Place, UnreadableFile
+from dokimos.laws.language.syntax import Position
+
+
+class LawError(UnreadableFile):
+    """A law that cannot be read or makes no sense. The message ends with the line and a caret under it."""
+
+    def __init__(self, name: str, text: str, at: Position, reason: str) -> None:
+        self.at = at
+        super().__init__(Place(name, at.line, at.column), f"{reason}{caret(text, at)}")
+
+
+def caret(text: str, at: Position) -> str:
+    """The line at `at` and a caret under its column, each after a line break and four spaces."""
+    lines = text.splitlines()
+    if not 1 <= at.line <= len(lines):
+        return ""
+    line = lines[at.line - 1]
+    under = "".join("\t" if mark == "\t" else " " for mark in line[: at.column - 1])
+    return f"\n    {line}\n    {under}^"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean …?)`, or nothing where nothing known is close."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if not near:
+        folded = {each.lower().replace("_", ""): each for each in names}
+        near = [folded[key] for key in [name.lower().replace("_", "")] if key in folded]
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -1,0 +1,70 @@
+"""Laws to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dokimos.core.errors import InputError
+from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.problems import did_you_mean
+
+
+@dataclass(frozen=True)
+class Template:
+    """What a template is for, and its text; {feature} and {amount} are filled in."""
+
+    about: str
+    text: str
+
+
+_BLOCK = """output d1;
+output d2;
+{{
+    d1 = predict(x1)
+    d2 = predict(x2)
+}}
+"""
+
+TEMPLATES: Mapping[str, Template] = {
+    "monotone": Template(
+        "more of a feature never lowers the decision",
+        "# With more {feature} the decision never falls.\n"
+        "input x1;\nvar v1 := x1.{feature};\nvar v2 := v1 + randInt(1, {amount});\n"
+        "var x2 := x1[{feature} := v2];\n" + _BLOCK + "ensures d1 <= d2;\n",
+    ),
+    "invariant": Template(
+        "a feature never matters",
+        "# {feature} never changes the decision.\n"
+        "input x1;\ninput other;\nvar x2 := x1[{feature} := other.{feature}];\n"
+        "requires x1 != x2;\n" + _BLOCK + "ensures d1 == d2;\n",
+    ),
+    "robust": Template(
+        "a little more or less of a feature does not change the decision",
+        "# {amount} more or less of {feature} does not change the decision.\n"
+        "input x1;\nvar x2 := x1[{feature} := x1.{feature} + randReal(-{amount}, {amount})];\n"
+        + _BLOCK
+        + "ensures d1 == d2;\n",
+    ),
+    "fair": Template(
+        "two who differ in a protected feature only are treated alike, whoever is better off",
+        "# Whoever differs in {feature} only gets the same decision.\n"
+        "input x1;\ninput other;\nvar v1 := x1.{feature};\nvar v2 := other.{feature};\n"
+        "var x2 := x1[{feature} := v2];\nrequires v1 != v2;\n" + _BLOCK + "ensures d1 == d2;\n",
+    ),
+}
+
+
+def new_law(template: str, *, feature: str, amount: int = 10, domain: str | None = None) -> str:
+    """The text of a law made from a template. Raises InputError."""
+    if template not in TEMPLATES:
+        hint = did_you_mean(template, TEMPLATES)
+        raise InputError(f"There is no template {template}{hint}; there are {', '.join(TEMPLATES)}.")
+    if not feature.isidentifier():
+        raise InputError(f"{feature!r} is no name of a feature; names are letters, digits and _.")
+    text = TEMPLATES[template].text.format(feature=feature, amount=amount)
+    if domain is not None:
+        comment, _, rest = text.partition("\n")
+        text = f"{comment}\nimport {domain};\n{rest}"
+    return format_law(parse_law(text))

@@ -1,0 +1,262 @@
+"""The type of an expression, and what is wrong inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain import Domain
+from dokimos.laws.features import Layout, Slot
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.problems import did_you_mean
+from dokimos.laws.language.syntax import BUILTINS, RANDOM, Expression, Position
+from dokimos.laws.language.value_types import Type, type_of_slot
+
+#: A `forall` over more than this many integers is refused.
+MAX_RANGE = 10_000
+
+
+def constant(expression: Expression) -> int | None:
+    """The integer that an expression of literals spells, None where it is no such expression."""
+    match expression:
+        case laws.Literal(value=bool()):
+            return None
+        case laws.Literal(value=int() as value):
+            return value
+        case laws.Unary(operator="-", operand=operand):
+            inner = constant(operand)
+            return None if inner is None else -inner
+        case laws.Binary(operator="+" | "-" | "*" as operator, left=left, right=right):
+            sides = constant(left), constant(right)
+            if sides[0] is None or sides[1] is None:
+                return None
+            return {"+": sides[0] + sides[1], "-": sides[0] - sides[1], "*": sides[0] * sides[1]}[operator]
+    return None
+
+
+def feature_reference(expression: Expression, declared: Mapping[str, object]) -> str | int | None:
+    """The feature that an argument of getFeat or setFeat names as it is written; None for computed ones."""
+    if isinstance(expression, laws.Name) and expression.name not in declared:
+        return expression.name
+    if isinstance(expression, laws.Literal) and isinstance(expression.value, str):
+        return expression.value
+    return constant(expression)
+
+
+def resolve(layout: Layout, reference: str | int) -> Slot:
+    """The feature with a name or at an index. Raises InputError."""
+    return layout.at(reference) if isinstance(reference, int) else layout.named(reference)
+
+
+@dataclass
+class Typing:
+    """Types expressions; `error` is called with everything that is wrong, `used` collects the names."""
+
+    types: Mapping[str, Type]
+    later: Mapping[str, Position]
+    outputs: set[str]
+    domain: Domain | None
+    error: Callable[[Position, str], None]
+    used: set[str] = field(default_factory=set)
+    _bound: tuple[str, ...] = ()
+
+    def of(self, expression: Expression) -> Type:
+        """The type of `expression`."""
+        match expression:
+            case laws.Literal(value=value):
+                return _type_of_value(value)
+            case laws.Name():
+                return self._name(expression)
+            case laws.Unary():
+                return self._unary(expression)
+            case laws.Binary():
+                return self._binary(expression)
+            case laws.Call():
+                return self._call(expression)
+            case laws.FeatureOf(record=record, feature=feature):
+                self._want(record, "a feature is taken of", Type.RECORD)
+                return type_of_slot(self._slot(feature, expression.at))
+            case laws.Update():
+                return self._update(expression)
+            case laws.ForAll():
+                return self._forall(expression)
+        raise TypeError(f"{expression!r} is no expression")
+
+    def _name(self, name: laws.Name) -> Type:
+        self.used.add(name.name)
+        if name.name in self.outputs:
+            message = (
+                f"{name.name} is an output; only `ensures` can use it: it has no value before the block"
+            )
+            self.error(name.at, message)
+        elif name.name in self._bound:
+            return Type.NUMBER
+        elif name.name not in self.types:
+            if name.name in self.later:
+                line = self.later[name.name].line
+                self.error(name.at, f"{name.name} is used before line {line} declares it")
+            else:
+                self.error(name.at, f"{name.name} is not declared{did_you_mean(name.name, self.types)}")
+        return self.types.get(name.name, Type.ANY)
+
+    def _want(self, expression: Expression, what: str, *wanted: Type) -> Type:
+        kind = self.of(expression)
+        if not kind.may_be(*wanted):
+            words = " or ".join(each.value for each in wanted)
+            self.error(expression.at, f"{what} {words}, and this is {kind.value}")
+        return kind
+
+    def _unary(self, unary: laws.Unary) -> Type:
+        kind = Type.BOOLEAN if unary.operator == "!" else Type.NUMBER
+        self._want(unary.operand, f"`{unary.operator}` needs", kind)
+        return kind
+
+    def _binary(self, binary: laws.Binary) -> Type:
+        operator = binary.operator
+        if operator in ("&&", "||", "==>"):
+            for side in (binary.left, binary.right):
+                self._want(side, f"`{operator}` needs", Type.BOOLEAN)
+            return Type.BOOLEAN
+        if operator in ("==", "!="):
+            left, right = self.of(binary.left), self.of(binary.right)
+            if Type.NULL not in (left, right) and not left.may_be(right) and not right.may_be(left):
+                self.error(binary.at, f"{left.value} is never equal to {right.value}")
+            return Type.BOOLEAN
+        if operator in ("<", "<=", ">", ">="):
+            return self._order(binary)
+        kinds = [self.of(side) for side in (binary.left, binary.right)]
+        for kind, side in zip(kinds, (binary.left, binary.right), strict=True):
+            if not kind.may_be(Type.NUMBER):
+                hint = "; join strings with strConcat" if operator == "+" and kind is Type.STRING else ""
+                self.error(side.at, f"`{operator}` needs a number, and this is {kind.value}{hint}")
+        return Type.NUMBER
+
+    def _order(self, binary: laws.Binary) -> Type:
+        sides = (binary.left, binary.right)
+        kinds = [self._want(side, f"`{binary.operator}` needs", Type.NUMBER, Type.STRING) for side in sides]
+        if set(kinds) == {Type.NUMBER, Type.STRING}:
+            self.error(binary.at, "a number cannot be compared with a string")
+        return Type.BOOLEAN
+
+    def _call(self, call: laws.Call) -> Type:
+        name = call.function
+        own = self.domain.functions.get(name) if self.domain is not None else None
+        if own is None and name in BUILTINS and len(call.arguments) != BUILTINS[name]:
+            count = BUILTINS[name]
+            self.error(
+                call.at, f"{name} takes {count} argument{'s' * (count > 1)}, not {len(call.arguments)}"
+            )
+            return Type.ANY
+        if own is not None or name not in BUILTINS:
+            if own is None and self.domain is not None:
+                known = (*BUILTINS, *self.domain.functions)
+                message = f"the domain {self.domain.name} has no function {name}{did_you_mean(name, known)}"
+                self.error(call.at, message)
+            elif own is not None and not own.takes(len(call.arguments)):
+                self.error(call.at, f"{name} takes {own.wanted()}, not {len(call.arguments)}")
+            for argument in call.arguments:
+                self.of(argument)
+            return Type.ANY
+        return self._builtin(call)
+
+    def _builtin(self, call: laws.Call) -> Type:
+        name, arguments = call.function, call.arguments
+        if name in ("getFeat", "setFeat", "label"):
+            self._want(arguments[0], f"{name} needs", Type.RECORD)
+        if name == "label":
+            if self.domain is not None and self.domain.labels is None:
+                self.error(call.at, f"the domain {self.domain.name} has no labels")
+            return Type.ANY
+        if name in ("getFeat", "setFeat"):
+            slot = self._indexed(arguments[1])
+            if name == "getFeat":
+                return type_of_slot(slot)
+            self._fits(arguments[2], slot)
+            return Type.RECORD
+        wanted = Type.STRING if name == "strConcat" else Type.NUMBER
+        for argument in arguments:
+            self._want(argument, f"{name} needs", wanted)
+        if name in RANDOM:
+            self._random(call)
+        return wanted
+
+    def _random(self, call: laws.Call) -> None:
+        if self._bound:
+            message = f"{call.function} cannot stand under `forall`; bind it to a variable before"
+            self.error(call.at, message)
+        low, high = (constant(argument) for argument in call.arguments)
+        if low is not None and high is not None and low > high:
+            self.error(call.at, f"nothing lies between {low} and {high}; the lower end comes first")
+        for argument in call.arguments:
+            if (
+                call.function == "randInt"
+                and isinstance(argument, laws.Literal)
+                and isinstance(argument.value, float)
+            ):
+                self.error(argument.at, "randInt needs integers; use randReal for real numbers")
+
+    def _indexed(self, expression: Expression) -> Slot | None:
+        """The slot of a feature given as an argument, None where only a run can tell."""
+        reference = feature_reference(expression, {**self.types, **dict.fromkeys(self._bound)})
+        if reference is None:
+            if isinstance(expression, laws.Literal):
+                self.error(expression.at, "a feature is named by a string or an integer")
+            else:
+                self._want(expression, "a feature is named by", Type.NUMBER, Type.STRING)
+            return None
+        return self._slot(reference, expression.at)
+
+    def _slot(self, reference: str | int, at: Position) -> Slot | None:
+        if self.domain is None or self.domain.layout is None:
+            return None
+        try:
+            return resolve(self.domain.layout, reference)
+        except InputError as problem:
+            self.error(at, str(problem))
+            return None
+
+    def _fits(self, value: Expression, slot: Slot | None) -> None:
+        kind, wanted = self.of(value), type_of_slot(slot)
+        if not kind.may_be(wanted, Type.NULL) and wanted is not Type.ANY:
+            assert slot is not None  # otherwise any value fits
+            self.error(value.at, f"{slot.feature.name} is {wanted.value}, and this is {kind.value}")
+
+    def _update(self, update: laws.Update) -> Type:
+        self._want(update.record, "a feature is changed of", Type.RECORD)
+        before: set[str | int] = set()
+        places = update.places or (update.at,) * len(update.changes)
+        for (reference, value), at in zip(update.changes, places, strict=True):
+            slot = self._slot(reference, at)
+            self._fits(value, slot)
+            feature = reference if slot is None else slot.feature.name
+            if feature in before:
+                self.error(at, f"{feature} is changed twice; one of the values would be lost")
+            before.add(feature)
+        return Type.RECORD
+
+    def _forall(self, forall: laws.ForAll) -> Type:
+        low, high = constant(forall.low), constant(forall.high)
+        if low is None or high is None:
+            self.error(forall.at, "the ends of `forall` must be integers that are written out")
+        elif low > high:
+            self.error(forall.at, f"nothing lies between {low} and {high}; the lower end comes first")
+        elif high - low >= MAX_RANGE:
+            self.error(
+                forall.at, f"`forall` goes over {high - low + 1} integers; it may be 1 to {MAX_RANGE}"
+            )
+        name = forall.variable
+        if name in self.types or name in self._bound:
+            self.error(forall.at, f"{name} is declared twice; give each its own name")
+        outer, self._bound = self._bound, (*self._bound, name)
+        self._want(forall.body, "`forall` needs", Type.BOOLEAN)
+        self._bound = outer
+        return Type.BOOLEAN
+
+
+def _type_of_value(value: object) -> Type:
+    if isinstance(value, bool):
+        return Type.BOOLEAN
+    if isinstance(value, int | float):
+        return Type.NUMBER
+    return Type.STRING if isinstance(value, str) else Type.NULL

@@ -1,0 +1,1 @@
+"""The model under test, whatever it is made of."""

@@ -1,0 +1,41 @@
+"""Policies of stable-baselines3, from the zip files that it saves them to."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from dokimos.core.errors import InputError, UnreadableFile
+
+#: A setting that only one algorithm has tells the file's, which does not name it. The order matters.
+_TELLTALES = (
+    ("clip_range", "PPO"),
+    ("exploration_initial_eps", "DQN"),
+    ("policy_delay", "TD3"),
+    ("target_entropy", "SAC"),
+    ("gae_lambda", "A2C"),
+)
+
+
+def load_policy(path: Path) -> Any:
+    """The policy in a zip file of stable-baselines3; opening it runs code. Raises InputError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            settings = json.loads(archive.read("data"))
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    except (KeyError, ValueError, zipfile.BadZipFile):
+        raise UnreadableFile(path, "is no policy that stable-baselines3 saved.") from None
+    name = next((algorithm for key, algorithm in _TELLTALES if key in settings), None)
+    if name is None:
+        raise UnreadableFile(path, "was saved by an algorithm that is not known here; give FILE.py:NAME.")
+    try:
+        import stable_baselines3
+    except ImportError:
+        raise InputError(f"{path}: needs the package stable-baselines3, which is not installed.") from None
+    try:
+        return getattr(stable_baselines3, name).load(path, device="cpu")
+    except Exception as problem:
+        raise UnreadableFile(path, f"cannot be loaded: {type(problem).__name__}: {problem}.") from None

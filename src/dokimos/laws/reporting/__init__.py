@@ -1,0 +1,1 @@
+"""What a test of laws found: on the terminal, on a page, on disk."""

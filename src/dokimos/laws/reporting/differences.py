@@ -1,0 +1,167 @@
+"""What differs between the records of a violation: a table of features, pictures, or a text compared."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from dokimos.laws.domain import Domain
+from dokimos.laws.engine.cases import Case
+from dokimos.laws.features import Kind, Layout, Slot
+from dokimos.laws.language.blocks import predictions
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.reporting.pictures import data_address, png
+from dokimos.laws.reporting.sentences import decision_name
+
+#: More rows of a table, or characters of a text, than this are left off, and said to be.
+_MOST_ROWS = 14
+_MOST_CHARACTERS = 6_000
+
+
+class Change(Enum):
+    """What became of a piece of text."""
+
+    KEPT = "kept"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A feature, its value in each record, and whether that differs from the first."""
+
+    name: str
+    values: tuple[str, ...]
+    changed: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The records of a case side by side: `names` above, `rows` of features, `decisions` below.
+
+    `pictures` and `texts` have one for each record, the latter as pieces compared with the first; both are
+    empty where records are not shown so. `left_off` rows are not shown; `same` are the features that all
+    records have alike. `trouble` says what the domain's
+    own functions for showing raised.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[Row, ...]
+    left_off: int
+    decisions: tuple[Row, ...]
+    pictures: tuple[str, ...]
+    texts: tuple[tuple[tuple[Change, str], ...], ...]
+    same: tuple[tuple[str, str], ...] = ()
+    trouble: str = ""
+
+
+def show(case: Case, law: Law, domain: Domain) -> Shown:
+    """The records that the case is about, the first input first."""
+    records = _records(case, law)
+    names, values = tuple(records), list(records.values())
+    pictures: tuple[str, ...] = ()
+    texts: tuple[tuple[tuple[Change, str], ...], ...] = ()
+    trouble = ""
+    try:
+        if domain.picture is not None:
+            pictures = tuple(data_address(png(domain.picture(value))) for value in values)
+        plain = [domain.text(value) if domain.text is not None else value for value in values]
+        if all(isinstance(each, str) for each in plain):
+            texts = tuple(compare_texts(plain[0], each) for each in plain)
+    except Exception as problem:  # the domain's own code: the page says so and goes on
+        trouble = f"{type(problem).__name__}: {problem}"
+    every = () if pictures or texts else _rows(values, domain.layout)
+    rows = tuple(row for row in every if any(row.changed))
+    same = tuple((row.name, row.values[0]) for row in every if not any(row.changed))
+    return Shown(
+        names=names,
+        rows=rows[:_MOST_ROWS],
+        left_off=max(0, len(rows) - _MOST_ROWS),
+        decisions=_decisions(case, law, domain, names),
+        pictures=pictures,
+        texts=texts,
+        same=same,
+        trouble=trouble,
+    )
+
+
+def _records(case: Case, law: Law) -> dict[str, Any]:
+    """The inputs and the records that are predicted; all records where the block is other code."""
+    found = predictions(law)
+    known: dict[str, Any] = {**case.inputs, **case.values}
+    if found is not None:
+        names = [*case.inputs, *(each.record for each in found)]
+    else:
+        names = [*case.inputs, *(each.name for each in law.variables if _is_record(known.get(each.name)))]
+    return {name: known[name] for name in dict.fromkeys(names) if name in known}
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def _decisions(case: Case, law: Law, domain: Domain, names: tuple[str, ...]) -> tuple[Row, ...]:
+    """One row with the decision on each record, or one for each output where code gives them."""
+    found = predictions(law)
+    outputs = [each.name for each in law.outputs if each.name in case.values]
+    if found is None:
+        return tuple(Row(name, (decision_name(case.values[name], domain),), (False,)) for name in outputs)
+    by_record = {each.record: decision_name(case.values[each.output], domain) for each in found}
+    told = tuple(by_record.get(name, "–") for name in names)
+    first = next((each for each in told if each != "–"), "–")
+    return (Row(domain.decision, told, tuple(each not in ("–", first) for each in told)),)
+
+
+def _rows(values: list[Any], layout: Layout | None) -> tuple[Row, ...]:
+    """The features of the records; only those that differ where they have no names."""
+    base = values[0]
+    if not _is_record(base) or any(np.shape(each) != base.shape for each in values):
+        told = tuple(_told(each) for each in values)
+        return (Row("record", told, tuple(each != told[0] for each in told)),)
+    if layout is not None and base.ndim == 1:
+        cells = {slot.feature.name: [_feature(slot, each) for each in values] for slot in layout.slots}
+    else:
+        flat = [each.ravel() for each in values]
+        differs = np.zeros(base.size, dtype=np.bool_)
+        for other in flat[1:]:
+            differs |= np.asarray(other != flat[0], dtype=np.bool_)
+        places = np.flatnonzero(differs)
+        cells = {f"feature {place}": [_told(each[place]) for each in flat] for place in places}
+    return tuple(
+        Row(name, tuple(told), tuple(each != told[0] for each in told)) for name, told in cells.items()
+    )
+
+
+def _feature(slot: Slot, record: Any) -> str:
+    if slot.feature.kind is Kind.CHOICE:
+        hot = np.flatnonzero(record[slot.start : slot.stop] != 0)
+        return slot.feature.values[hot[0]] if len(hot) == 1 else "none"
+    return _told(record[slot.start])
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.10g}"
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def compare_texts(base: str, other: str) -> tuple[tuple[Change, str], ...]:
+    """Another text as pieces of the first that were kept or removed, and pieces that were added."""
+    if len(base) + len(other) > _MOST_CHARACTERS:
+        half = _MOST_CHARACTERS // 2
+        base, other = (f"{text[:half]}…" if len(text) > half else text for text in (base, other))
+    old, new = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (base, other))
+    pieces: list[tuple[Change, str]] = []
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            pieces.append((Change.KEPT, "".join(old[a:b])))
+            continue
+        pieces += [(Change.REMOVED, "".join(old[a:b]))] if b > a else []
+        pieces += [(Change.ADDED, "".join(new[c:d]))] if d > c else []
+    return tuple(pieces)

@@ -1,0 +1,243 @@
+"""One self-contained HTML page of what testing laws found; template, style and script are in assets/."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from dokimos.core.errors import InputError
+from dokimos.datasets.packages import write_whole
+from dokimos.laws.engine.grouping import NamedRates
+from dokimos.laws.engine.rates import Rate
+from dokimos.laws.engine.results import LawResult
+from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
+from dokimos.laws.reporting.differences import Shown, show
+from dokimos.laws.reporting.summaries import which_case
+
+#: Violations of each law that are shown with their records; the others stand in the JSON files.
+_SHOWN = 12
+_OPEN = 3
+_ORDER = list(LawVerdict)
+_KINDS = {
+    LawVerdict.VIOLATED: "wrong",
+    LawVerdict.FAILED: "undecided",
+    LawVerdict.UNTESTED: "undecided",
+    LawVerdict.ROUNDING: "other",
+    LawVerdict.HOLDS: "correct",
+    LawVerdict.PASSED: "correct",
+}
+_TOKEN = re.compile(
+    r"(?P<comment>#[^\n]*|//[^\n]*|/\*.*?\*/)"
+    r"|(?P<string>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
+    r"|(?P<keyword>\b(?:import|input|var|requires|output|ensures|forall|in|true|false|null|predict)\b)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """What the page says of its circumstances; passed in, so that the same results give the same page."""
+
+    title: str
+    generated_at: str
+    dokimos_version: str
+
+
+@dataclass(frozen=True)
+class RateView:
+    """A rate in a table: its name, the rate, and the interval as places on a common scale, in percent."""
+
+    name: str
+    rate: Rate
+    share: str
+    between: str
+    start: float
+    width: float
+    point: float
+
+
+@dataclass(frozen=True)
+class RateTable:
+    """Rates side by side."""
+
+    title: str
+    rates: tuple[RateView, ...]
+
+
+@dataclass(frozen=True)
+class ViolationView:
+    """A violation: in words, and its records."""
+
+    words: str
+    shown: Shown
+
+
+@dataclass(frozen=True)
+class LawView:
+    """Everything that the page shows of one law."""
+
+    anchor: str
+    name: str
+    file: str
+    verdict: LawVerdict
+    kind: str
+    result: LawResult
+    share: str
+    counts: Markup
+    text: Markup
+    tables: tuple[RateTable, ...]
+    first: tuple[ViolationView, ...]
+    more: tuple[ViolationView, ...]
+    left_off: int
+    errors: tuple[tuple[str, str], ...]
+    command: str
+
+
+def write_page(
+    results: Sequence[LawResult], commands: Sequence[str], context: PageContext, path: Path
+) -> None:
+    """Write the page of `results` to `path`, all of it or nothing; `commands` show each again.
+
+    Raises InputError where it cannot be written.
+    """
+    page = render_page(results, commands, context)
+    try:
+        write_whole(path, page.encode("utf-8", errors="replace"))
+    except OSError as problem:
+        raise InputError(f"{path}: the page cannot be written ({problem.strerror}).") from None
+
+
+def render_page(results: Sequence[LawResult], commands: Sequence[str], context: PageContext) -> str:
+    """The page as text. Everything that comes from outside is escaped by the template engine."""
+    names = _names([result.law.name for result in results])
+    views = [
+        _law_view(index, result, name, command)
+        for index, (result, name, command) in enumerate(zip(results, names, commands, strict=True), start=1)
+    ]
+    ordered = sorted(views, key=lambda view: _ORDER.index(view.verdict))
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("laws.html.jinja")).render(
+        context=context,
+        headline=headline(results, names),
+        laws=ordered,
+        tiles=[(kind, sum(view.verdict is kind for view in views), _KINDS[kind]) for kind in LawVerdict],
+        facts=_facts(results),
+        interrupted=any(result.is_interrupted for result in results),
+        style=Markup(_asset("laws.css")),
+        script=Markup(_asset("laws.js")),
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("dokimos.laws.reporting").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """The stem of each file, with its folder where that keeps several apart."""
+    stems = [Path(file).stem for file in files]
+    return [
+        stem if stems.count(stem) == 1 else f"{Path(file).parent.name}/{stem}"
+        for file, stem in zip(files, stems, strict=True)
+    ]
+
+
+def _facts(results: Sequence[LawResult]) -> list[tuple[str, str]]:
+    def several(values: Sequence[str]) -> str:
+        return ", ".join(dict.fromkeys(values))
+
+    settings = results[0].settings
+    facts = [
+        ("Model", several([result.model.name for result in results])),
+        ("Domain", several([result.domain.name for result in results])),
+        ("Inputs from", several([result.source for result in results])),
+        ("Tests of each law", f"{settings.budget:,}, seed {settings.seed}"),
+    ]
+    hashes = dict.fromkeys(result.model.sha256 for result in results if result.model.sha256)
+    if hashes:
+        facts.append(("SHA-256 of the model", ", ".join(f"{each[:16]}…" for each in hashes)))
+    return facts
+
+
+def _law_view(index: int, result: LawResult, name: str, command: str) -> LawView:
+    verdict = verdict_of(result)
+    kept = [
+        ViolationView(each.words, show(each.case, result.law, result.domain))
+        for each in result.violations[:_SHOWN]
+    ]
+    exact = result.is_in_order
+    tables = [_rate_table("First decision", result.classes, exact)]
+    tables += [_rate_table(group.feature, group.rates, exact) for group in result.groups]
+    return LawView(
+        anchor=f"law-{index}",
+        name=name,
+        file=result.law.name,
+        verdict=verdict,
+        kind=_KINDS[verdict],
+        result=result,
+        share=_share(result.rate) if exact else str(result.rate),
+        counts=_counts(result),
+        text=_highlighted(result.law.text),
+        tables=tuple(table for table in tables if table.rates and result.violated),
+        first=tuple(kept[:_OPEN]),
+        more=tuple(kept[_OPEN:]),
+        left_off=len(result.violations) - len(kept),
+        errors=tuple((reason, which_case(case)) for reason, case in result.errors),
+        command=command,
+    )
+
+
+def _counts(result: LawResult) -> Markup:
+    """What was counted, in sentences."""
+    parts = [f"{result.passed:,} passed"]
+    if result.violated:
+        bad = Markup('<span class="bad">{:,} violated</span>').format(result.violated)
+        parts.append(bad + f" ({result.unique:,} unique, {result.inputs:,} inputs)")
+    if result.failed:
+        parts.append(f"{result.failed:,} failed")
+    all_ = "All " if result.is_exhaustive else ""
+    sentences = [Markup("{}{:,} tests: {}.").format(all_, result.tested, Markup(", ").join(parts))]
+    if result.tested:
+        share = f"{result.rate}"
+        if result.is_in_order:
+            which = "all draws" if result.is_exhaustive else "the draws gone through until the interruption"
+            share = f"{_share(result.rate)} of {which}"
+        sentences.append(Markup("The law is violated in {}.").format(share.replace(" %", "\u00a0%")))
+    if result.rejected:
+        told = Markup("The precondition failed in {:,} of {:,} draws.")
+        sentences.append(told.format(result.rejected, result.draws))
+    return Markup(" ").join(sentences)
+
+
+def _share(rate: Rate) -> str:
+    return f"{100 * rate.value:.2f} %"
+
+
+def _rate_table(title: str, rates: NamedRates, exact: bool) -> RateTable:
+    """Rates on a scale from 0 to the largest; what was gone through whole has no interval."""
+    ends = [(rate.value, rate.value) if exact else rate.interval for _, rate in rates]
+    scale = max([high for _, high in ends], default=1.0) or 1.0
+    views = []
+    for (name, rate), (low, high) in zip(rates, ends, strict=True):
+        between = "" if exact else f"{100 * low:.2f} to {100 * high:.2f}"
+        places = [round(100 * each / scale, 2) for each in (low, high - low, rate.value)]
+        views.append(RateView(name, rate, _share(rate), between, *places))
+    return RateTable(title.replace("_", " "), tuple(views))
+
+
+def _highlighted(text: str) -> Markup:
+    """The law with its comments, strings and keywords marked; everything escaped."""
+    parts, end = [], 0
+    for match in _TOKEN.finditer(text):
+        parts.append(escape(text[end : match.start()]))
+        parts.append(Markup('<span class="{}">{}</span>').format(match.lastgroup, match.group()))
+        end = match.end()
+    parts.append(escape(text[end:]))
+    return Markup("").join(parts)

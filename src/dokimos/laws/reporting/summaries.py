@@ -1,0 +1,77 @@
+"""The result of testing a law, told on a terminal."""
+
+from __future__ import annotations
+
+from dokimos.laws.engine.cases import Case
+from dokimos.laws.engine.grouping import NamedRates
+from dokimos.laws.engine.results import LawResult
+from dokimos.laws.engine.verdicts import LawVerdict, verdict_of
+
+
+def summary(result: LawResult, *, shown: int = 3) -> str:
+    """A verdict, the counts, and the first violations in words."""
+    lines = [f"{result.law.name}: {_verdict(result)}"]
+    lines.append(f"  {_counts(result)}")
+    if result.tested and not result.is_in_order:
+        lines.append(f"  violated: {result.rate}")
+    if result.is_starved:
+        lines.append(f"  the precondition almost never holds: in {result.held:,} of {result.draws:,} draws")
+    if result.is_interrupted:
+        order = ", the draws being gone through in order" if result.is_in_order else ""
+        lines.append(f"  interrupted: this is what was found until then{order}")
+    if result.unconfirmed:
+        lines.append(f"  {result.unconfirmed} of the kept violate in batches only: rounding, not counted")
+    if result.is_violated:
+        lines += _table("when the first decision is", result.classes, result.is_in_order)
+        for group in result.groups:
+            lines += _table(f"when {group.feature} is", group.rates, result.is_in_order)
+            if not group.rates:
+                lines.append(f"  {group.feature} has too many values to tell rates by")
+    for each in result.violations[:shown]:
+        lines.append(f"  - {each.words}")
+    if len(result.violations) > shown > 0:
+        lines.append(f"  - … and {len(result.violations) - shown} more")
+    for reason, case in result.errors:
+        lines.append(f"  ! {reason} ({which_case(case)})")
+    return "\n".join(lines)
+
+
+def which_case(case: Case) -> str:
+    """What tells a case apart: the rows of its inputs, and what was drawn."""
+    rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
+    drawn = f"draws {list(case.draws)}" if case.draws else ""
+    return ", ".join(each for each in (rows, drawn) if each) or f"seed {case.seed}"
+
+
+def _verdict(result: LawResult) -> str:
+    verdict = verdict_of(result)
+    if verdict is LawVerdict.UNTESTED:
+        never = result.draws and not result.held
+        return "not tested: the precondition never held" if never else "not tested"
+    return {
+        LawVerdict.VIOLATED: "VIOLATED",
+        LawVerdict.FAILED: "its code failed",
+        LawVerdict.ROUNDING: "no violation confirmed: "
+        "those found do not show when records are predicted one by one",
+        LawVerdict.HOLDS: f"holds for every draw from the source {result.source}",
+        LawVerdict.PASSED: "no violation found",
+    }[verdict]
+
+
+def _counts(result: LawResult) -> str:
+    kind = "all " if result.is_exhaustive else ""
+    parts = [f"{kind}{result.tested:,} tests in {result.seconds:.2f} s"]
+    parts.append(f"{result.passed:,} passed")
+    if result.rejected:
+        parts.append(f"precondition failed in {result.rejected:,} of {result.draws:,} draws")
+    if result.violated:
+        parts.append(f"{result.violated:,} violated ({result.unique:,} unique, {result.inputs:,} inputs)")
+    if result.failed:
+        parts.append(f"{result.failed:,} failed")
+    return ", ".join(parts)
+
+
+def _table(title: str, rates: NamedRates, exact: bool) -> list[str]:
+    """A line for each group; what was gone through in order has no interval."""
+    told = [(name, rate, f"{100 * rate.value:.2f} %" if exact else str(rate)) for name, rate in rates]
+    return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in told]

@@ -1,0 +1,292 @@
+"""The laws of the shipped domains tested with several seeds: the counts that stand beside the paper's.
+
+Every result is kept in one JSON file as soon as it is there, and is not computed again while the law, the
+model, the seed and the budget are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dokimos import __version__
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.datasets.packages import write_whole
+from dokimos.laws.domain import Domain, load_domain, shipped_domains
+from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.results import LawResult, Settings
+from dokimos.laws.engine.sources import call_domain
+from dokimos.laws.engine.testing import as_domain_model, test_law
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.language.problems import did_you_mean
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.loading import Model, load_model
+from dokimos.laws.studies.library import shipped_laws
+from dokimos.laws.studies.published import effort
+
+FORMAT = "dokimos-law-study"
+_VERSION = 1
+#: What a domain's only model is called where it names none.
+ONLY_MODEL = "network"
+#: All draws are gone through as well where there are no more than this many, run in batches.
+_ALL_DRAWS = 1_000_000
+#: Violations of each run that are run again one by one before they count.
+_CONFIRMED = 5
+
+
+Item = TypeVar("Item", "Run", "Quality")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One law tested on one model with one seed; seed None: all draws were gone through."""
+
+    domain: str
+    model: str
+    model_sha256: str | None
+    law: str
+    law_sha256: str
+    seed: int | None
+    budget: int
+    tested: int
+    passed: int
+    precondition_failed: int
+    violated: int
+    unique: int
+    inputs: int
+    failed: int
+    is_violated: bool
+    is_starved: bool
+    seconds: float
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What a run is the result of."""
+        return self.domain, self.model, self.model_sha256, self.law, self.law_sha256, self.seed, self.budget
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be had."""
+
+    domain: Domain
+    model_name: str
+    model: Model
+    law: Law
+    law_name: str
+    seed: int | None
+    budget: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The key of the run that comes of it."""
+        model, sha256 = self.model_name, self.model.sha256
+        return self.domain.name, model, sha256, self.law_name, _sha256(self.law), self.seed, self.budget
+
+    def run(self) -> tuple[Run | None, bool]:
+        """The run, and whether it was interrupted; no run where not all draws can be gone through."""
+        settings = Settings(
+            budget=self.budget or 1,
+            seed=self.seed or 0,
+            exhaustive=self.seed is None,
+            most_draws=_ALL_DRAWS,
+            keep=_CONFIRMED,
+            shrink=False,
+        )
+        try:
+            result = test_law(self.law, model=self.model, domain=self.domain, settings=settings)
+        except InputError:
+            if self.seed is None:
+                return None, False
+            raise
+        return self._counts(result), result.is_interrupted
+
+    def _counts(self, result: LawResult) -> Run:
+        domain, model, sha256, law, law_sha256, seed, budget = self.key
+        return Run(
+            domain=domain,
+            model=model,
+            model_sha256=sha256,
+            law=law,
+            law_sha256=law_sha256,
+            seed=seed,
+            budget=budget,
+            tested=result.tested,
+            passed=result.passed,
+            precondition_failed=result.rejected,
+            violated=result.violated,
+            unique=result.unique,
+            inputs=result.inputs,
+            failed=result.failed,
+            is_violated=result.is_violated,
+            is_starved=result.is_starved,
+            seconds=round(result.seconds, 3),
+        )
+
+
+@dataclass(frozen=True)
+class Quality:
+    """On which share of the test set a model gives the label, and the share of the most frequent label."""
+
+    domain: str
+    model: str
+    model_sha256: str | None
+    right: float
+    usual: float
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What it is the quality of."""
+        return self.domain, self.model
+
+
+def quality_of(job: Job) -> Quality | None:
+    """How good the model of a job is; None where its domain has no labels."""
+    domain = job.domain
+    if domain.inputs is None or domain.labels is None:
+        return None
+    records, labels = (
+        np.asarray(call_domain(function, domain, what))
+        for function, what in ((domain.inputs, "inputs"), (domain.labels, "labels"))
+    )
+    right = float((job.model.predict(records) == labels).mean())
+    usual = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
+    return Quality(domain.name, job.model_name, job.model.sha256, right, usual)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A domain whose data or model cannot be had here, and why."""
+
+    domain: str
+    reason: str
+
+
+def _sha256(law: Law) -> str:
+    return hashlib.sha256(law.text.encode()).hexdigest()
+
+
+def domains_with_laws() -> tuple[str, ...]:
+    """The shipped domains that have laws."""
+    return tuple(name for name in shipped_domains() if shipped_laws(name))
+
+
+def jobs_of(name: str, *, seeds: int | None = None, budget: int | None = None) -> list[Job]:
+    """All runs of a domain: each model, each law, each seed, and all draws where they are made in batches.
+
+    Raises InputError where there is no such domain, or its data or models cannot be had.
+    """
+    if name not in domains_with_laws():
+        hint = did_you_mean(name, domains_with_laws())
+        known = ", ".join(domains_with_laws())
+        raise InputError(f"There is no domain {name} with laws{hint}; there are {known}.")
+    domain = load_domain(name)
+    own_seeds, own_budget = effort(name)
+    seeds, budget = seeds or own_seeds, budget or own_budget
+    laws = [(path.stem, read_law(path)) for path in shipped_laws(name)]
+    jobs = []
+    for kind, model in _models(domain).items():
+        for law_name, law in laws:
+            in_batches = make_plan(law, domain).code is None
+            every: list[int | None] = [*range(seeds), *([None] if in_batches else [])]
+            jobs += [
+                Job(domain, kind, model, law, law_name, seed, 0 if seed is None else budget)
+                for seed in every
+            ]
+    return jobs
+
+
+def _models(domain: Domain) -> dict[str, Model]:
+    if domain.inputs is not None:
+        call_domain(domain.inputs, domain, "inputs")
+    if domain.models:
+        return {kind: load_model(kind, domain) for kind in domain.models}
+    return {ONLY_MODEL: as_domain_model(None, domain)}
+
+
+class Records:
+    """The runs in a JSON file, written anew, whole, with each that is added."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file where it is there. Raises UnreadableFile."""
+        self._path = path
+        self.runs: dict[tuple[Any, ...], Run] = {}
+        self.qualities: dict[tuple[str, str], Quality] = {}
+        if path.exists():
+            content = _read(path)
+            self.runs = {run.key: run for run in _items(path, content, "runs", Run)}
+            self.qualities = {each.key: each for each in _items(path, content, "models", Quality)}
+
+    def add_quality(self, quality: Quality) -> None:
+        """Keep how good a model is."""
+        self.qualities[quality.key] = quality
+        self._write()
+
+    def add(self, run: Run) -> None:
+        """Keep one more run, in place of those of the same law with another text or model."""
+        stale = [
+            key
+            for key, old in self.runs.items()
+            if (old.domain, old.model, old.law) == (run.domain, run.model, run.law)
+            and (old.model_sha256, old.law_sha256) != (run.model_sha256, run.law_sha256)
+        ]
+        for key in stale:
+            del self.runs[key]
+        self.runs[run.key] = run
+        self._write()
+
+    def _write(self) -> None:
+        content = {
+            "format": FORMAT,
+            "version": _VERSION,
+            "dokimos": __version__,
+            "models": [asdict(each) for each in self.qualities.values()],
+            "runs": [asdict(each) for each in self.runs.values()],
+        }
+        write_whole(self._path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    except ValueError as problem:
+        raise UnreadableFile(path, f"is not JSON: {problem}.") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UnreadableFile(path, "is no file that `dokimos law study` wrote; choose another --out.")
+    return content
+
+
+def _items(path: Path, content: dict[str, Any], what: str, kind: type[Item]) -> list[Item]:
+    names = [each.name for each in fields(kind)]
+    try:
+        return [kind(**{name: each[name] for name in names}) for each in content[what]]
+    except (KeyError, TypeError) as problem:
+        raise UnreadableFile(path, f"is damaged: {type(problem).__name__} {problem}.") from None
+
+
+def run_jobs(jobs: list[Job], records: Records, step: Callable[[str], None]) -> None:
+    """Have every job run that is not there already. Raises KeyboardInterrupt where interrupted."""
+    for job in jobs:
+        quality = records.qualities.get((job.domain.name, job.model_name))
+        if quality is None or quality.model_sha256 != job.model.sha256:
+            found = quality_of(job)
+            if found is not None:
+                records.add_quality(found)
+        what = f"{job.domain.name} {job.model_name} {job.law_name} "
+        what += "all draws" if job.seed is None else f"seed {job.seed}"
+        known = records.runs.get(job.key)
+        if known is None:
+            known, interrupted = job.run()
+            if interrupted:
+                raise KeyboardInterrupt
+            if known is not None:
+                records.add(known)
+        step(what if known is None else f"{what}: {known.violated:,} of {known.tested:,} violated")

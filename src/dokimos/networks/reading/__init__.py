@@ -1,0 +1,1 @@
+"""From ONNX files to the immutable graph of core operators."""

@@ -1,0 +1,131 @@
+"""Lowering of the operators that compute number by number, and of the products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+
+from dokimos.networks.graph import Attribute
+from dokimos.networks.reading.lowering import Call, Lowering, Rule, axes_of, axis_of
+
+
+def _plain(lowering: Lowering, call: Call) -> None:
+    lowering.emit(call, call.op, call.inputs, output=call.outputs[0])
+
+
+def _extremum(lowering: Lowering, call: Call) -> None:
+    if len(call.inputs) == 1:
+        lowering.alias(call.outputs[0], call.inputs[0])
+    else:
+        _plain(lowering, call)
+
+
+def _leaky_relu(lowering: Lowering, call: Call) -> None:
+    lowering.emit(
+        call, "LeakyRelu", call.inputs, {"alpha": call.real("alpha", 0.01)}, output=call.outputs[0]
+    )
+
+
+def _gemm(lowering: Lowering, call: Call) -> None:
+    attributes: dict[str, Attribute] = {
+        "alpha": call.real("alpha", 1.0),
+        "beta": call.real("beta", 1.0),
+        "transA": call.flag("transA", 0),
+        "transB": call.flag("transB", 0),
+    }
+    inputs = [name for name in call.inputs if name]
+    lowering.emit(call, "Gemm", inputs, attributes, output=call.outputs[0])
+
+
+def _scalar(lowering: Lowering, call: Call, position: int, what: str) -> float:
+    """The one number that an input holds, however often."""
+    array = lowering.constant(call, position, what)
+    distinct = np.unique(array.reshape(-1))
+    if len(distinct) != 1:
+        call.refuse(f"{what} must be one number, not {len(distinct)} different ones.")
+    number = distinct[0]
+    if array.dtype.kind in "iub":
+        if int(float(number)) != int(number):
+            call.refuse(f"{what} {int(number)} is not a float.")
+    elif array.dtype not in (np.float32, np.float64):
+        call.refuse(f"{what} is {array.dtype}, which is not supported.")
+    return float(number)
+
+
+def _clip(lowering: Lowering, call: Call) -> None:
+    bounds = {"min": -np.inf, "max": np.inf}
+    for position, key in enumerate(("min", "max"), start=1):
+        if call.opset >= 11 and call.input(position):
+            bounds[key] = _scalar(lowering, call, position, f"the bound {key}")
+        elif call.opset < 11 and key in call.attributes:
+            bounds[key] = call.real(key, 0.0)
+    if bounds["min"] > bounds["max"]:
+        call.refuse(f"its min {bounds['min']} exceeds its max {bounds['max']}.")
+    lowering.emit(call, "Clip", call.inputs[:1], bounds, output=call.outputs[0])
+
+
+def _pow(lowering: Lowering, call: Call) -> None:
+    exponent = _scalar(lowering, call, 1, "the exponent")
+    base = call.inputs[0]
+    shape = np.broadcast_shapes(lowering.shape(base), lowering.shape(call.inputs[1]))
+    if shape != lowering.shape(base):
+        base = lowering.emit(call, "Expand", [base], {"shape": tuple(int(n) for n in shape)})
+    lowering.emit(call, "Pow", [base], {"exponent": exponent}, output=call.outputs[0])
+
+
+def _softmax(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    rank = len(shape)
+    axis = axis_of(call, call.integer("axis", 1 if call.opset < 13 else -1), rank)
+    if call.opset >= 13 or axis == rank - 1:
+        lowering.emit(call, "Softmax", call.inputs, {"axis": axis}, output=call.outputs[0])
+        return
+    # Before opset 13, everything from the axis on is one long axis.
+    rows, columns = int(np.prod(shape[:axis])), int(np.prod(shape[axis:]))
+    flat = lowering.emit(call, "Reshape", call.inputs, {"shape": (rows, columns)})
+    soft = lowering.emit(call, "Softmax", [flat], {"axis": 1})
+    lowering.emit(call, "Reshape", [soft], {"shape": shape}, output=call.outputs[0])
+
+
+def _batch_normalization(lowering: Lowering, call: Call) -> None:
+    if call.flag("training_mode", 0) or not call.flag("spatial", 1):
+        call.refuse("only inference with one scale per channel is supported.")
+    parameters = ("the scale", "the bias", "the mean", "the variance")
+    arrays = [lowering.constant(call, i, what) for i, what in enumerate(parameters, start=1)]
+    epsilon = call.real("epsilon", 1e-5)
+    if not all(np.isfinite(array).all() for array in arrays) or not np.isfinite(epsilon):
+        call.refuse("a parameter is not finite.")
+    if Fraction(float(arrays[3].min())) + Fraction(epsilon) <= 0:
+        call.refuse("a variance plus epsilon is not positive.")
+    lowering.emit(call, "BatchNormalization", call.inputs, {"epsilon": epsilon}, output=call.outputs[0])
+
+
+def _reduce(lowering: Lowering, call: Call) -> None:
+    rank = len(lowering.shape(call.inputs[0]))
+    axes = call.integers("axes") or lowering.integers(call, 1, "the axes") or ()
+    if not axes and call.flag("noop_with_empty_axes", 0):
+        lowering.alias(call.outputs[0], call.inputs[0])
+        return
+    counted = tuple(sorted(axes_of(call, axes, rank))) if axes else tuple(range(rank))
+    attributes: dict[str, Attribute] = {"axes": counted, "keepdims": call.flag("keepdims", 1)}
+    lowering.emit(call, call.op, call.inputs[:1], attributes, output=call.outputs[0])
+
+
+_PLAIN = ("Add", "Sub", "Mul", "Div", "Neg", "Exp", "Relu", "Sigmoid", "Tanh", "MatMul")
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        **dict.fromkeys(_PLAIN, _plain),
+        **dict.fromkeys(("Max", "Min"), _extremum),
+        **dict.fromkeys(("ReduceSum", "ReduceMean"), _reduce),
+        "BatchNormalization": _batch_normalization,
+        "Clip": _clip,
+        "Gemm": _gemm,
+        "LeakyRelu": _leaky_relu,
+        "Pow": _pow,
+        "Softmax": _softmax,
+    }
+)

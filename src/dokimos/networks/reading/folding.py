@@ -1,0 +1,150 @@
+"""Tensors that are known without running the network: Constant, shapes, and the arithmetic on integers.
+
+Only integers are computed here, and floats only moved or cast where that is exact, so that no semantics
+can tell that anything was folded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from dokimos.core.errors import UnreadableFile
+from dokimos.networks.reading.lowering import MOST_NUMBERS, Call, Lowering
+
+Array = NDArray[Any]
+
+#: Operators that are folded where all their inputs are known integers.
+_ON_INTEGERS = frozenset(
+    {
+        *("Abs", "Add", "Div", "Max", "Min", "Mod", "Mul", "Neg", "Range", "Sub"),
+        *("And", "Equal", "Greater", "Less", "Not", "Or", "Where"),
+        *("Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"),
+        *("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Transpose", "Unsqueeze"),
+    }
+)
+
+
+def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
+    """The array that a tensor of the file holds; UnreadableFile where it is not all there."""
+    name = tensor.name or "of a node"
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+        raise UnreadableFile(
+            place, f"the tensor {name!r} lies in another file; save the network as one file."
+        )
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+        raise UnreadableFile(place, f"the tensor {name!r} is malformed ({error}).") from error
+
+
+def fold(lowering: Lowering, call: Call, node: onnx.NodeProto) -> bool:
+    """Whether the outputs of the node are known; if so, `lowering` now knows them."""
+    rule = _RULES.get(call.op)
+    if rule is not None:
+        return rule(lowering, call)
+    arrays = [lowering.value(name) for name in call.inputs if name]
+    if not arrays or any(array is None or array.dtype.kind not in "iub" for array in arrays):
+        return False
+    if call.op not in _ON_INTEGERS:
+        return False
+    for name, array in zip(call.outputs, _on_integers(lowering, call, node), strict=True):
+        lowering.know(name, array)
+    return True
+
+
+def _on_integers(lowering: Lowering, call: Call, node: onnx.NodeProto) -> list[Array]:
+    known = {name: lowering.value(name) for name in call.inputs if name}
+    if call.op in ("Div", "Mod"):
+        # The reference and the runtimes round quotients of negative numbers differently.
+        a, b = known[call.inputs[0]], known[call.inputs[1]]
+        if a is None or b is None or (a < 0).any() or (b <= 0).any():
+            call.refuse("only nonnegative integers can be divided, by positive ones.")
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in known.items()]
+    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in call.outputs]
+    graph = onnx.helper.make_graph([node], "integers", [], outputs, initializer=tensors)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", call.opset)])
+    try:
+        return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, {})]
+    except Exception as error:  # the reference raises whatever numpy raises
+        reason = str(error).partition("\n")[0]
+        raise UnreadableFile(call.place, f"node {call.outputs[0]!r} ({call.op}): {reason}.") from error
+
+
+def _constant(lowering: Lowering, call: Call) -> bool:
+    for key, value in call.attributes.items():
+        if key == "value":
+            lowering.know(call.outputs[0], array_of(value, place=call.place))
+        elif key in ("value_int", "value_ints"):
+            lowering.know(call.outputs[0], np.array(value, dtype=np.int64))
+        elif key in ("value_float", "value_floats"):
+            lowering.know(call.outputs[0], np.array(value, dtype=np.float32))
+        else:
+            call.refuse(f"a constant given as {key} is not supported.")
+    if len(call.attributes) != 1:
+        call.refuse("it must hold exactly one value.")
+    return True
+
+
+def _shape(lowering: Lowering, call: Call) -> bool:
+    shape = lowering.shape(call.inputs[0])
+    end = call.attributes.get("end")
+    lowering.know(call.outputs[0], np.array(shape[call.integer("start", 0) : end], dtype=np.int64))
+    return True
+
+
+def _size(lowering: Lowering, call: Call) -> bool:
+    lowering.know(call.outputs[0], np.array(math.prod(lowering.shape(call.inputs[0])), dtype=np.int64))
+    return True
+
+
+def _constant_of_shape(lowering: Lowering, call: Call) -> bool:
+    shape = lowering.integers(call, 0, "its shape") or ()
+    if any(n < 0 for n in shape) or math.prod(shape) > MOST_NUMBERS:
+        call.refuse(f"its shape {list(shape)} is negative or too large.")
+    value = call.attributes.get("value")
+    filler = np.zeros(1, np.float32) if value is None else array_of(value, place=call.place)
+    if filler.size != 1:
+        call.refuse("its value must be one number.")
+    lowering.know(call.outputs[0], np.full(shape, filler.reshape(-1)[0], dtype=filler.dtype))
+    return True
+
+
+def _cast(lowering: Lowering, call: Call) -> bool:
+    try:
+        target = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 0))
+    except KeyError:
+        call.refuse(f"there is no type {call.integer('to', 0)}.")
+    array = lowering.value(call.inputs[0])
+    if array is None:
+        if target != lowering.dtype:
+            call.refuse(f"from {lowering.dtype} to {target} may round; keep one type in the network.")
+        lowering.alias(call.outputs[0], call.inputs[0])
+        return True
+    if array.dtype.kind not in "iubf" or target.kind not in "iubf":
+        call.refuse(f"from {array.dtype} to {target} is not supported.")
+    with np.errstate(all="ignore"):
+        cast = array.astype(target)
+    if target.kind != "b" and cast.reshape(-1).tolist() != array.reshape(-1).tolist():
+        call.refuse(f"a constant changes its value when cast from {array.dtype} to {target}.")
+    lowering.know(call.outputs[0], cast)
+    return True
+
+
+_RULES: Mapping[str, Callable[[Lowering, Call], bool]] = MappingProxyType(
+    {
+        "Cast": _cast,
+        "Constant": _constant,
+        "ConstantOfShape": _constant_of_shape,
+        "Shape": _shape,
+        "Size": _size,
+    }
+)

@@ -1,0 +1,225 @@
+"""What lowering to core operators needs: an ONNX node as the file spells it, and the graph so far."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from dokimos.core.errors import UnreadableFile, UnsupportedOp
+from dokimos.networks.core_shapes import output_shape
+from dokimos.networks.graph import Attribute, Network, Node, Shape
+from dokimos.networks.semantics import structural
+
+Array = NDArray[Any]
+
+#: No tensor may hold more; a damaged file must not exhaust the memory.
+MOST_NUMBERS = 1 << 28
+_FOLDED = frozenset({*structural.REARRANGE, "Concat"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """One ONNX node as the file spells it."""
+
+    op: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    place: str
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise UnsupportedOp for this node."""
+        raise UnsupportedOp(self.op, reason, place=self.place)
+
+    def input(self, position: int) -> str:
+        """The name of an input, "" where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else ""
+
+    def integer(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        return int(self.attributes.get(name, default))
+
+    def flag(self, name: str, default: int) -> int:
+        """An attribute that is 0 or 1; ONNX leaves open what other numbers mean, so they are refused."""
+        value = self.integer(name, default)
+        if value not in (0, 1):
+            self.refuse(f"its {name} is {value}, neither 0 nor 1.")
+        return value
+
+    def real(self, name: str, default: float) -> float:
+        """A float attribute; the default is rounded to float32, as ONNX has it."""
+        return float(self.attributes.get(name, np.float32(default)))
+
+    def text(self, name: str, default: str) -> str:
+        """A string attribute."""
+        value = self.attributes.get(name, default)
+        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """An attribute that lists integers, None where it is left out."""
+        value = self.attributes.get(name)
+        return None if value is None else tuple(int(v) for v in value)
+
+
+class Lowering:
+    """The core graph while it grows.
+
+    `values` holds every array that is known (weights, and integers such as shapes), `shapes` the shape
+    of every tensor by its ONNX name or the name that lowering gave it.
+    """
+
+    def __init__(self, *, place: str, dtype: np.dtype[Any], names: set[str]) -> None:
+        self.place = place
+        self.dtype = dtype
+        self.values: dict[str, Array] = {}
+        self.shapes: dict[str, Shape] = {}
+        self._nodes: list[Node] = []
+        self._aliases: dict[str, str] = {}
+        self._names = names
+
+    def resolve(self, name: str) -> str:
+        """The tensor that `name` stands for."""
+        return self._aliases.get(name, name)
+
+    def shape(self, name: str) -> Shape:
+        """The shape of a tensor."""
+        return self.shapes[self.resolve(name)]
+
+    def value(self, name: str) -> Array | None:
+        """The array that a tensor is known to be, if it is."""
+        return self.values.get(self.resolve(name))
+
+    def know(self, name: str, array: Array) -> None:
+        """Record that a tensor is this array."""
+        self.values[name] = array
+        self.shapes[name] = tuple(int(n) for n in array.shape)
+
+    def alias(self, name: str, target: str) -> None:
+        """Record that a tensor is another one."""
+        self._aliases[name] = self.resolve(target)
+
+    def constant(self, call: Call, position: int, what: str) -> Array:
+        """The array given as an input that must be constant."""
+        array = self.value(call.input(position))
+        if array is None:
+            call.refuse(f"{what} must be constant, not computed from the network's input.")
+        return array
+
+    def integers(self, call: Call, position: int, what: str) -> tuple[int, ...] | None:
+        """The integers given as an input that must be constant, None where it is left out."""
+        if not call.input(position):
+            return None
+        array = self.constant(call, position, what)
+        if array.dtype.kind not in "iu":
+            call.refuse(f"{what} must be integers, not {array.dtype}.")
+        return tuple(int(v) for v in array.reshape(-1))
+
+    def emit(
+        self,
+        call: Call,
+        op: str,
+        inputs: Sequence[str],
+        attributes: Mapping[str, Attribute] | None = None,
+        *,
+        output: str | None = None,
+    ) -> str:
+        """Add the core operator `op`; it writes the tensor `output`, or a new one. Returns its name.
+
+        Where it only moves the numbers of constants, the result is a constant instead.
+        """
+        name = self._fresh(call.outputs[0]) if output is None else output
+        node = Node(op, tuple(self.resolve(i) for i in inputs), name, attributes or {})
+        self._check(call, node)
+        try:
+            shape = output_shape(node, [self.shapes[i] if i else () for i in node.inputs])
+        except ValueError as error:
+            raise UnreadableFile(self.place, f"node {name!r} ({call.op}): {error}.") from error
+        if any(n <= 0 for n in shape):
+            call.refuse(f"its output has the shape {shape}, which holds no numbers.")
+        if math.prod(shape) > MOST_NUMBERS:
+            call.refuse(f"its output has the shape {shape}, which is too large.")
+        if op in _FOLDED and all(i in self.values for i in node.inputs):
+            arrays = [self.values[i] for i in node.inputs]
+            moved = (
+                structural.concat(node, arrays)
+                if op == "Concat"
+                else structural.REARRANGE[op](node, arrays[0])
+            )
+            self.know(name, np.ascontiguousarray(moved).reshape(shape))
+        else:
+            self._nodes.append(node)
+            self.shapes[name] = shape
+        return name
+
+    def network(self, *, source: str, output: str) -> Network:
+        """The finished graph: only what the output depends on."""
+        output = self.resolve(output)
+        needed, kept = {output}, []
+        for node in reversed(self._nodes):
+            if node.output in needed:
+                kept.append(node)
+                needed.update(name for name in node.inputs if name)
+        constants = {name: array for name, array in self.values.items() if name in needed}
+        for name, array in constants.items():
+            if array.dtype != self.dtype:
+                raise UnreadableFile(self.place, f"the tensor {name!r} is {array.dtype}, not {self.dtype}.")
+            if array.size == 0:
+                raise UnreadableFile(self.place, f"the tensor {name!r} holds no numbers.")
+            if not np.isfinite(array).all():
+                raise UnreadableFile(self.place, f"the tensor {name!r} holds a value that is not finite.")
+        return Network(
+            input=source,
+            output=output,
+            nodes=tuple(reversed(kept)),
+            constants={name: array.copy() for name, array in constants.items()},
+            shapes={name: shape for name, shape in self.shapes.items() if name in needed | {source}},
+        )
+
+    def _check(self, call: Call, node: Node) -> None:
+        for name in node.inputs:
+            array = self.values.get(name)
+            if array is not None and array.dtype != self.dtype:
+                call.refuse(f"its input {name!r} is {array.dtype} in a network of {self.dtype}.")
+        for key, value in node.attributes.items():
+            if isinstance(value, float) and (
+                math.isnan(value) or (math.isinf(value) and node.op != "Clip")
+            ):
+                call.refuse(f"its {key} is {value}.")
+
+    def _fresh(self, stem: str) -> str:
+        number = 1
+        while f"{stem}#{number}" in self._names:
+            number += 1
+        self._names.add(f"{stem}#{number}")
+        return f"{stem}#{number}"
+
+
+#: How one ONNX operator becomes core operators that write `call.outputs`.
+Rule = Callable[[Lowering, Call], None]
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of an ONNX node by name."""
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+
+
+def axis_of(call: Call, axis: int, rank: int) -> int:
+    """`axis` counted from the front; refused where there is no such axis."""
+    if not -rank <= axis < rank:
+        call.refuse(f"there is no axis {axis} in a tensor of rank {rank}.")
+    return axis + rank if axis < 0 else axis
+
+
+def axes_of(call: Call, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """`axes` counted from the front, each at most once."""
+    counted = tuple(axis_of(call, axis, rank) for axis in axes)
+    if len(set(counted)) < len(counted):
+        call.refuse(f"it names an axis twice: {list(axes)}.")
+    return counted

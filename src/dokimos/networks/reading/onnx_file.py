@@ -1,0 +1,231 @@
+"""Reading a network from ONNX: one function from one float tensor to one float tensor.
+
+What cannot be read is refused in one sentence; what is read means, in every semantics, what the file says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import numpy_helper, shape_inference
+
+from dokimos.core.errors import UnreadableFile, UnsupportedOp
+from dokimos.core.gzipped import uncompressed
+from dokimos.networks.graph import Network, Shape
+from dokimos.networks.reading import arithmetic as lower_arithmetic
+from dokimos.networks.reading import rearranging as lower_rearranging
+from dokimos.networks.reading import windows as lower_windows
+from dokimos.networks.reading.folding import array_of, fold
+from dokimos.networks.reading.lowering import MOST_NUMBERS, Call, Lowering, Rule, attributes_of
+
+_RULES: Mapping[str, Rule] = MappingProxyType(
+    {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_windows.RULES}
+)
+_DOMAINS = ("", "ai.onnx")
+_OLDEST_OPSET = 7
+#: What ONNX's own functions raise on a network that is not valid.
+_ONNX_ERRORS = (
+    onnx.checker.ValidationError,
+    onnx.defs.SchemaError,
+    shape_inference.InferenceError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_FLOATS: Mapping[int, np.dtype[Any]] = {
+    onnx.TensorProto.FLOAT: np.dtype(np.float32),
+    onnx.TensorProto.DOUBLE: np.dtype(np.float64),
+}
+
+
+def read_onnx_file(path: Path) -> Network:
+    """The network in the file at `path`, unfolded first where it is compressed.
+
+    Raises UnreadableFile or UnsupportedOp, whose message starts with the path.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise UnreadableFile(path, f"cannot be read ({reason}).") from error
+    return read_onnx(uncompressed(content, file=str(path)), name=str(path))
+
+
+def read_onnx(content: bytes, *, name: str = "network") -> Network:
+    """The network that the bytes of an ONNX file spell; `name` is how messages call it.
+
+    A symbolic or zero batch dimension becomes 1. Raises UnreadableFile where the bytes are no valid
+    network of one float input and one output, UnsupportedOp where it uses an operator, or a form of
+    one, that Dokimos does not know.
+    """
+    model = _parse(content, name)
+    opset = _opset(model, name)
+    graph = model.graph
+    arrays = {tensor.name: array_of(tensor, place=name) for tensor in graph.initializer}
+    source, shape, dtype = _input(graph, arrays, name)
+    if len(graph.output) != 1:
+        raise UnreadableFile(name, f"has {len(graph.output)} outputs where exactly 1 is supported.")
+    output = graph.output[0].name
+
+    names = {*arrays, source, *(tensor for node in graph.node for tensor in (*node.input, *node.output))}
+    lowering = Lowering(place=name, dtype=dtype, names=names)
+    lowering.shapes[source] = shape
+    for constant, array in arrays.items():
+        lowering.know(constant, array)
+    for node in _live(graph.node, output):
+        _lower(lowering, node, opset)
+    if lowering.resolve(output) not in lowering.shapes:
+        raise UnreadableFile(name, f"nothing computes its output {output!r}.")
+    return lowering.network(source=source, output=output)
+
+
+def _parse(content: bytes, place: str) -> onnx.ModelProto:
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError as error:
+        raise UnreadableFile(place, "is not an ONNX file, or only a part of one.") from error
+    if not model.HasField("graph") or not model.graph.output:
+        raise UnreadableFile(place, "is not an ONNX file, or only a part of one: it holds no graph.")
+    _refuse_foreign(model, place)
+    for tensor in model.graph.initializer:
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            raise UnreadableFile(
+                place, f"the tensor {tensor.name!r} lies in another file; save the network as one file."
+            )
+    try:
+        onnx.checker.check_model(model)
+    except _ONNX_ERRORS as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        raise UnreadableFile(place, f"is not a valid ONNX file: {reason}.") from error
+    return model
+
+
+def _refuse_foreign(model: onnx.ModelProto, place: str) -> None:
+    """Refuse, by name, what the checker would only complain about in its own words."""
+    graph = model.graph
+    if graph.sparse_initializer:
+        raise UnreadableFile(
+            place, "holds sparse tensors, which are not supported; store them as dense ones."
+        )
+    if any(function.domain in _DOMAINS for function in model.functions):
+        raise UnreadableFile(place, "redefines an operator of ONNX, which is not supported.")
+    for node in graph.node:
+        if node.domain not in _DOMAINS:
+            reason = f"its domain {node.domain!r} is not supported, only ONNX's own."
+            raise UnsupportedOp(node.op_type, reason, place=place)
+
+
+def _opset(model: onnx.ModelProto, place: str) -> int:
+    versions = [entry.version for entry in model.opset_import if entry.domain in _DOMAINS]
+    if len(versions) != 1:
+        raise UnreadableFile(place, "does not say, exactly once, which opset of ONNX it uses.")
+    newest = onnx.defs.onnx_opset_version()
+    if not _OLDEST_OPSET <= versions[0] <= newest:
+        span = f"outside {_OLDEST_OPSET} to {newest}"
+        raise UnreadableFile(
+            place, f"uses opset {versions[0]}, {span}; convert it with onnx.version_converter."
+        )
+    return int(versions[0])
+
+
+def _input(
+    graph: onnx.GraphProto, arrays: Mapping[str, np.ndarray], place: str
+) -> tuple[str, Shape, np.dtype[Any]]:
+    """The name, shape and type of the one input that is not a weight."""
+    inputs = [info for info in graph.input if info.name not in arrays]
+    if len(inputs) != 1:
+        raise UnreadableFile(place, f"has {len(inputs)} inputs where exactly 1 is supported.")
+    info = inputs[0]
+    tensor = info.type.tensor_type
+    dtype = _FLOATS.get(tensor.elem_type) if info.type.HasField("tensor_type") else None
+    if dtype is None:
+        raise UnreadableFile(place, f"the input {info.name!r} is not a tensor of float32 or float64.")
+    if not tensor.HasField("shape"):
+        raise UnreadableFile(place, f"the input {info.name!r} has no shape; export the network with one.")
+    shape = []
+    for position, dimension in enumerate(tensor.shape.dim):
+        size = dimension.dim_value if dimension.HasField("dim_value") else 0
+        if size < 1 and position > 0:
+            label = dimension.dim_param or size
+            raise UnreadableFile(
+                place,
+                f"dimension {position} of the input {info.name!r} is {label}; only the first may be open.",
+            )
+        shape.append(max(size, 1))
+    if prod(shape) > MOST_NUMBERS:
+        raise UnreadableFile(
+            place, f"the input {info.name!r} has the shape {tuple(shape)}, which is too large."
+        )
+    return info.name, tuple(shape), dtype
+
+
+def _live(nodes: Sequence[onnx.NodeProto], output: str) -> list[onnx.NodeProto]:
+    """The nodes that the output depends on, in the order of the file (which is topological)."""
+    needed, live = {output}, []
+    for node in reversed(nodes):
+        if needed.intersection(node.output):
+            live.append(node)
+            needed.update(node.input)
+    return live[::-1]
+
+
+def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
+    call = Call(
+        op=node.op_type,
+        opset=opset,
+        inputs=tuple(node.input),
+        outputs=tuple(node.output),
+        attributes=attributes_of(node),
+        place=lowering.place,
+    )
+    if fold(lowering, call, node):
+        return
+    rule = _RULES.get(call.op)
+    if rule is None:
+        call.refuse("it is not among the operators that Dokimos knows.")
+    rule(lowering, call)
+    # Only once our own rules have passed the node: ONNX's inference aborts the process on some others.
+    for name, inferred in zip(call.outputs, _inferred(lowering, node, opset), strict=True):
+        if name and inferred is not None and inferred != lowering.shape(name):
+            own = lowering.shape(name)
+            raise UnreadableFile(
+                lowering.place, f"the tensor {name!r} has shape {own}, but ONNX infers {inferred}."
+            )
+
+
+def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Shape | None, ...]:
+    """The shape of each output by ONNX's inference, from the shapes and integers that are known."""
+    types, data = {}, {}
+    for name in filter(None, node.input):
+        array = lowering.value(name)
+        dtype = lowering.dtype if array is None else array.dtype
+        kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+        types[name] = onnx.helper.make_tensor_type_proto(kind, lowering.shape(name))
+        if array is not None and array.dtype.kind in "iub":
+            data[name] = numpy_helper.from_array(array, name)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, "")
+        inferred = shape_inference.infer_node_outputs(
+            schema, node, types, data, opset_imports=[onnx.helper.make_opsetid("", opset)]
+        )
+    except _ONNX_ERRORS as error:
+        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        raise UnreadableFile(
+            lowering.place, f"node {node.output[0]!r} ({node.op_type}): {reason}."
+        ) from error
+    return tuple(_shape_of(inferred.get(name)) for name in node.output)
+
+
+def _shape_of(kind: onnx.TypeProto | None) -> Shape | None:
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return None
+    sizes = [d.dim_value if d.HasField("dim_value") else None for d in kind.tensor_type.shape.dim]
+    return None if None in sizes else tuple(size for size in sizes if size is not None)

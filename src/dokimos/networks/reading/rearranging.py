@@ -1,0 +1,229 @@
+"""Lowering of the operators that move numbers, or leave them where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from types import MappingProxyType
+
+import numpy as np
+
+from dokimos.networks.graph import Attribute, Shape
+from dokimos.networks.reading.lowering import Call, Lowering, Rule, axes_of, axis_of
+
+
+def _reshaped(lowering: Lowering, call: Call, shape: Shape) -> None:
+    lowering.emit(call, "Reshape", call.inputs[:1], {"shape": shape}, output=call.outputs[0])
+
+
+def _reshape(lowering: Lowering, call: Call) -> None:
+    old = lowering.shape(call.inputs[0])
+    wanted = lowering.integers(call, 1, "its shape") or ()
+    if not call.flag("allowzero", 0):
+        if any(n == 0 and axis >= len(old) for axis, n in enumerate(wanted)):
+            call.refuse(f"its shape {list(wanted)} copies an axis that the input, of shape {old}, lacks.")
+        wanted = tuple(n if n else old[axis] for axis, n in enumerate(wanted))
+    if -1 in wanted:
+        rest = -prod(wanted)
+        if wanted.count(-1) > 1 or rest <= 0 or prod(old) % rest:
+            call.refuse(f"its shape {list(wanted)} does not fit an input of shape {old}.")
+        wanted = tuple(prod(old) // rest if n == -1 else n for n in wanted)
+    _reshaped(lowering, call, wanted)
+
+
+def _flatten(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axis = call.integer("axis", 1)
+    axis = axis if axis == len(shape) else axis_of(call, axis, len(shape))
+    _reshaped(lowering, call, (prod(shape[:axis]), prod(shape[axis:])))
+
+
+def _axes(lowering: Lowering, call: Call) -> tuple[int, ...] | None:
+    return call.integers("axes") if call.opset < 13 else lowering.integers(call, 1, "its axes")
+
+
+def _squeeze(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axes = _axes(lowering, call)
+    if axes is None:
+        axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
+    counted = axes_of(call, axes, len(shape))
+    if any(shape[axis] != 1 for axis in counted):
+        call.refuse(f"its axes {list(axes)} are not all of size 1 in an input of shape {shape}.")
+    _reshaped(lowering, call, tuple(n for axis, n in enumerate(shape) if axis not in counted))
+
+
+def _unsqueeze(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axes = _axes(lowering, call) or ()
+    rank = len(shape) + len(axes)
+    counted = axes_of(call, axes, rank)
+    sizes = iter(shape)
+    _reshaped(lowering, call, tuple(1 if axis in counted else next(sizes) for axis in range(rank)))
+
+
+def _expand(lowering: Lowering, call: Call) -> None:
+    old = lowering.shape(call.inputs[0])
+    wanted = lowering.integers(call, 1, "its shape") or ()
+    try:
+        shape = tuple(int(n) for n in np.broadcast_shapes(old, wanted))
+    except ValueError:
+        call.refuse(f"an input of shape {old} does not broadcast to {list(wanted)}.")
+    lowering.emit(call, "Expand", call.inputs[:1], {"shape": shape}, output=call.outputs[0])
+
+
+def _alias(lowering: Lowering, call: Call) -> None:
+    lowering.alias(call.outputs[0], call.inputs[0])
+
+
+def _dropout(lowering: Lowering, call: Call) -> None:
+    if len(call.outputs) > 1 and call.outputs[1]:
+        call.refuse("its output of a mask is not supported.")
+    if call.input(2) and lowering.constant(call, 2, "training_mode").any():
+        call.refuse("it is in training mode; export the network for inference.")
+    _alias(lowering, call)
+
+
+def _transpose(lowering: Lowering, call: Call) -> None:
+    rank = len(lowering.shape(call.inputs[0]))
+    perm = call.integers("perm") or tuple(reversed(range(rank)))
+    if sorted(perm) != list(range(rank)):
+        call.refuse(f"its perm {list(perm)} is not a permutation of {rank} axes.")
+    lowering.emit(call, "Transpose", call.inputs, {"perm": perm}, output=call.outputs[0])
+
+
+def _concat(lowering: Lowering, call: Call) -> None:
+    axis = axis_of(call, call.integer("axis", 1), len(lowering.shape(call.inputs[0])))
+    if len(call.inputs) == 1:
+        _alias(lowering, call)
+    else:
+        lowering.emit(call, "Concat", call.inputs, {"axis": axis}, output=call.outputs[0])
+
+
+def _slice(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    if call.opset < 10:
+        starts, ends = call.integers("starts") or (), call.integers("ends") or ()
+        axes, steps = call.integers("axes"), None
+    else:
+        starts = lowering.integers(call, 1, "starts") or ()
+        ends = lowering.integers(call, 2, "ends") or ()
+        axes, steps = lowering.integers(call, 3, "axes"), lowering.integers(call, 4, "steps")
+    counted = axes_of(call, axes if axes is not None else range(len(starts)), len(shape))
+    steps = steps if steps is not None else (1,) * len(starts)
+    if not len(starts) == len(ends) == len(counted) == len(steps) or 0 in steps:
+        call.refuse("its starts, ends, axes and steps do not fit each other.")
+    clamped = [
+        _clamped(start, end, step, shape[axis])
+        for start, end, step, axis in zip(starts, ends, steps, counted, strict=True)
+    ]
+    attributes: dict[str, Attribute] = {
+        "starts": tuple(start for start, _ in clamped),
+        "ends": tuple(end for _, end in clamped),
+        "axes": counted,
+        "steps": steps,
+    }
+    lowering.emit(call, "Slice", call.inputs[:1], attributes, output=call.outputs[0])
+
+
+def _clamped(start: int, end: int, step: int, size: int) -> tuple[int, int]:
+    """`start` and `end` counted from the front and clamped as ONNX has it.
+
+    A backward slice that runs through the first element ends at -size - 1, as numpy would read any
+    other negative end from the back.
+    """
+    start, end = (value + size if value < 0 else value for value in (start, end))
+    if step > 0:
+        return min(max(start, 0), size), min(max(end, 0), size)
+    return min(max(start, 0), size - 1), -size - 1 if end < 0 else min(end, size - 1)
+
+
+def _split_sizes(lowering: Lowering, call: Call, size: int) -> tuple[int, ...]:
+    """How long the parts are into which `Split` cuts an axis of this size."""
+    count = len(call.outputs)
+    given = call.integers("split") if call.opset < 13 else lowering.integers(call, 1, "its sizes")
+    if given is not None:
+        if len(given) != count or sum(given) != size or min(given) < 0:
+            call.refuse(f"its sizes {list(given)} do not cut {size} entries into {count} parts.")
+        return given
+    if call.opset >= 18 and call.integer("num_outputs", 0) != count:
+        call.refuse(f"its num_outputs is not {count}, the number of its outputs.")
+    if call.opset < 18 and size % count:
+        call.refuse(f"it cannot cut {size} entries into {count} equal parts.")
+    chunk = -(-size // count)
+    return tuple(max(min(chunk, size - i * chunk), 0) for i in range(count))
+
+
+def _split(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axis = axis_of(call, call.integer("axis", 0), len(shape))
+    begin = 0
+    for name, size in zip(call.outputs, _split_sizes(lowering, call, shape[axis]), strict=True):
+        bounds: dict[str, Attribute] = {
+            "starts": (begin,),
+            "ends": (begin + size,),
+            "axes": (axis,),
+            "steps": (1,),
+        }
+        if name:
+            lowering.emit(call, "Slice", call.inputs[:1], bounds, output=name)
+        begin += size
+
+
+def _gather(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    axis = axis_of(call, call.integer("axis", 0), len(shape))
+    indices = lowering.integers(call, 1, "its indices") or ()
+    if any(not -shape[axis] <= index < shape[axis] for index in indices):
+        call.refuse(f"an index lies outside the {shape[axis]} entries of axis {axis}.")
+    attributes: dict[str, Attribute] = {
+        "indices": tuple(index % shape[axis] for index in indices),
+        "indices_shape": lowering.shape(call.inputs[1]),
+        "axis": axis,
+    }
+    lowering.emit(call, "Gather", call.inputs[:1], attributes, output=call.outputs[0])
+
+
+def _pad(lowering: Lowering, call: Call) -> None:
+    shape = lowering.shape(call.inputs[0])
+    rank = len(shape)
+    if call.text("mode", "constant") != "constant":
+        call.refuse(f"the mode {call.text('mode', 'constant')!r} is not supported, only 'constant'.")
+    value = 0.0
+    if call.opset < 11:
+        pads, value = call.integers("pads") or (), call.real("value", 0.0)
+    else:
+        pads = lowering.integers(call, 1, "its pads") or ()
+        if call.input(2):
+            value = float(lowering.constant(call, 2, "its value").reshape(-1)[0])
+    axes = lowering.integers(call, 3, "its axes")
+    counted = axes_of(call, range(rank) if axes is None else axes, rank)
+    if len(pads) != 2 * len(counted):
+        call.refuse(f"its {len(pads)} pads do not fit {len(counted)} axes.")
+    spelt = [0] * (2 * rank)
+    for position, axis in enumerate(counted):
+        begin, end = pads[position], pads[position + len(counted)]
+        if min(begin, 0) + min(end, 0) <= -shape[axis]:
+            call.refuse(f"its pads {list(pads)} crop axis {axis} away.")
+        spelt[axis], spelt[axis + rank] = begin, end
+    attributes: dict[str, Attribute] = {"pads": tuple(spelt), "value": value}
+    lowering.emit(call, "Pad", call.inputs[:1], attributes, output=call.outputs[0])
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "Concat": _concat,
+        "Dropout": _dropout,
+        "Expand": _expand,
+        "Flatten": _flatten,
+        "Gather": _gather,
+        "Identity": _alias,
+        "Pad": _pad,
+        "Reshape": _reshape,
+        "Slice": _slice,
+        "Split": _split,
+        "Squeeze": _squeeze,
+        "Transpose": _transpose,
+        "Unsqueeze": _unsqueeze,
+    }
+)

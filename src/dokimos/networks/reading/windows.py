@@ -1,0 +1,144 @@
+"""Lowering of convolution and pooling: every pad spelt out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from dokimos.networks.graph import Attribute, Shape
+from dokimos.networks.reading.lowering import Call, Lowering, Rule
+
+
+def _per_axis(call: Call, name: str, rank: int) -> tuple[int, ...]:
+    values = call.integers(name) or (1,) * rank
+    if len(values) != rank or min(values) < 1:
+        call.refuse(f"its {name} {list(values)} are not {rank} positive integers.")
+    return values
+
+
+def _same_pads(
+    space: Shape, spans: Sequence[int], strides: Sequence[int], *, upper: bool
+) -> tuple[int, ...]:
+    begins, ends = [], []
+    for size, span, stride in zip(space, spans, strides, strict=True):
+        total = max((-(-size // stride) - 1) * stride + span - size, 0)
+        small, large = total // 2, total - total // 2
+        begins.append(small if upper else large)
+        ends.append(large if upper else small)
+    return (*begins, *ends)
+
+
+def _window(lowering: Lowering, call: Call, kernel: Sequence[int]) -> dict[str, Attribute]:
+    """The strides, pads and dilations of a convolution or pooling, normalised."""
+    space = lowering.shape(call.inputs[0])[2:]
+    rank = len(kernel)
+    if rank == 0 or len(space) != rank:
+        call.refuse(
+            f"a window of rank {rank} does not fit an input of shape {lowering.shape(call.inputs[0])}."
+        )
+    strides, dilations = _per_axis(call, "strides", rank), _per_axis(call, "dilations", rank)
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    auto = call.text("auto_pad", "NOTSET")
+    if auto == "NOTSET":
+        pads = call.integers("pads") or (0,) * (2 * rank)
+        if len(pads) != 2 * rank or min(pads) < 0:
+            call.refuse(f"its pads {list(pads)} are not {2 * rank} nonnegative integers.")
+    elif auto == "VALID":
+        pads = (0,) * (2 * rank)
+    elif auto in ("SAME_UPPER", "SAME_LOWER"):
+        if spans != list(kernel):
+            # onnxruntime pads as if a dilated window of a pooling were not dilated, against ONNX.
+            call.refuse(f"runtimes disagree on auto_pad {auto!r} of a dilated window; spell out its pads.")
+        pads = _same_pads(space, spans, strides, upper=auto == "SAME_UPPER")
+    else:
+        call.refuse(f"its auto_pad {auto!r} is not known.")
+    return {"strides": strides, "pads": pads, "dilations": dilations}
+
+
+def _conv(lowering: Lowering, call: Call) -> None:
+    kernel = lowering.constant(call, 1, "its weights").shape[2:]
+    if call.input(2):
+        lowering.constant(call, 2, "its bias")
+    if (call.integers("kernel_shape") or kernel) != kernel:
+        call.refuse(f"its kernel_shape differs from that of its weights, {list(kernel)}.")
+    group = call.integer("group", 1)
+    if group < 1:
+        call.refuse(f"its group is {group}.")
+    attributes = _window(lowering, call, kernel) | {"group": group}
+    lowering.emit(call, "Conv", [n for n in call.inputs if n], attributes, output=call.outputs[0])
+
+
+def _pool(lowering: Lowering, call: Call) -> None:
+    if len(call.outputs) > 1 and call.outputs[1]:
+        call.refuse("its output of indices is not supported.")
+    space = lowering.shape(call.inputs[0])[2:]
+    kernel = _per_axis(call, "kernel_shape", len(space))
+    attributes = _window(lowering, call, kernel) | {"kernel": kernel}
+    if call.flag("ceil_mode", 0):
+        attributes["pads"] = _ceiled(call, space, kernel, attributes)
+    _refuse_empty_windows(call, space, kernel, attributes)
+    if call.op == "AveragePool":
+        attributes["count_include_pad"] = call.flag("count_include_pad", 0)
+    lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
+
+
+def _columns(attributes: Mapping[str, Attribute], name: str) -> tuple[int, ...]:
+    value = attributes[name]
+    assert isinstance(value, tuple)
+    return tuple(int(v) for v in value)
+
+
+def _ceiled(
+    call: Call, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
+) -> tuple[int, ...]:
+    """The pads under which rounding the number of windows down gives what ONNX gets rounding up.
+
+    ONNX leaves out a last window that would start in the padding at the end. For a maximum, more padding
+    there changes nothing; for a mean it would change what is counted.
+    """
+    strides, pads, dilations = (_columns(attributes, name) for name in ("strides", "pads", "dilations"))
+    rank = len(kernel)
+    grown = list(pads)
+    for axis in range(rank):
+        span = (kernel[axis] - 1) * dilations[axis] + 1
+        padded = space[axis] + pads[axis] + pads[axis + rank]
+        last_start = -((span - padded) // strides[axis]) * strides[axis]
+        if last_start >= space[axis] + pads[axis]:
+            last_start -= strides[axis]
+        missing = last_start + span - padded
+        if missing > 0 and call.op != "MaxPool":
+            call.refuse(
+                "ceil_mode is supported only where it changes nothing; set it to 0 and pad instead."
+            )
+        grown[axis + rank] += max(missing, 0)
+    return tuple(grown)
+
+
+def _refuse_empty_windows(
+    call: Call, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
+) -> None:
+    strides, pads, dilations = (_columns(attributes, name) for name in ("strides", "pads", "dilations"))
+    rank = len(kernel)
+    for axis in range(rank):
+        span = (kernel[axis] - 1) * dilations[axis] + 1
+        last = space[axis] + pads[axis + rank] - span
+        for start in range(-pads[axis], last + 1, strides[axis]):
+            taps = range(start, start + span, dilations[axis])
+            if not any(0 <= tap < space[axis] for tap in taps):
+                call.refuse("one of its windows lies wholly in the padding.")
+
+
+def _global_average_pool(lowering: Lowering, call: Call) -> None:
+    axes = tuple(range(2, len(lowering.shape(call.inputs[0]))))
+    attributes: dict[str, Attribute] = {"axes": axes, "keepdims": 1}
+    lowering.emit(call, "ReduceMean", call.inputs, attributes, output=call.outputs[0])
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "AveragePool": _pool,
+        "Conv": _conv,
+        "GlobalAveragePool": _global_average_pool,
+        "MaxPool": _pool,
+    }
+)

@@ -1,0 +1,228 @@
+"""The network over Arb's balls: every rule encloses the real value, however few bits there are.
+
+A tensor is an object array of `arb`. A value that is not decided (a division by a ball around zero,
+a fractional power of one) becomes a ball that is not finite, and stays so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import flint
+import numpy as np
+from flint import arb, fmpq
+from numpy.typing import NDArray
+
+from dokimos.networks.graph import Node, Shape
+from dokimos.networks.semantics import structural
+from dokimos.networks.semantics.window_products import convolve, flat_windows, per_channel, window_counts
+
+Array = NDArray[Any]
+Rule = Callable[[Node, Sequence[Array | None]], Array]
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Arb's precision for a while; the one before is restored whatever happens."""
+    before = flint.ctx.prec
+    flint.ctx.prec = bits
+    try:
+        yield
+    finally:
+        flint.ctx.prec = before
+
+
+def lift(array: Array) -> Array:
+    """A float array as exact balls."""
+    return _mapped(lambda value: arb(float(value)), array)
+
+
+def from_fractions(values: Sequence[Fraction], shape: Shape) -> Array:
+    """The balls around these numbers, row-major."""
+    balls = np.empty(len(values), dtype=object)
+    balls[:] = [arb(fmpq(value.numerator, value.denominator)) for value in values]
+    return balls.reshape(shape)
+
+
+def _mapped(function: Callable[..., Any], *arrays: Any) -> Array:
+    """`function` of each entry, with numpy's broadcasting; always an array, also of rank 0."""
+    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), dtype=object)
+
+
+def _given(arguments: Sequence[Array | None]) -> list[Array]:
+    return [argument for argument in arguments if argument is not None]
+
+
+def _each(function: Callable[[Any], Any]) -> Rule:
+    """An operator of one tensor, entry by entry."""
+    return lambda node, arguments: _mapped(function, *_given(arguments))
+
+
+def _folding(function: Callable[[Any, Any], Any]) -> Rule:
+    """An operator of any number of tensors, entry by entry, folded from the left."""
+
+    def rule(node: Node, arguments: Sequence[Array | None]) -> Array:
+        result, *others = _given(arguments)
+        for other in others:
+            result = _mapped(function, result, other)
+        return result
+
+    return rule
+
+
+def _moving(move: Callable[[Node, Array], Array]) -> Rule:
+    def rule(node: Node, arguments: Sequence[Array | None]) -> Array:
+        (x,) = _given(arguments)
+        return np.asarray(move(node, x), dtype=object)
+
+    return rule
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + (-x).exp())
+
+
+def _leaky_relu(node: Node, arguments: Sequence[Array | None]) -> Array:
+    # max(x, 0) + alpha min(x, 0) is LeakyRelu for every x, and needs no decision about the sign.
+    alpha = arb(node.real("alpha"))
+    return _mapped(lambda x: x.max(arb(0)) + alpha * x.min(arb(0)), *_given(arguments))
+
+
+def _clip(node: Node, arguments: Sequence[Array | None]) -> Array:
+    low, high = arb(node.real("min")), arb(node.real("max"))
+    return _mapped(lambda x: x.max(low).min(high), *_given(arguments))
+
+
+def _pow(node: Node, arguments: Sequence[Array | None]) -> Array:
+    exponent = node.real("exponent")
+    return _mapped(lambda x: _power(x, exponent), *_given(arguments))
+
+
+def _power(x: Any, exponent: float) -> Any:
+    if not exponent.is_integer():
+        if x.is_zero() and exponent > 0:
+            return arb(0)
+        return x ** arb(exponent)
+    result, square, remaining = arb(1), x, abs(int(exponent))
+    while remaining:
+        if remaining & 1:
+            result = result * square
+        square = square * square
+        remaining >>= 1
+    return result if exponent >= 0 else 1 / result
+
+
+def _matmul(node: Node, arguments: Sequence[Array | None]) -> Array:
+    a, b = _given(arguments)
+    return np.asarray(np.matmul(a, b), dtype=object)
+
+
+def _gemm(node: Node, arguments: Sequence[Array | None]) -> Array:
+    a, b, *bias = _given(arguments)
+    left = a.T if node.integer("transA") else a
+    right = b.T if node.integer("transB") else b
+    total = np.matmul(left, right) * arb(node.real("alpha"))
+    for c in bias:
+        total = total + c * arb(node.real("beta"))
+    return np.asarray(total, dtype=object)
+
+
+def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
+    x, weights, *bias = _given(arguments)
+    total = convolve(node, x, weights, zero=arb(0), product=np.matmul)
+    for b in bias:
+        total = total + per_channel(b, x.ndim)
+    return total
+
+
+def _max_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
+    (x,) = _given(arguments)
+    kernel = node.integers("kernel")
+    view = flat_windows(structural.windows(node, x, kernel, arb.neg_inf()), len(kernel))
+    result = view[..., 0]
+    for tap in range(1, view.shape[-1]):
+        result = _mapped(lambda a, b: a.max(b), result, view[..., tap])
+    return result
+
+
+def _average_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
+    (x,) = _given(arguments)
+    kernel = node.integers("kernel")
+    view = flat_windows(structural.windows(node, x, kernel, arb(0)), len(kernel))
+    return _mapped(
+        lambda total, count: total / count,
+        view.sum(axis=-1),
+        window_counts(node, x.shape[2:]).astype(object),
+    )
+
+
+def _reduce_sum(node: Node, arguments: Sequence[Array | None]) -> Array:
+    (x,) = _given(arguments)
+    return np.asarray(
+        x.sum(axis=node.integers("axes"), keepdims=bool(node.integer("keepdims"))), dtype=object
+    )
+
+
+def _reduce_mean(node: Node, arguments: Sequence[Array | None]) -> Array:
+    (x,) = _given(arguments)
+    count = math.prod(x.shape[axis] for axis in node.integers("axes"))
+    return _mapped(lambda total: total / count, _reduce_sum(node, arguments))
+
+
+def _softmax(node: Node, arguments: Sequence[Array | None]) -> Array:
+    """exp(x_i - s) / Σ_j exp(x_j - s), which does not depend on s: any number near the largest will do."""
+    (x,) = _given(arguments)
+    axis = node.integer("axis")
+    middles = _mapped(lambda value: value.mid(), x)
+    largest = np.asarray(np.maximum.reduce(middles, axis=axis, keepdims=True), dtype=object)
+    powers = _mapped(lambda value, shift: (value - shift).exp(), x, largest)
+    return _mapped(lambda a, b: a / b, powers, powers.sum(axis=axis, keepdims=True))
+
+
+def _batch_normalization(node: Node, arguments: Sequence[Array | None]) -> Array:
+    x, *parameters = _given(arguments)
+    scale, bias, mean, variance = (per_channel(p, x.ndim) for p in parameters)
+    epsilon = arb(node.real("epsilon"))
+    deviation = _mapped(lambda v: (v + epsilon).sqrt(), variance)
+    return _mapped(lambda v, s, b, m, d: (v - m) / d * s + b, x, scale, bias, mean, deviation)
+
+
+def _concat(node: Node, arguments: Sequence[Array | None]) -> Array:
+    return structural.concat(node, _given(arguments))
+
+
+TABLE: Mapping[str, Rule] = MappingProxyType(
+    {
+        **{op: _moving(move) for op, move in structural.REARRANGE.items()},
+        "Add": _folding(lambda a, b: a + b),
+        "AveragePool": _average_pool,
+        "BatchNormalization": _batch_normalization,
+        "Clip": _clip,
+        "Concat": _concat,
+        "Conv": _conv,
+        "Div": _folding(lambda a, b: a / b),
+        "Exp": _each(lambda x: x.exp()),
+        "Gemm": _gemm,
+        "LeakyRelu": _leaky_relu,
+        "MatMul": _matmul,
+        "Max": _folding(lambda a, b: a.max(b)),
+        "MaxPool": _max_pool,
+        "Min": _folding(lambda a, b: a.min(b)),
+        "Mul": _folding(lambda a, b: a * b),
+        "Neg": _each(lambda x: -x),
+        "Pad": _moving(lambda node, x: structural.pad(node, x, arb(node.real("value")))),
+        "Pow": _pow,
+        "ReduceMean": _reduce_mean,
+        "ReduceSum": _reduce_sum,
+        "Relu": _each(lambda x: x.max(arb(0))),
+        "Sigmoid": _each(_sigmoid),
+        "Softmax": _softmax,
+        "Sub": _folding(lambda a, b: a - b),
+        "Tanh": _each(lambda x: x.tanh()),
+    }
+)

@@ -1,0 +1,117 @@
+"""The real value of a network at a rational point: exact where that is possible, enclosed where not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dokimos.core.errors import DokimosError, InputError
+from dokimos.networks.graph import Network
+from dokimos.networks.semantics import ball, rational
+from dokimos.networks.semantics.propagation import propagate
+
+_FIRST_BITS = 64
+#: Magnitudes outside 2**±_MAX_EXPONENT are not written down as fractions.
+_MAX_EXPONENT = 1 << 16
+
+
+class Undecided(DokimosError):
+    """The precision allowed does not tell the network's value, or it has none."""
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """Rational bounds on every output, row-major: lower ≤ value ≤ upper, in the real semantics."""
+
+    lower: tuple[Fraction, ...]
+    upper: tuple[Fraction, ...]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the bounds are the value itself."""
+        return self.lower == self.upper
+
+
+def evaluate(
+    network: Network,
+    point: Sequence[Fraction],
+    *,
+    relative_width: Fraction = Fraction(1, 2**40),
+    max_bits: int = 4096,
+) -> Enclosure:
+    """The outputs of `network` at `point` (row-major), as a function of real numbers.
+
+    Exact where all operators stay within the rationals; otherwise enclosed with
+    upper - lower ≤ relative_width max(1, |value|) at every output. Raises Undecided where `max_bits` of
+    precision do not suffice for that (as where the network divides by zero).
+    """
+    if len(point) != network.input_size:
+        given, taken = len(point), network.input_size
+        raise InputError(
+            f"The point has {given} coordinates, but the network takes {taken}; give one for each."
+        )
+    values = [Fraction(coordinate) for coordinate in point]
+    if all(node.op in rational.TABLE for node in network.nodes):
+        try:
+            return _rational(network, values)
+        except rational.NotRational:
+            pass
+    return _enclosed(network, values, relative_width, max_bits)
+
+
+def _rational(network: Network, point: Sequence[Fraction]) -> Enclosure:
+    source = rational.from_fractions(point, network.input_shape)
+    tensors = propagate(network, source, lift=rational.lift, table=rational.TABLE, semantics="rational")
+    outputs = tensors[network.output].fractions()
+    return Enclosure(outputs, outputs)
+
+
+def _enclosed(
+    network: Network, point: Sequence[Fraction], relative_width: Fraction, max_bits: int
+) -> Enclosure:
+    bits = min(_FIRST_BITS, max_bits)
+    while True:
+        with ball.precision(bits):
+            source = ball.from_fractions(point, network.input_shape)
+            tensors = propagate(network, source, lift=ball.lift, table=ball.TABLE, semantics="ball")
+            bounds = [bounds_of(value) for value in tensors[network.output].reshape(-1)]
+        found = [pair for pair in bounds if pair is not None and _is_narrow(*pair, relative_width)]
+        if len(found) == len(bounds):
+            return Enclosure(tuple(low for low, _ in found), tuple(high for _, high in found))
+        if bits >= max_bits:
+            raise Undecided(
+                f"The network's value at the point is not known to the width asked for with {bits} bits;"
+                " allow more bits, or move the point away from where the network divides by zero."
+            )
+        bits = min(2 * bits, max_bits)
+
+
+def _is_narrow(lower: Fraction, upper: Fraction, relative_width: Fraction) -> bool:
+    # Every value between the bounds must pass, so the smallest magnitude among them decides.
+    smallest = Fraction(0) if lower <= 0 <= upper else min(abs(lower), abs(upper))
+    return upper - lower <= relative_width * max(Fraction(1), smallest)
+
+
+def bounds_of(value: Any) -> tuple[Fraction, Fraction] | None:
+    """Rational bounds on a ball; None where it is not finite, or too large to be written down."""
+    if not value.is_finite():
+        return None
+    lower, upper = _end(value.lower(), up=False), _end(value.upper(), up=True)
+    return None if lower is None or upper is None else (lower, upper)
+
+
+def _end(end: Any, *, up: bool) -> Fraction | None:
+    """An exact ball as the dyadic fraction that it is; a tiny one rounded outward, a huge one None."""
+    mantissa, exponent = (int(part) for part in end.man_exp())
+    if mantissa == 0:
+        return Fraction(0)
+    magnitude = exponent + abs(mantissa).bit_length()
+    if magnitude > _MAX_EXPONENT:
+        return None
+    if magnitude < -_MAX_EXPONENT:
+        outward = up == (mantissa > 0)
+        tiny = Fraction(1, 1 << _MAX_EXPONENT)
+        return (tiny if up else -tiny) if outward else Fraction(0)
+    return Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)

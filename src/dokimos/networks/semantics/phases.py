@@ -1,0 +1,259 @@
+"""Which units of a network are nonlinear, and which of them are not fixed over a box.
+
+A unit is one number that a nonlinear operator writes. Piecewise linear ones are unstable where their
+enclosure over the box does not settle the piece:
+
+    Relu, LeakyRelu       l < 0 < u
+    Clip                  l < k < u for a kink k
+    Max, Min, MaxPool     no argument is the extreme one throughout: for Max, no i with l_i >= u_j for all j
+
+Smooth ones are unstable where a slope varies by more than τ over the enclosure, ω > τ. For a function of
+one number (Sigmoid, Tanh, Exp, Pow) this is ω = sup φ' − inf φ'. Units that join several varying numbers
+(Softmax, products of two variables, division by one) have a slope for each; ω is the largest variation
+among them, over the enclosures of what they are made of.
+
+Enclosures are rounded outward; an end that is 0 up to 1e-12 of the other one counts as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.networks.graph import Network, Node
+from dokimos.networks.semantics import structural
+from dokimos.networks.semantics.outward import Floats, Interval, divide, multiply, point
+
+Mask = NDArray[np.bool_]
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Phases:
+    """How many units are nonlinear, and how many of these are unstable on at least one box."""
+
+    nonlinear: int
+    unstable: int
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A node with the enclosures of its inputs and output; `varies` tells inputs from constants."""
+
+    node: Node
+    inputs: Sequence[Interval]
+    varies: Sequence[bool]
+    output: Interval
+    tau: float
+
+
+#: The unstable units of a node, in any shape; None where the node is affine.
+Rule = Callable[[Setting], Mask | None]
+
+
+def phases(network: Network, enclosures: Sequence[Mapping[str, Interval]], tau: float) -> Phases:
+    """Count the units over all nodes; `tau` is the threshold for slopes."""
+    nonlinear = unstable = 0
+    for node in network.nodes:
+        rule = _RULES.get(node.op)
+        if rule is None:
+            continue
+        masks = [_mask(network, node, rule, enclosure, tau) for enclosure in enclosures]
+        found = [mask for mask in masks if mask is not None]
+        if found:
+            nonlinear += found[0].size
+            unstable += int(np.logical_or.reduce(found).sum())
+    return Phases(nonlinear, unstable)
+
+
+def _mask(
+    network: Network, node: Node, rule: Rule, enclosure: Mapping[str, Interval], tau: float
+) -> Mask | None:
+    names = [name for name in node.inputs if name]
+    setting = Setting(
+        node=node,
+        inputs=[enclosure[name] for name in names],
+        varies=[name not in network.constants for name in names],
+        output=enclosure[node.output],
+        tau=tau,
+    )
+    with np.errstate(all="ignore"):
+        return rule(setting)
+
+
+def _crosses(x: Interval, kink: float = 0.0) -> Mask:
+    """Where `kink` lies inside, by more than a rounding."""
+    below, above = kink - x.lower, x.upper - kink
+    size = np.maximum(np.abs(x.lower), np.abs(x.upper))
+    tolerance = np.where(np.isfinite(size), _ROUNDING * size, 0.0)
+    return np.asarray((below > tolerance) & (above > tolerance))
+
+
+def _relu(setting: Setting) -> Mask:
+    return _crosses(setting.inputs[0])
+
+
+def _leaky_relu(setting: Setting) -> Mask | None:
+    return None if setting.node.real("alpha") == 1 else _crosses(setting.inputs[0])
+
+
+def _clip(setting: Setting) -> Mask:
+    x, node = setting.inputs[0], setting.node
+    kinks = [k for k in (node.real("min"), node.real("max")) if np.isfinite(k)]
+    return np.asarray(np.any([np.zeros(x.shape, dtype=np.bool_), *(_crosses(x, k) for k in kinks)], axis=0))
+
+
+def _undecided(lower: Floats, upper: Floats) -> Mask:
+    """Along the last axis, whether no entry is the largest throughout: none with l_i >= u_j for all j ≠ i.
+
+    An entry that is must have the largest l, so only that one (the first, if several) is looked at.
+    """
+    best = np.expand_dims(lower.argmax(axis=-1), -1)
+    others = upper.copy()
+    np.put_along_axis(others, best, -np.inf, axis=-1)
+    rival = others.max(axis=-1)
+    leader = np.take_along_axis(lower, best, axis=-1)[..., 0]
+    size = np.maximum(np.abs(rival), np.abs(leader))
+    return np.asarray(rival - leader > np.where(np.isfinite(size), _ROUNDING * size, 0.0))
+
+
+def _extreme(sign: int) -> Rule:
+    def rule(setting: Setting) -> Mask | None:
+        if not any(setting.varies) or len(setting.inputs) < 2:
+            return None
+        ends = [(x.lower, x.upper) if sign > 0 else (-x.upper, -x.lower) for x in setting.inputs]
+        lower = np.stack(np.broadcast_arrays(*(low for low, _ in ends)), axis=-1)
+        upper = np.stack(np.broadcast_arrays(*(high for _, high in ends)), axis=-1)
+        return _undecided(lower, upper)
+
+    return rule
+
+
+def _max_pool(setting: Setting) -> Mask | None:
+    x, node = setting.inputs[0], setting.node
+    kernel = node.integers("kernel")
+    if int(np.prod(kernel)) == 1:
+        return None
+    lower, upper = (structural.windows(node, end, kernel, -np.inf) for end in (x.lower, x.upper))
+    shape = (*lower.shape[: -len(kernel)], -1)
+    return _undecided(lower.reshape(shape), upper.reshape(shape))
+
+
+def _varies_more(omega: Floats, tau: float) -> Mask:
+    """ω > τ; what is not a number is not known to be less."""
+    return np.asarray(~(omega <= tau))
+
+
+def _smooth(slope: Callable[[Floats], Floats]) -> Rule:
+    """A slope that is monotone on either side of 0."""
+
+    def rule(setting: Setting) -> Mask:
+        return _varies_more(_variation(setting.inputs[0], slope), setting.tau)
+
+    return rule
+
+
+def _variation(x: Interval, slope: Callable[[Floats], Floats]) -> Floats:
+    at = [slope(x.lower), slope(x.upper)]
+    middle = np.where((x.lower < 0) & (x.upper > 0), slope(np.zeros(x.shape)), at[0])
+    slopes = [*at, middle]
+    return np.asarray(np.maximum.reduce(slopes) - np.minimum.reduce(slopes))
+
+
+def _sigmoid_slope(x: Floats) -> Floats:
+    decay = np.exp(-np.abs(x))
+    return np.asarray(decay / (1.0 + decay) ** 2)
+
+
+def _tanh_slope(x: Floats) -> Floats:
+    return 4.0 * _sigmoid_slope(2.0 * x)
+
+
+def _power(setting: Setting) -> Mask | None:
+    exponent = setting.node.real("exponent")
+    if exponent in (0.0, 1.0):
+        return None
+    omega = _variation(setting.inputs[0], lambda x: exponent * np.power(x, exponent - 1.0))
+    return _varies_more(omega, setting.tau)
+
+
+def _width(x: Interval) -> Floats:
+    return np.asarray(x.upper - x.lower)
+
+
+def _product(setting: Setting) -> Mask | None:
+    """∂(ab)/∂a = b: each slope varies as much as the other factor; both ways where the factors are one."""
+    if not all(setting.varies):
+        return None
+    a, b = setting.inputs
+    if setting.node.inputs[0] == setting.node.inputs[1]:
+        return _varies_more(2.0 * _width(a), setting.tau)
+    return _varies_more(np.maximum(_width(a), _width(b)), setting.tau)
+
+
+def _quotient(setting: Setting) -> Mask | None:
+    """∂(a/b)/∂a = 1/b and ∂(a/b)/∂b = −a/b²."""
+    a, b = setting.inputs
+    if not setting.varies[1]:
+        return None
+    omega = _width(divide(a, multiply(b, b)))
+    if setting.varies[0]:
+        omega = np.maximum(omega, _width(divide(point(1.0), b)))
+    return _varies_more(omega, setting.tau)
+
+
+def _matrix_product(setting: Setting) -> Mask | None:
+    """∂(Σ_k a_rk b_kc)/∂a_rk = b_kc, and the other way round."""
+    if not all(setting.varies[:2]):
+        return None
+    node = setting.node
+    a, b = (_width(x) for x in setting.inputs[:2])
+    scale = 1.0
+    if node.op == "Gemm":
+        a = a.T if node.integer("transA") else a
+        b = b.T if node.integer("transB") else b
+        scale = abs(node.real("alpha"))
+    if a.ndim < 2 or b.ndim < 2:
+        rows, columns = a.max(), b.max()
+    else:
+        rows, columns = a.max(axis=-1)[..., :, None], b.max(axis=-2)[..., None, :]
+    omega = scale * np.maximum(rows, columns)
+    return _varies_more(np.broadcast_to(omega, setting.output.shape), setting.tau)
+
+
+def _softmax(setting: Setting) -> Mask:
+    """∂s_i/∂x_i = s_i(1 − s_i) and ∂s_i/∂x_j = −s_i·s_j, over the enclosures of the s."""
+    axis = setting.node.integer("axis")
+    low, high = (np.moveaxis(end, axis, -1) for end in (setting.output.lower, setting.output.upper))
+    own = [low * (1 - low), high * (1 - high)]
+    peak = np.where((low < 0.5) & (high > 0.5), 0.25, np.maximum(*own))
+    crossed = high[..., :, None] * high[..., None, :] - low[..., :, None] * low[..., None, :]
+    diagonal = np.arange(low.shape[-1])
+    crossed[..., diagonal, diagonal] = 0.0
+    omega = np.maximum(peak - np.minimum(*own), crossed.max(axis=-1))
+    return np.moveaxis(_varies_more(omega, setting.tau), -1, axis)
+
+
+_RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "Clip": _clip,
+        "Div": _quotient,
+        "Exp": _smooth(np.exp),
+        "Gemm": _matrix_product,
+        "LeakyRelu": _leaky_relu,
+        "MatMul": _matrix_product,
+        "Max": _extreme(1),
+        "MaxPool": _max_pool,
+        "Min": _extreme(-1),
+        "Mul": _product,
+        "Pow": _power,
+        "Relu": _relu,
+        "Sigmoid": _smooth(_sigmoid_slope),
+        "Softmax": _softmax,
+        "Tanh": _smooth(_tanh_slope),
+    }
+)

@@ -1,0 +1,296 @@
+"""A ReLU network spelt out as exact affine expressions, over the reals or in float32.
+
+Theorem (float32 as extra inputs). Let every affine node, evaluated in float32 in any order and with or
+without FMA, differ from its real value *on the same float32 inputs* by at most ν. Then each float32
+run is a run of the real network in which that node adds some n with |n| <= ν. So whatever is proven
+of the expressions below for all inputs in the box and all noise in its ranges is true of every float32
+run. Relu and the operators that only move numbers are exact in float32 and add no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import UnsupportedOp
+from dokimos.networks.graph import Network, Node
+from dokimos.networks.semantics import rational
+from dokimos.networks.semantics.expressions import Expression, combine, variable
+from dokimos.networks.semantics.float32 import TINY, dot_rounding
+from dokimos.networks.semantics.propagation import propagate
+from dokimos.networks.semantics.rounded import Rounded
+from dokimos.networks.semantics.structural import REARRANGE, concat, pad, window_rows, windows
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PiecewiseLinear:
+    """Variables are numbered as they arise; `outputs` and all definitions are affine in earlier ones.
+
+    The first `inputs` variables are the network's inputs. `relus[v]` = e says that variable v is
+    max(0, e); `noise[v]` = ν says that v is any number in [−ν, ν].
+    """
+
+    inputs: int
+    relus: Mapping[int, Expression]
+    noise: Mapping[int, Fraction]
+    outputs: tuple[Expression, ...]
+
+
+class _Translation:
+    """The operator table, and the variables met so far."""
+
+    def __init__(self, network: Network, rounding: Mapping[str, Rounded] | None) -> None:
+        self._rounding = rounding
+        self._inputs = network.input_size
+        self._count = network.input_size
+        self.relus: dict[int, Expression] = {}
+        self.noise: dict[int, Fraction] = {}
+        self.table: dict[str, Callable[[Node, Sequence[Array | None]], Array]] = {
+            "Add": self._add,
+            "Concat": lambda node, parts: concat(node, [_expressions(_present(p)) for p in parts]),
+            "Conv": self._conv,
+            "Gemm": self._gemm,
+            "MatMul": self._matmul,
+            "Neg": lambda node, parts: _each(_negate, _only(parts)),
+            "Pad": lambda node, parts: pad(node, _only(parts), Expression(Fraction(node.real("value")))),
+            "Relu": self._relu,
+            "Sub": self._sub,
+            **dict.fromkeys(REARRANGE, self._rearrange),
+        }
+
+    def new_variable(self) -> int:
+        self._count += 1
+        return self._count - 1
+
+    def _sizes(self, name: str) -> Array | None:
+        """Upper bounds on the absolute float32 values of a tensor; None over the reals."""
+        if self._rounding is None:
+            return None
+        sizes = self._rounding[name].magnitude
+        if not np.isfinite(sizes).all():
+            raise UnsupportedOp("network", f"the float32 values of {name!r} may overflow on this box")
+        return sizes
+
+    def _noisy(self, exact: Expression, terms: int, magnitude: float) -> Expression:
+        """A sum of `terms` products of at most this magnitude, with its rounding in float32."""
+        if self._rounding is None:
+            return exact
+        bound = float(dot_rounding(terms, magnitude))
+        if not np.isfinite(bound):
+            raise UnsupportedOp("network", "the float32 values of a sum may overflow on this box")
+        return self._with_noise(exact, bound)
+
+    def _with_noise(self, exact: Expression, bound: float) -> Expression:
+        number = self.new_variable()
+        self.noise[number] = Fraction(bound)
+        return Expression(exact.constant, {**exact.terms, number: Fraction(1)})
+
+    def _affine(self, rows: Array, weights: Array, bias: Array, sizes: Array | None) -> Array:
+        """Row r, column m of the answer: Σ_k weights[k, m]·rows[r, k] + bias[m], with its noise.
+
+        Zero weights add exact zeros in float32, so only the others count as terms; a lone bias, or a
+        lone weight of ±1, is off by no more than what flushing it to zero loses.
+        """
+        out = np.empty((rows.shape[0], weights.shape[1]), dtype=object)
+        magnitudes = None if sizes is None else _magnitudes(sizes, weights, bias)
+        names = _names(rows)
+        for m in range(weights.shape[1]):
+            support = [int(k) for k in np.flatnonzero(weights[:, m])]
+            column = {k: Fraction(float(weights[k, m])) for k in support}
+            constant = Fraction(float(bias[m]))
+            terms = len(support) + (constant != 0)
+            lone = terms == 1 and (not column or abs(next(iter(column.values()))) == 1)
+            for r in range(rows.shape[0]):
+                if names is not None:
+                    exact = Expression(constant, {names[r][k]: column[k] for k in support})
+                else:
+                    exact = combine(((column[k], rows[r, k]) for k in support), constant)
+                if magnitudes is None or not terms:
+                    out[r, m] = exact
+                elif lone:
+                    out[r, m] = self._with_noise(exact, TINY)
+                else:
+                    out[r, m] = self._noisy(exact, max(terms, 2), _above(magnitudes[r][m]))
+        return out
+
+    def _gemm(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        a, b = _only(parts), _constant(node, _present(parts[1]))
+        if node.real("alpha") != 1 or node.real("beta") != 1 or node.integer("transA"):
+            raise UnsupportedOp("Gemm", "only alpha = beta = 1 and transA = 0 have an affine form here")
+        weights = b.T if node.integer("transB") else b
+        bias = np.broadcast_to(_bias(node, parts), (len(a), weights.shape[1]))
+        if (bias != bias[0]).any():
+            raise UnsupportedOp("Gemm", "a bias that differs from row to row has no affine form here")
+        return self._affine(a, weights, bias[0], self._sizes(node.inputs[0]))
+
+    def _matmul(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        a, weights = _only(parts), _constant(node, _present(parts[1]))
+        if weights.ndim != 2:
+            raise UnsupportedOp("MatMul", "only a constant matrix on the right has an affine form here")
+        sizes = self._sizes(node.inputs[0])
+        rows = self._affine(
+            a.reshape(-1, a.shape[-1]),
+            weights,
+            np.zeros(weights.shape[1]),
+            None if sizes is None else sizes.reshape(-1, a.shape[-1]),
+        )
+        return rows.reshape(*a.shape[:-1], weights.shape[1])
+
+    def _conv(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        x, w = _only(parts), _constant(node, _present(parts[1]))
+        if len(x) != 1:
+            raise UnsupportedOp("Conv", f"a batch of {len(x)} has no affine form here, only one of 1")
+        channels, per_group, *kernel = w.shape
+        bias = np.broadcast_to(_bias(node, parts), (channels,))
+        sizes = self._sizes(node.inputs[0])
+        seen = window_rows(node, x, kernel, Expression())
+        seen_sizes = None if sizes is None else window_rows(node, sizes, kernel, 0.0)
+        taps = per_group * int(np.prod(kernel))
+        groups = node.integer("group")
+        share = channels // groups
+        columns = []
+        for g in range(groups):
+            mine, its_taps = slice(g * share, (g + 1) * share), slice(g * taps, (g + 1) * taps)
+            columns.append(
+                self._affine(
+                    seen[:, its_taps],
+                    w[mine].reshape(share, taps).T,
+                    bias[mine],
+                    None if seen_sizes is None else seen_sizes[:, its_taps],
+                )
+            )
+        space = windows(node, x, kernel, Expression()).shape[2 : 2 + len(kernel)]
+        return np.concatenate(columns, axis=1).T.reshape(1, channels, *space)
+
+    def _sum(self, node: Node, parts: Sequence[Array | None], sign: int) -> Array:
+        left, right = (_expressions(_present(part)) for part in parts)
+        a, b = np.broadcast_arrays(left, right)
+        sizes = [self._sizes(name) for name in node.inputs]
+        size = np.zeros(a.shape)
+        for part in sizes:
+            size = size if part is None else np.nextafter(size + part, np.inf)
+        out = np.empty(a.shape, dtype=object)
+        for at, (x, y, bound) in enumerate(zip(a.flat, b.flat, size.flat, strict=True)):
+            exact = combine([(Fraction(1), x), (Fraction(sign), y)])
+            out.flat[at] = self._noisy(exact, 2, float(bound))
+        return out
+
+    def _add(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        return self._sum(node, parts, 1)
+
+    def _sub(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        return self._sum(node, parts, -1)
+
+    def _relu(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        def rectify(e: Expression) -> Expression:
+            number = self.new_variable()
+            self.relus[number] = e
+            return variable(number)
+
+        return _each(rectify, _only(parts))
+
+    def _rearrange(self, node: Node, parts: Sequence[Array | None]) -> Array:
+        return REARRANGE[node.op](node, _only(parts))
+
+
+def _names(rows: Array) -> list[list[int]] | None:
+    """The variables that the expressions are, if each is one and no row has one twice; None otherwise."""
+    names = [[_name(e) for e in row] for row in rows]
+    distinct = all(None not in row and len(set(row)) == len(row) for row in names)
+    return cast("list[list[int]]", names) if distinct else None
+
+
+def _name(e: Expression) -> int | None:
+    if e.constant or len(e.terms) != 1:
+        return None
+    ((number, factor),) = e.terms.items()
+    return number if factor == 1 else None
+
+
+def _magnitudes(sizes: Array, weights: Array, bias: Array) -> list[list[Fraction]]:
+    """|bias_m| + Σ_k |weights[k, m]|·sizes[r, k], exactly."""
+    seen, factors, added = (rational.lift(abs(x)) for x in (sizes, weights, bias))
+    scale = seen.denominator * factors.denominator
+    products = rational.product(seen.numerators, factors.numerators)
+    constants = added.fractions()
+    return [[Fraction(n, scale) + c for n, c in zip(row, constants, strict=True)] for row in products]
+
+
+def _above(value: Fraction) -> float:
+    """A float64 number above a nonnegative one."""
+    return float(np.nextafter(float(value), np.inf)) if value < 2**1000 else np.inf
+
+
+def _present(part: Array | None) -> Array:
+    assert part is not None
+    return part
+
+
+def _only(parts: Sequence[Array | None]) -> Array:
+    """The first argument, as expressions."""
+    return _expressions(_present(parts[0]))
+
+
+def _negate(e: Expression) -> Expression:
+    return combine([(Fraction(-1), e)])
+
+
+def _each(function: Callable[[Expression], Expression], x: Array) -> Array:
+    out = np.empty(x.shape, dtype=object)
+    for at, expression in enumerate(x.flat):
+        out.flat[at] = function(expression)
+    return out
+
+
+def _constant(node: Node, x: Array) -> Array:
+    """The numbers of a tensor that must be constant."""
+    if x.dtype == object:
+        raise UnsupportedOp(node.op, "only a constant factor on the right has an affine form")
+    return x.astype(np.float64)
+
+
+def _bias(node: Node, parts: Sequence[Array | None]) -> Array:
+    """The optional third input, 0 where it is left out."""
+    return np.zeros(1) if len(parts) < 3 or parts[2] is None else _constant(node, parts[2])
+
+
+def _expressions(x: Array) -> Array:
+    """A tensor of expressions, from expressions or from numbers."""
+    if x.dtype == object:
+        return x
+    out = np.empty(x.shape, dtype=object)
+    for at, value in enumerate(x.flat):
+        out.flat[at] = Expression(Fraction(float(value)))
+    return out
+
+
+def piecewise_linear(network: Network, *, rounding: Mapping[str, Rounded] | None = None) -> PiecewiseLinear:
+    """The network as exact expressions; with `rounding` (bounds of every tensor), its float32 runs.
+
+    Raises UnsupportedOp for operators that are not piecewise linear in this form.
+    """
+    translation = _Translation(network, rounding)
+    shape = network.input_shape
+    inputs = np.empty(network.input_size, dtype=object)
+    inputs[:] = [variable(i) for i in range(network.input_size)]
+    values = propagate(
+        network,
+        inputs.reshape(shape),
+        lift=lambda constant: constant,
+        table=translation.table,
+        semantics="piecewise-linear",
+    )
+    return PiecewiseLinear(
+        inputs=network.input_size,
+        relus=MappingProxyType(translation.relus),
+        noise=MappingProxyType(translation.noise),
+        outputs=tuple(values[network.output].flat),
+    )

@@ -1,0 +1,173 @@
+"""What onnxruntime computes: each node as the file spells it, in float32, on one thread of the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.gzipped import uncompressed
+
+Points = NDArray[np.float32]
+
+#: Onnxruntime's level for fatal problems: lesser ones reach the caller as exceptions, not on stderr.
+_FATAL = 4
+#: Points per run unless said otherwise: keeps the tensors in between small.
+_ROWS_PER_RUN = 256
+#: How far rows of a batch may be from single runs: other kernels add up in another order.
+_RELATIVE_TOLERANCE = 1e-4
+_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
+
+
+class Replayer:
+    """A network loaded once into onnxruntime, without graph optimisations, for many points.
+
+    Points are flat: [k, input_size] in, [k, output_size] out (rounded to float32 where the network
+    computes in float64). A single point is run exactly as the file says. Several are run as one batch
+    where the network allows it: then a row may differ from its single run in the last bits, and nowhere
+    by more than the order of summation explains; networks that mix the rows of a batch, or fix its size,
+    are run point by point.
+    """
+
+    def __init__(self, model: bytes, *, name: str = "network") -> None:
+        """Load the content of an ONNX file, which may be compressed; `name` is how messages call it.
+
+        Raises UnreadableFile where onnxruntime cannot load it.
+        """
+        content = uncompressed(model, file=name)
+        self._name = name
+        self._single = _session(content, name)
+        inputs, outputs = self._single.get_inputs(), self._single.get_outputs()
+        if len(inputs) != 1 or len(outputs) != 1:
+            found = f"{len(inputs)} inputs and {len(outputs)} outputs"
+            raise UnreadableFile(name, f"has {found} where exactly 1 of each is supported.")
+        self._input = inputs[0].name
+        if inputs[0].type not in _TYPES:
+            raise UnreadableFile(
+                name, f"its input is a {inputs[0].type}, not a tensor of float32 or float64."
+            )
+        self._dtype = _TYPES[inputs[0].type]
+        self._shape = _fixed(inputs[0].shape, name)
+        self.input_size = int(np.prod(self._shape))
+        self._batched = _batched_session(content, name)
+        self.output_size = self._run(self._single, np.zeros((1, self.input_size), np.float32)).size
+
+    def __call__(self, points: Points, *, rows_per_run: int = _ROWS_PER_RUN) -> Points:
+        """The outputs at `points`, both flat, one row each, at most `rows_per_run` at a time.
+
+        Raises InputError where the points do not fit the network, or onnxruntime fails on them.
+        """
+        if points.ndim != 2 or points.shape[1] != self.input_size:
+            wanted = f"a network of {self.input_size} inputs"
+            raise InputError(f"{self._name}: points of shape {points.shape} do not fit {wanted}.")
+        if points.dtype != np.float32:
+            raise InputError(f"{self._name}: points must be float32, not {points.dtype}.")
+        answer = np.empty((len(points), self.output_size), np.float32)
+        for start in range(0, len(points), rows_per_run):
+            chunk = points[start : start + rows_per_run]
+            answer[start : start + rows_per_run] = self._chunk(chunk)
+        return answer
+
+    def _chunk(self, points: Points) -> Points:
+        if self._batched is not None and len(points) > 1:
+            outputs = self._try_batch(points)
+            if outputs is not None:
+                return outputs
+            self._batched = None
+        return np.concatenate([self._run(self._single, point[None]) for point in points])
+
+    def _try_batch(self, points: Points) -> Points | None:
+        """The outputs of one batch; None where the network does not treat its rows one by one."""
+        try:
+            outputs = self._run(self._batched, points)
+        except InputError:
+            return None
+        if outputs.shape != (len(points), self.output_size):
+            return None
+        probes = sorted({0, len(points) // 2, len(points) - 1})
+        alone = np.concatenate([self._run(self._single, points[k : k + 1]) for k in probes])
+        finite = np.abs(alone[np.isfinite(alone)])
+        scale = float(finite.max()) if finite.size else 1.0
+        agree = np.allclose(
+            outputs[probes],
+            alone,
+            rtol=_RELATIVE_TOLERANCE,
+            atol=_RELATIVE_TOLERANCE * scale,
+            equal_nan=True,
+        )
+        return outputs if agree else None
+
+    def _run(self, session: Any, points: Points) -> Points:
+        """One run; the first dimension of what the network gives must be that of the batch."""
+        from onnxruntime import RunOptions
+
+        options = RunOptions()
+        options.log_severity_level = _FATAL
+        shape = self._shape if len(points) == 1 else (len(points), *self._shape[1:])
+        try:
+            (output,) = session.run(None, {self._input: points.astype(self._dtype).reshape(shape)}, options)
+        except Exception as problem:  # onnxruntime's errors share no base class of their own
+            raise InputError(f"{self._name}: onnxruntime failed: {_first_line(problem)}.") from None
+        output = np.asarray(output, dtype=np.float32)
+        if len(points) > 1 and (output.ndim == 0 or output.shape[0] != len(points)):
+            raise InputError(f"{self._name}: its output of shape {output.shape} has no batch dimension.")
+        return output.reshape(len(points), -1)
+
+
+def replay(model: bytes, points: Points, *, name: str = "network") -> Points:
+    """The outputs of onnxruntime at `points` [k, input_size], as [k, output_size]; see Replayer."""
+    return Replayer(model, name=name)(points)
+
+
+def _session(content: bytes, name: str) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = _FATAL
+    try:
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as problem:  # onnxruntime's errors share no base class of their own
+        raise UnreadableFile(name, f"onnxruntime cannot load it: {_first_line(problem)}.") from None
+
+
+def _batched_session(content: bytes, name: str) -> Any:
+    """A session whose first dimension is open, None where there can be none."""
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except DecodeError:
+        return None
+    graph = model.graph
+    weights = {tensor.name for tensor in graph.initializer}
+    (source,) = (value for value in graph.input if value.name not in weights)
+    dimensions = source.type.tensor_type.shape.dim
+    if len(dimensions) < 2 or dimensions[0].dim_value > 1:
+        return None
+    dimensions[0].dim_param = "batch"
+    del graph.value_info[:]
+    graph.output[0].type.tensor_type.ClearField("shape")
+    try:
+        return _session(model.SerializeToString(), name)
+    except UnreadableFile:
+        return None
+
+
+def _fixed(shape: list[Any], name: str) -> tuple[int, ...]:
+    """The shape for one point: an open first dimension is 1, others must be given."""
+    sizes = [size if isinstance(size, int) and size > 0 else None for size in shape]
+    if None in sizes[1:]:
+        raise UnreadableFile(
+            name, f"its input has the shape {shape}; only the first dimension may be open."
+        )
+    return tuple(size or 1 for size in sizes)
+
+
+def _first_line(problem: Exception) -> str:
+    line = str(problem).strip().partition("\n")[0].rstrip(".")
+    return line if len(line) <= 300 else line[:297] + "..."

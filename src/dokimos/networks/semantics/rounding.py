@@ -1,0 +1,83 @@
+"""The `rounding` semantics: for every tensor, how far its float32 value may be from its real value over a
+box.
+
+The float32 network: every float32 point of the box, each ONNX node evaluated as written, sums of products
+in any order, with or without fused multiply-add, gradual underflow or results flushed to zero (see
+`float32`). What is assumed of single operators stands in `rounding_rules`. Not covered: Winograd and FFT
+convolution, and weights that an optimiser has folded from one node into another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError, UnsupportedOp
+from dokimos.networks.graph import Network, Node
+from dokimos.networks.semantics.float32 import (
+    FLOAT32_MAX,
+    UNIT_ROUNDOFF,
+    dot_rounding,
+    infinite_beyond,
+    safe,
+)
+from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant, outward_box
+from dokimos.networks.semantics.propagation import Rule, propagate
+from dokimos.networks.semantics.rounded import Rounded, Step
+from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
+
+__all__ = ["FLOAT32_MAX", "UNIT_ROUNDOFF", "Rounded", "dot_rounding", "rounding_bounds"]
+
+
+def rounding_bounds(
+    network: Network, lower: Sequence[Fraction], upper: Sequence[Fraction], *, ulps: int = 8
+) -> dict[str, Rounded]:
+    """For every tensor by name, the enclosure of its real values over the box and a bound on the float32
+    error.
+
+    At every float32 point of the box |float32 value − real value| <= error; the error is ∞ where float32
+    may overflow or the operator may be undefined. `ulps` is what Exp, Tanh, Sigmoid, Softmax and Pow may
+    be off by, as `rounding_rules` states. Raises UnsupportedOp for a network with float64 constants.
+    """
+    if ulps < 1:
+        raise InputError(f"ulps is {ulps}, but no float32 function is off by less than one; give 1 or more")
+    _refuse_float64(network)
+    box = outward_box(network, lower, upper)
+    value = Rounded(box.lower, box.upper, np.zeros(box.shape))
+    table = {op: _rule(op, ulps) for op in ROUNDING_RULES}
+    with np.errstate(all="ignore"):
+        return propagate(network, value, lift=_lift, table=table, semantics="rounding")
+
+
+def _refuse_float64(network: Network) -> None:
+    for node in network.nodes:
+        for name in node.inputs:
+            constant = network.constants.get(name)
+            if constant is not None and constant.dtype == np.float64:
+                raise UnsupportedOp(
+                    node.op,
+                    f"its constant {name!r} is float64, and rounding is bounded for float32 networks only; "
+                    "export the network in float32",
+                )
+
+
+def _lift(array: NDArray[Any]) -> Rounded:
+    exact = lift_constant(array)
+    return Rounded(exact.lower, exact.upper, np.where(np.isfinite(array), 0.0, np.inf))
+
+
+def _rule(op: str, ulps: int) -> Rule[Rounded]:
+    """The rule of the interval semantics for the real values, that of `rounding_rules` for the error."""
+    real_rule, error_rule = INTERVAL_RULES[op], ROUNDING_RULES[op]
+
+    def rule(node: Node, arguments: Sequence[Rounded | None]) -> Rounded:
+        real = real_rule(node, [None if a is None else a.real for a in arguments])
+        error = safe(error_rule(Step(node, real, arguments, ulps)))
+        error = infinite_beyond(real.magnitude + error, error)
+        return Rounded(real.lower, real.upper, np.broadcast_to(error, real.shape))
+
+    return rule

@@ -1,0 +1,341 @@
+"""How each operator passes on the float32 errors of its inputs, and what it adds: the table behind
+`rounding`.
+
+Write x for a real value and x̂ for its float32 counterpart, |x̂ − x| <= E. The error of y = f(x) splits
+into what is passed on, |f(x̂) − f(x)|, bounded through the derivative of f between x and x̂, and what is
+added, |ŷ − f(x̂)|, from the float32 operations on x̂. The caller multiplies every bound by a factor that
+makes up for its own float64 roundings, and makes it ∞ where it is nan or where the result may overflow.
+
+What is assumed of float32 kernels beyond single operations, k being `ulps`:
+
+* Exp: |ŷ − e^x̂| <= k·2^-23·e^x̂ + (k·2^-149 + 2^-126): k ulps.
+* Tanh, Sigmoid: |ŷ − f(x̂)| <= k·2^-23, that is k ulps of 1, the end of the range, not of the value.
+  (onnxruntime clamps the argument of its Sigmoid, so that far out on the negative side its values are off
+  by 1e-7 whatever the value, and its Tanh answers up to 1 + 2^-22: neither is within a few ulps of small
+  values.)
+* Softmax: as ONNX spells it, e^{x_i − m} over Σ_j e^{x_j − m} with m the maximum, by division or by a
+  rounded reciprocal, each exponential within k ulps as for Exp, at a difference rounded once; see
+  `_softmax`.
+* Pow: a pow within k ulps, or for an integer exponent n multiplications in any order (and a division
+  where n < 0); the larger of the two bounds.
+* BatchNormalization: in the order of the ONNX formula, or with scale/√(variance + ε) computed first (in
+  float32, through a reciprocal or not) and bias − mean·that.
+* ReduceMean, AveragePool: the sum divided, or multiplied by a rounded reciprocal, before or after adding
+  up.
+* Relu, Clip, Max, Min, MaxPool, Neg and everything that moves numbers are exact on floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log
+from types import MappingProxyType
+
+import numpy as np
+
+from dokimos.networks.semantics import elementary, structural
+from dokimos.networks.semantics.float32 import (
+    FLOAT32_MAX,
+    TINY,
+    ULP,
+    UNIT_ROUNDOFF,
+    dot_rounding,
+    infinite_beyond,
+    safe,
+    safe_product,
+)
+from dokimos.networks.semantics.interval import conv_product, gemm_product, window_counts
+from dokimos.networks.semantics.outward import (
+    Floats,
+    Interval,
+    Product,
+    add,
+    divide,
+    gamma,
+    point,
+    square_root,
+)
+from dokimos.networks.semantics.rounded import ErrorRule, Rounded, Step
+
+
+def _one_rounding(step: Step, passed: Floats) -> Floats:
+    """`passed` on, and one operation: its exact result on floats is within `passed` of a real value."""
+    return passed + UNIT_ROUNDOFF * (step.real.magnitude + passed) + TINY
+
+
+def _moved(step: Step) -> Floats:
+    return structural.REARRANGE[step.node.op](step.node, step[0].error)
+
+
+def _unchanged(step: Step) -> Floats:
+    return step[0].error
+
+
+def _concat(step: Step) -> Floats:
+    return structural.concat(step.node, [part.error for part in step.present])
+
+
+def _pad(step: Step) -> Floats:
+    return structural.pad(step.node, step[0].error, 0.0)
+
+
+def _add(step: Step) -> Floats:
+    return _one_rounding(step, step[0].error + step[1].error)
+
+
+def _multiply(step: Step) -> Floats:
+    """x̂ŷ − xy = x(ŷ − y) + ŷ(x̂ − x)."""
+    a, b = step[0], step[1]
+    return _one_rounding(step, a.real.magnitude * b.error + b.magnitude * a.error)
+
+
+def _divide(step: Step) -> Floats:
+    """x̂/ŷ − x/y = ((x̂ − x) − (x/y)(ŷ − y)) / ŷ, where ŷ cannot be zero."""
+    a, b = step[0], step[1]
+    least = b.floats.mignitude
+    passed = (a.error + step.real.magnitude * b.error) / least
+    return np.where(least > 0, _one_rounding(step, passed), np.inf)
+
+
+def _largest_input_error(step: Step) -> Floats:
+    """|max(x̂, ŷ) − max(x, y)| <= max(|x̂ − x|, |ŷ − y|), and so for min."""
+    result = step[0].error
+    for other in step.present[1:]:
+        result = np.maximum(result, other.error)
+    return result
+
+
+def _relu(step: Step) -> Floats:
+    """Both values are 0 where x and x̂ are negative."""
+    return np.where(step[0].floats.upper <= 0, 0.0, step[0].error)
+
+
+def _leaky_relu(step: Step) -> Floats:
+    """Slope alpha, and one multiplication, below 0; slope 1 above."""
+    x, alpha = step[0], abs(step.node.real("alpha"))
+    below = -np.minimum(x.floats.lower, 0.0)
+    slope = np.maximum(np.where(x.floats.upper > 0, 1.0, 0.0), np.where(below > 0, alpha, 0.0))
+    added = np.where(below > 0, UNIT_ROUNDOFF * alpha * below + TINY, 0.0)
+    return np.where(x.error > 0, slope * x.error, 0.0) + added
+
+
+def _max_pool(step: Step) -> Floats:
+    kernel = step.node.integers("kernel")
+    windows = structural.windows(step.node, step[0].error, kernel, 0.0)
+    return np.asarray(windows.max(axis=tuple(range(-len(kernel), 0))))
+
+
+def _sum(
+    errors: Floats, magnitudes: Floats, axes: tuple[int, ...], *, keepdims: bool, divisor: Floats
+) -> Floats:
+    """Of Σx_i / divisor: each term is rounded in n − 1 additions and at most three times in dividing."""
+    terms = int(np.prod([errors.shape[axis] for axis in axes]))
+    slack = 1.0 + 2.0 * gamma(terms)
+    passed = np.asarray(errors.sum(axis=axes, keepdims=keepdims)) * slack
+    size = np.asarray(magnitudes.sum(axis=axes, keepdims=keepdims)) * slack
+    added = dot_rounding(terms + 2, safe(size / divisor))
+    return infinite_beyond(size * (1.0 + gamma(terms + 2, UNIT_ROUNDOFF)), passed / divisor + added)
+
+
+def _reduce_sum(step: Step) -> Floats:
+    x, axes = step[0], step.node.integers("axes")
+    return _sum(
+        x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.array(1.0)
+    )
+
+
+def _reduce_mean(step: Step) -> Floats:
+    x, axes = step[0], step.node.integers("axes")
+    count = np.prod([x.error.shape[axis] for axis in axes], dtype=np.float64)
+    return _sum(
+        x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.asarray(count)
+    )
+
+
+def _average_pool(step: Step) -> Floats:
+    x, kernel = step[0], step.node.integers("kernel")
+    errors = structural.windows(step.node, x.error, kernel, 0.0)
+    magnitudes = structural.windows(step.node, x.magnitude, kernel, 0.0)
+    axes = tuple(range(errors.ndim - len(kernel), errors.ndim))
+    return _sum(errors, magnitudes, axes, keepdims=False, divisor=window_counts(step.node, x.error.shape))
+
+
+def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Floats, Floats]:
+    """What a sum of products passes on, Σ |a_i|F_i + E_i(|b_i| + F_i), and Σ|â_i||b̂_i|."""
+    size = b.magnitude
+    passed = safe_product(a.error, size, product, terms)
+    if b.error.any():
+        passed = passed + safe_product(a.real.magnitude, b.error, product, terms)
+    return passed, safe_product(a.magnitude, size, product, terms)
+
+
+def _matmul(step: Step) -> Floats:
+    terms = step[0].error.shape[-1]
+    passed, size = _bilinear(step[0], step[1], np.matmul, terms)
+    return passed + dot_rounding(terms, size)
+
+
+def _conv(step: Step) -> Floats:
+    """The bias is one more term of the sum."""
+    x, w, bias = step[0], step[1], step.optional(2)
+    terms = int(np.prod(w.error.shape[1:]))
+    passed, size = _bilinear(x, w, conv_product(step.node), terms)
+    if bias is None:
+        return passed + dot_rounding(terms, size)
+    column = (1, -1) + (1,) * (x.error.ndim - 2)
+    passed, size = passed + bias.error.reshape(column), size + bias.magnitude.reshape(column)
+    return passed + dot_rounding(terms + 1, safe(size))
+
+
+def _gemm(step: Step) -> Floats:
+    """alpha·Σ + beta·C: C is one more term, and a factor other than 1 one more rounding of every term.
+
+    alpha multiplies sums of products; an underflow before it grows by |alpha|.
+    """
+    a, b, c = step[0], step[1], step.optional(2)
+    alpha, beta = abs(step.node.real("alpha")), abs(step.node.real("beta"))
+    inner = a.error.shape[0 if step.node.integer("transA") else 1]
+    passed, size = _bilinear(a, b, gemm_product(step.node), inner)
+    terms = inner + (alpha != 1.0 or beta != 1.0)
+    partial, passed, size = size, alpha * passed, alpha * size
+    if c is not None:
+        terms += 1
+        passed, size = passed + beta * c.error, size + beta * c.magnitude
+    added = dot_rounding(terms, safe(size)) + 4.0 * terms * TINY * alpha * (alpha != 1.0)
+    return infinite_beyond(partial * (1.0 + gamma(terms, UNIT_ROUNDOFF)), passed + added)
+
+
+def _batch_normalization(step: Step) -> Floats:
+    """y = (x − mean)·a + bias with a = scale/√(variance + ε), in either order of evaluation.
+
+    variance + ε, √, reciprocal and scaling round a at most four times; a product, mean·a, its sum with
+    the bias and the last sum make at most eight roundings of any term of |x̂||a| + |mean||a| + |bias|. An
+    underflow on the way is multiplied by no more than (1 + |x̂| + |mean|)(1 + |scale|)(1 + 1/√(variance +
+    ε)). Only exact parameters are bounded, and only where variance + ε is far from underflow.
+    """
+    x = step[0]
+    column = (1, -1) + (1,) * (x.error.ndim - 2)
+    exact = all(not parameter.error.any() for parameter in step.present[1:])
+    scale, bias, mean, variance = (step[i].real.map(lambda end: end.reshape(column)) for i in range(1, 5))
+    shifted = add(variance, point(step.node.real("epsilon")))
+    deviation = square_root(shifted)
+    inverse = divide(point(1.0), deviation).magnitude
+    factor = safe(scale.magnitude * inverse)
+    span = x.magnitude + mean.magnitude
+    size = span * factor + bias.magnitude
+    underflow = TINY * 16.0 * (1.0 + span) * (1.0 + scale.magnitude) * (1.0 + inverse)
+    bound = factor * x.error + gamma(8, UNIT_ROUNDOFF) * size + underflow
+    largest = np.maximum.reduce(
+        np.broadcast_arrays(size, span, span * inverse, span * scale.magnitude, factor)
+    )
+    usable = exact & (shifted.lower > 2.0**-100) & (shifted.upper < FLOAT32_MAX / 2)
+    return np.where(usable, infinite_beyond(2.0 * largest, bound), np.inf)
+
+
+def _exp(step: Step) -> Floats:
+    x = step[0]
+    largest = elementary.exp(x.floats).upper
+    passed = np.where(x.error > 0, largest * x.error, 0.0)
+    return passed + step.ulps * (ULP * largest + 2.0**-149) + TINY
+
+
+def _tanh(step: Step) -> Floats:
+    """The derivative 1 − tanh² is greatest where |x| is least."""
+    x = step[0]
+    least = elementary.tanh(point(x.floats.mignitude)).lower
+    return np.where(x.error > 0, (1.0 - least) * (1.0 + least) * x.error, 0.0) + step.ulps * ULP + TINY
+
+
+def _sigmoid(step: Step) -> Floats:
+    """The derivative s(1 − s) is greatest where |x| is least, and decreases in s >= 1/2."""
+    x = step[0]
+    least = np.maximum(elementary.sigmoid(point(x.floats.mignitude)).lower, 0.5)
+    return np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0) + step.ulps * ULP + TINY
+
+
+def _softmax(step: Step) -> Floats:
+    """s_i = e^{x_i}/Σ_j e^{x_j} of n numbers.
+
+    Passed on: Σ_j |∂s_i/∂x_j| = 2 s_i (1 − s_i) <= 1/2, times the largest error along the axis.
+
+    Added, with t_j = m − x̂_j >= 0: rounding the difference multiplies e^{−t_j} by e^{±u·t_j}, the
+    exponential is off by k ulps, the sum by γ_n, the division by 2u (through a reciprocal). To first
+    order s_i changes by at most s_i·(u·t_i + Σ_j s_j·u·t_j + 2k·2^-23 + γ_n + 2u). Here s_i·t_i <=
+    t_i·e^{−t_i} < 1/2, and Σ_j s_j t_j <= ln n (it is the entropy of s minus ln Σ_j e^{−t_j} >= 0).
+    Differences beyond 200 belong to exponentials that are zero to float32 either way, so every relative
+    change above is below 2^-10 + 2k·2^-23 + γ_n, and the factor 1.1 covers the higher orders where that
+    is below 2^-5. Underflow loses 2^-126 in each exponential and in each later step, at a sum of at least
+    1/2.
+    """
+    x, axis = step[0], step.node.integer("axis")
+    count = x.error.shape[axis]
+    worst = x.error.max(axis=axis, keepdims=True)
+    near = elementary.softmax(x.floats, axis)
+    slope = np.minimum(2.0 * near.upper * (1.0 - near.lower), 0.5)
+    passed = np.where(worst > 0, slope * worst, 0.0)
+    rate = (
+        2.0 * step.ulps * ULP + gamma(count + 2, UNIT_ROUNDOFF) + UNIT_ROUNDOFF * (log(max(count, 1)) + 1.0)
+    )
+    if rate > 2.0**-6:
+        return np.full(step.real.shape, np.inf)
+    added = 1.1 * (near.upper * rate + UNIT_ROUNDOFF / 2) + 8.0 * (count + step.ulps + 4) * TINY
+    spread = x.floats.upper.max(axis=axis, keepdims=True) - x.floats.lower.min(axis=axis, keepdims=True)
+    return infinite_beyond(spread, passed + added)
+
+
+def _power(step: Step) -> Floats:
+    """x^n: slope |n|·|x|^(n−1), largest at the smallest or the largest |x|; γ_|n| of repeated
+    multiplication.
+
+    The expanded product of |n| equal factors has |n| − 1 multiplications however it is associated, and a
+    division makes one more; an underflow in a positive power occurs only where |x| < 1 and shrinks from
+    there on. Through a division, |x|^|n| must stay above 2^-125, or the quotient may overflow; where it
+    overflows itself, the quotient 0 is within 2^-126.
+    """
+    x, exponent = step[0], step.node.real("exponent")
+    if not np.isfinite(exponent):
+        return np.full(step.real.shape, np.inf)
+    if exponent in (0.0, 1.0):
+        return exponent * np.where(np.isinf(x.error), np.inf, x.error)
+    near = x.floats
+    sizes = Interval(near.mignitude, near.magnitude)
+    slope = abs(exponent) * elementary.power(sizes, exponent - 1.0).magnitude
+    passed = np.where(x.error > 0, slope * x.error, 0.0)
+    largest = elementary.power(near, exponent).magnitude
+    repeated = gamma(int(abs(exponent)) + 1, UNIT_ROUNDOFF) if exponent == int(exponent) else 0.0
+    added = max(repeated, step.ulps * ULP) * largest + (4.0 * abs(exponent) + step.ulps + 4.0) * TINY
+    limit = 2.0**125 if exponent < 0 else FLOAT32_MAX
+    return np.where(largest * (1.0 + repeated) <= limit, passed + added, np.inf)
+
+
+#: Every core operator.
+ROUNDING_RULES: Mapping[str, ErrorRule] = MappingProxyType(
+    {
+        **dict.fromkeys(structural.REARRANGE, _moved),
+        "Add": _add,
+        "AveragePool": _average_pool,
+        "BatchNormalization": _batch_normalization,
+        "Clip": _unchanged,
+        "Concat": _concat,
+        "Conv": _conv,
+        "Div": _divide,
+        "Exp": _exp,
+        "Gemm": _gemm,
+        "LeakyRelu": _leaky_relu,
+        "MatMul": _matmul,
+        "Max": _largest_input_error,
+        "MaxPool": _max_pool,
+        "Min": _largest_input_error,
+        "Mul": _multiply,
+        "Neg": _unchanged,
+        "Pad": _pad,
+        "Pow": _power,
+        "ReduceMean": _reduce_mean,
+        "ReduceSum": _reduce_sum,
+        "Relu": _relu,
+        "Sigmoid": _sigmoid,
+        "Softmax": _softmax,
+        "Sub": _add,
+        "Tanh": _tanh,
+    }
+)

@@ -1,0 +1,37 @@
+"""Multipliers found by substitution in exact rationals, for where floats are of no help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dokimos.checker.proofs.split_tree import Leaf, Region, inequalities
+from dokimos.networks.semantics.expressions import ZERO, Expression, combine
+from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear
+
+
+def substituted(
+    form: PiecewiseLinear, objectives: Sequence[Expression], where: Region, weights: Sequence[Fraction]
+) -> Leaf:
+    """The leaf that does away with the ReLUs of Σ weights·objectives one by one, the last first.
+
+    A ReLU with a positive factor is replaced by its argument (or by 0, where that is tighter), one with a
+    negative factor by the line above it. The size of the numbers does not matter: nothing is rounded.
+    """
+    expression = combine(zip(weights, objectives, strict=True))
+    below: dict[int, Fraction] = {}
+    above: dict[int, Fraction] = {}
+    relus = tuple(form.relus.items())
+    for k in reversed(range(len(relus))):
+        factor = expression.terms.get(relus[k][0], ZERO)
+        low, high = where.arguments[k]
+        if factor == 0 or high <= 0 or (factor > 0 and high <= -low):
+            continue
+        under, over = inequalities(relus[k], low, high)
+        if factor > 0:
+            below[k] = factor
+            expression = combine([(Fraction(1), expression), (factor, under)])
+        elif over is not None:
+            above[k] = -factor
+            expression = combine([(Fraction(1), expression), (-factor, over)])
+    return Leaf(tuple(weights), below, above)

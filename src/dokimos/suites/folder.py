@@ -1,0 +1,265 @@
+"""A suite on disk: a VNN-COMP benchmark that any tool can run, with our proofs beside it.
+
+suite/
+  instances.csv            onnx,vnnlib,timeout
+  onnx/…  vnnlib/…
+  truth/<instance>.json    the label, its proof and how the instance was made
+  suite.json               which program made the suite, from which recipe
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.gzipped import uncompressed
+from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
+from dokimos.suites.truth_file import dump_truth, load_json, load_truth
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class SuiteEntry:
+    """One row of `instances.csv`, and where its files are. Contents are read when first asked for."""
+
+    name: str
+    network_path: Path
+    property_path: Path
+    timeout_seconds: float
+    family: str
+    truth_path: Path
+
+    @cached_property
+    def network_sha256(self) -> str:
+        """The hash of the network's content."""
+        return sha256(read_content(self.network_path))
+
+    @cached_property
+    def property_sha256(self) -> str:
+        """The hash of the property's content."""
+        return sha256(read_content(self.property_path))
+
+    def read_instance(self) -> Instance:
+        """The instance, with the bytes of both files."""
+        return Instance(
+            name=self.name,
+            network_file=read_content(self.network_path),
+            property_file=read_content(self.property_path),
+            timeout_seconds=self.timeout_seconds,
+            family=self.family,
+        )
+
+    def read_truth(self) -> Truth | None:
+        """What is known of the instance; None where the suite has no truth file for it."""
+        if not _exists(self.truth_path):
+            return None
+        return load_truth(read_text(self.truth_path), file=str(self.truth_path))
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A folder of instances."""
+
+    folder: Path
+    entries: tuple[SuiteEntry, ...]
+
+    def entry(self, name: str) -> SuiteEntry:
+        """The entry of that name."""
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        close = get_close_matches(name, [entry.name for entry in self.entries], n=1, cutoff=0.0)
+        raise InputError(
+            f"{self.folder}: there is no instance {name!r} in this suite; did you mean {close[0]!r}?"
+        )
+
+
+def read_content(path: Path) -> bytes:
+    """The content of a file, unfolded where it is compressed."""
+    try:
+        return uncompressed(path.read_bytes(), file=str(path))
+    except (FileNotFoundError, ValueError):
+        raise UnreadableFile(path, "there is no such file") from None
+    except OSError as error:
+        raise UnreadableFile(path, error.strerror or "cannot be read") from None
+
+
+def _present(path: Path) -> Path:
+    """`path`, or `path.gz` where only that exists."""
+    compressed = path.parent / f"{path.name}.gz"
+    return compressed if _exists(compressed) and not _exists(path) else path
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is such a file; False, too, for a name that no file can have."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8."""
+    try:
+        return read_content(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise UnreadableFile(path, "not a text file in UTF-8") from None
+
+
+def read_suite(folder: Path) -> Suite:
+    """The suite in `folder`. Raises UnreadableFile where it is not one.
+
+    A row that is there again, as in some published benchmarks, is the same instance and counts once.
+    """
+    if not folder.is_dir():
+        raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
+    table = _instances_table(folder)
+    families = _families(folder)
+    try:
+        numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
+    except csv.Error as error:
+        raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
+    rows = [(number, row) for number, row in numbered if any(cell.strip() for cell in row)]
+    listed = (_entry(folder, row, f"{table}:{number}", families) for number, row in rows)
+    entries = tuple(dict.fromkeys(listed))
+    if not entries:
+        raise UnreadableFile(table, "it lists no instances")
+    for name, count in Counter(entry.name for entry in entries).items():
+        if count > 1:
+            raise UnreadableFile(
+                table, f"the instance {name!r} is listed twice, differently; remove one row"
+            )
+    return Suite(folder=folder, entries=entries)
+
+
+def _instances_table(folder: Path) -> Path:
+    """`instances.csv`, or the one `<benchmark>_instances.csv` that benchmarks of 2021 have instead."""
+    table = folder / "instances.csv"
+    others = sorted(folder.glob("*_instances.csv"))
+    if not table.exists() and len(others) == 1:
+        return others[0]
+    if not table.exists():
+        raise UnreadableFile(folder, "not a suite: it has no instances.csv")
+    return table
+
+
+def _families(folder: Path) -> Mapping[str, str]:
+    path = folder / "suite.json"
+    if not path.exists():
+        return {}
+    document = load_json(read_text(path), file=str(path))
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UnreadableFile(path, f"not a suite.json of schema {SCHEMA}; generate the suite again")
+    families = document.get("families")
+    if not isinstance(families, dict) or not all(isinstance(f, str) for f in families.values()):
+        raise UnreadableFile(path, "'families' must map instance names to family names")
+    return families
+
+
+def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, str]) -> SuiteEntry:
+    if len(row) != 3:
+        raise UnreadableFile(place, f"a row must be onnx,vnnlib,timeout; this one has {len(row)} columns")
+    network, property_, timeout = (cell.strip() for cell in row)
+    if network.startswith("["):
+        raise UnreadableFile(place, "instances of several networks are not supported yet")
+    try:
+        seconds = float(timeout)
+    except ValueError:
+        seconds = float("nan")
+    if not 0 < seconds < float("inf"):
+        raise UnreadableFile(place, f"the timeout {timeout!r} is not a positive number of seconds")
+    name = instance_name(network, property_)
+    return SuiteEntry(
+        name=name,
+        network_path=_present(folder / network),
+        property_path=_present(folder / property_),
+        timeout_seconds=seconds,
+        family=families.get(name, _benchmark_name(folder)),
+        truth_path=folder / "truth" / f"{name}.json",
+    )
+
+
+def instance_name(network: str, property_: str) -> str:
+    """What an instance of these two files is called: by their stem, or both where they differ."""
+    stems = _stem(network), _stem(property_)
+    return stems[0] if stems[0] == stems[1] else "__".join(stems)
+
+
+def _benchmark_name(folder: Path) -> str:
+    """The folder's name, or its parent's where the folder is named for a version of VNN-LIB."""
+    place = folder.resolve()
+    return place.parent.name if place.name in ("1.0", "2.0") else place.name
+
+
+def _stem(path: str) -> str:
+    return Path(path).name.removesuffix(".gz").removesuffix(".onnx").removesuffix(".vnnlib")
+
+
+@dataclass(frozen=True)
+class InstanceFiles:
+    """What an instance is on disk: the contents of its three files, and its label by name."""
+
+    name: str
+    label: str
+    network: bytes
+    property: bytes
+    truth: str | None
+
+
+def files_of(labelled: LabelledInstance) -> InstanceFiles:
+    """The files of an instance."""
+    instance, truth = labelled.instance, labelled.truth
+    origin = {
+        "family": instance.family,
+        "parameters": dict(instance.parameters),
+        "seed": instance.seed,
+    }
+    return InstanceFiles(
+        name=instance.name,
+        label="" if truth is None else truth.label.value,
+        network=instance.network_file,
+        property=instance.property_file,
+        truth=None if truth is None else dump_truth(truth, origin=origin),
+    )
+
+
+def store_files(folder: Path, files: InstanceFiles) -> None:
+    """Write the files of one instance to their places in a suite's folder."""
+    for part in ("onnx", "vnnlib", "truth"):
+        (folder / part).mkdir(exist_ok=True)
+    (folder / "onnx" / f"{files.name}.onnx").write_bytes(files.network)
+    (folder / "vnnlib" / f"{files.name}.vnnlib").write_bytes(files.property)
+    if files.truth is not None:
+        (folder / "truth" / f"{files.name}.json").write_text(files.truth, encoding="utf-8")
+
+
+def write_index(
+    folder: Path,
+    listed: Sequence[tuple[str, str]],
+    timeout_seconds: float,
+    *,
+    recipe: Mapping[str, Any],
+    version: str,
+) -> None:
+    """Write `instances.csv` and `suite.json` for instances (name, family) in this order.
+
+    Shuffle them first, so that the order leaks nothing about the labels.
+    """
+    rows = (f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{timeout_seconds:g}\n" for name, _ in listed)
+    (folder / "instances.csv").write_text("".join(rows), encoding="utf-8")
+    document = {
+        "schema": SCHEMA,
+        "dokimos": version,
+        "recipe": dict(recipe),
+        "families": dict(listed),
+    }
+    (folder / "suite.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

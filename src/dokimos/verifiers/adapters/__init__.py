@@ -1,0 +1,1 @@
+"""One file for each verifier, or for each kind that the user brings."""

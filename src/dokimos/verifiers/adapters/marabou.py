@@ -1,0 +1,53 @@
+"""Marabou, from PyPI's maraboupy, which declares no dependencies: the working set is pinned here."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dokimos.execution.outcomes import Outcome
+from dokimos.suites.answers import VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.environments import PinnedEnvironment
+from dokimos.verifiers.pinned import RUNNERS, PinnedVerifier
+from dokimos.verifiers.results import read_result
+
+_RUNNER = RUNNERS / "marabou_runner.py"
+
+
+class Marabou(PinnedVerifier):
+    """Reads VNN-LIB 1.0; told the wall limit, which it overruns on some instances."""
+
+    name = "marabou"
+    takes = "maraboupy 2.0.0 from PyPI, about 250 MB"
+    limitations: ClassVar[str] = (
+        "VNN-LIB 2.0; Abs, AveragePool, Clip, Div, Exp, Max, Pow, Mul of two variables"
+    )
+    environment = PinnedEnvironment(
+        verifier="marabou",
+        version="2.0.0",
+        requirements=(
+            "maraboupy==2.0.0",
+            "numpy==2.4.6",
+            "onnx==1.23.2",
+            "onnxruntime==1.31.1",
+            "flatbuffers==25.12.19",
+            "ml_dtypes==0.6.0",
+            "packaging==26.3",
+            "protobuf==7.36.2",
+            "typing_extensions==4.16.0",
+        ),
+    )
+
+    def smoke(self) -> tuple[str, ...]:
+        """Solve two tiny queries."""
+        return (str(_RUNNER), "--smoke")
+
+    def command(self, query: Query) -> Invocation:
+        """The runner script, in the environment's interpreter."""
+        options = ("--timeout", str(max(1, round(query.wall_seconds))), "--threads", str(query.threads))
+        files = (query.network_file, query.property_file, query.result)
+        return Invocation(as_command((self.environment.python, _RUNNER, *options, *files)))
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """What the runner wrote."""
+        return read_result(query.result)

@@ -1,0 +1,109 @@
+"""NeVer2, from PyPI's pynever, by its Python interface."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dokimos.core.errors import InputError
+from dokimos.execution.outcomes import Outcome
+from dokimos.properties.model import Case, Conjunction, Property
+from dokimos.properties.reading import read_vnnlib_file
+from dokimos.suites.answers import VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.environments import PinnedEnvironment
+from dokimos.verifiers.pinned import RUNNERS, PinnedVerifier
+from dokimos.verifiers.results import read_result
+
+_RUNNER = RUNNERS / "never2_runner.py"
+
+
+class Never2(PinnedVerifier):
+    """Asked by matrices, one property for each case; strict constraints are asked as not strict.
+
+    torchvision, which it declares, is left out: it is imported for training only.
+    """
+
+    name = "never2"
+    takes = "pynever 1.3.2 from PyPI with torch, about 1.4 GB"
+    limitations: ClassVar[str] = "all but fully connected ReLU networks; constraints on inputs and outputs"
+    environment = PinnedEnvironment(
+        verifier="never2",
+        version="1.3.2",
+        requirements=(
+            "absl-py==2.5.1",
+            "filelock==4.2.10",
+            "fsspec==2026.9.0",
+            "immutabledict==4.3.1",
+            "Jinja2==3.1.6",
+            "MarkupSafe==3.0.4",
+            "ml_dtypes==0.6.0",
+            "mpmath==1.3.0",
+            "multipledispatch==1.0.0",
+            "networkx==3.6.1",
+            "numpy==2.4.6",
+            "onnx==1.23.2",
+            "ortools==9.15.6755",
+            "pandas==3.1.1",
+            "pillow==13.0.0",
+            "protobuf==6.33.6",
+            "pyNeVer==1.3.2",
+            "python-dateutil==4.0.0",
+            "setuptools==84.2.1",
+            "sympy==1.14.0",
+            "torch==2.13.0",
+            "typing_extensions==4.16.0",
+            "tzdata==2026.6",
+        ),
+    )
+
+    def smoke(self) -> tuple[str, ...]:
+        """Answer two tiny queries."""
+        return (str(_RUNNER), "--smoke")
+
+    def command(self, query: Query) -> Invocation:
+        """The runner script, with the property as matrices in the run's folder."""
+        question = query.folder / "question.json"
+        question.write_text(json.dumps(_question(query.property_file)))
+        timeout = ("--timeout", f"{query.wall_seconds:g}")
+        files = (query.network_file, question, query.result)
+        return Invocation(as_command((self.environment.python, _RUNNER, *timeout, *files)))
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """What the runner wrote."""
+        return read_result(query.result)
+
+
+def _question(property_file: Path) -> dict[str, Any]:
+    """The property as the runner reads it."""
+    try:
+        asked = read_vnnlib_file(property_file)
+    except InputError as error:
+        return {"unsupported": f"the property cannot be put into matrices: {error}"}
+    if len(asked.networks) != 1:
+        return {"unsupported": "NeVer2 verifies one network at a time"}
+    if any(c.inputs for case in asked.cases for part in case.any_of for c in part):
+        return {"unsupported": "NeVer2 has no constraints on inputs and outputs together"}
+    cases = [case for case in asked.cases if case.any_of and not case.box.is_empty]
+    return {"cases": [_case(case, asked) for case in cases]}
+
+
+def _case(case: Case, asked: Property) -> dict[str, Any]:
+    return {
+        "lower": [float(x) for x in case.box.lower],
+        "upper": [float(x) for x in case.box.upper],
+        "unsafe": [_polytope(part, asked.output_size) for part in case.any_of],
+    }
+
+
+def _polytope(part: Conjunction, outputs: int) -> dict[str, Any]:
+    """matrix·y <= bound; a conjunction without constraints holds where 0 <= 0."""
+    rows, bound = [], []
+    for constraint in part:
+        row = [0.0] * outputs
+        for j, d in constraint.outputs:
+            row[j] = float(d)
+        rows.append(row)
+        bound.append(float(constraint.bound))
+    return {"matrix": rows or [[0.0] * outputs], "bound": bound or [0.0]}

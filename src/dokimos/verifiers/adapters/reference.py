@@ -1,0 +1,37 @@
+"""The embedded default: exact branch and bound on small ReLU networks, every answer with its proof."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from dokimos import __version__
+from dokimos.execution.outcomes import Outcome
+from dokimos.suites.answers import VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, Verifier
+from dokimos.verifiers.own_interpreter import our_module
+from dokimos.verifiers.results import read_result
+
+
+class Reference(Verifier):
+    """Slow and never wrong: it answers only what it has proven, and is what others are measured against."""
+
+    name = "reference"
+    limitations: ClassVar[str] = "all but affine operators and ReLU; anything large"
+
+    def version(self) -> str | None:
+        """That of Dokimos."""
+        return __version__
+
+    def how_to_get(self) -> str:
+        """It is always there."""
+        return "it ships with Dokimos"
+
+    def command(self, query: Query) -> Invocation:
+        """Its runner, in our own interpreter with our own packages."""
+        files = (str(query.network_file), str(query.property_file), str(query.result))
+        timeout = f"{query.wall_seconds:g}"
+        return our_module("dokimos.verifiers.runners.reference", "--timeout", timeout, *files)
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """What the runner wrote."""
+        return read_result(query.result)

@@ -1,0 +1,116 @@
+"""vibecheck, from PyPI's vibecheck-nn: the command line of the VNN-LIB standard."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from dokimos.execution.outcomes import Outcome
+from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, as_command, log_tail
+from dokimos.verifiers.environments import PinnedEnvironment
+from dokimos.verifiers.pinned import RUNNERS, PinnedVerifier
+from dokimos.verifiers.vnncomp_results import read_verdict
+from dokimos.verifiers.vnnlib2_files import declared_network
+
+_SMOKE = RUNNERS / "command_line_smoke.py"
+#: How its result file begins what it says of a network that it cannot read.
+_UNSUPPORTED = "NotImplementedError: "
+#: The line of its log that explains an `unknown` where it has no rule for something.
+_EXPLAINED = re.compile(
+    r"(?:\[ *[\d.]+s\] )?\[vibecheck\] "
+    r"(?:net not supported|spec not supported|not implemented): (.+); verdict unknown"
+)
+_OPERATOR = re.compile(r"op '(\w+)' \(node .*\) (not yet in .*)")
+
+
+class Vibecheck(PinnedVerifier):
+    """Its verdict stands in the file that --results-file names; it leaves with 1 for `sat` and `unknown`.
+
+    Where it has no rule for an operator or a form of the property it says `unknown`, and why in one line of
+    its log: that is `unsupported`. After an error it leaves with 2, and the file names the exception:
+    NotImplementedError means the same there.
+    """
+
+    name = "vibecheck"
+    takes = "vibecheck-nn 1.1.0 from PyPI with torch, about 1.4 GB"
+    limitations: ClassVar[str] = "takes `<` for `<=`"
+    attack_off = ("--no-attack",)
+    environment = PinnedEnvironment(
+        verifier="vibecheck",
+        version="1.1.0",
+        requirements=(
+            "filelock==4.2.10",
+            "flatbuffers==25.12.19",
+            "fsspec==2026.9.0",
+            "gurobipy==13.0.3",
+            "Jinja2==3.1.6",
+            "MarkupSafe==3.0.4",
+            "ml_dtypes==0.6.0",
+            "mpmath==1.3.0",
+            "networkx==3.6.1",
+            "numpy==2.4.6",
+            "onnx==1.21.0",
+            "onnx2torch==1.5.15",
+            "onnxruntime==1.26.0",
+            "onnxsim==0.8.1",
+            "packaging==26.3",
+            "pillow==13.0.0",
+            "protobuf==7.36.2",
+            "scipy==1.17.1",
+            "setuptools==84.2.1",
+            "sympy==1.14.0",
+            "torch==2.13.0",
+            "torchvision==0.28.0",
+            "typing_extensions==4.16.0",
+            "vibecheck-nn==1.1.0",
+        ),
+    )
+
+    def smoke(self) -> tuple[str, ...]:
+        """Answer two tiny queries by the same command line."""
+        return (str(_SMOKE), "--", *_arguments("{property}", "N={network}", "{result}", "{timeout}"))
+
+    def command(self, query: Query) -> Invocation:
+        """The standard's command line, on the processor; its own where the attack is off."""
+        network = f"{declared_network(query.property_file) or 'N'}={query.network_file}"
+        timeout = f"{query.wall_seconds:g}"
+        arguments = _arguments(str(query.property_file), network, str(query.result), timeout)
+        if not self.attacks:
+            question = ("--net", str(query.network_file), "--spec", str(query.property_file))
+            options = _options(str(query.result), timeout)
+            arguments = ("-m", "vibecheck", *question, *options, *self.switches)
+        return Invocation(as_command((self.environment.python, *arguments)))
+
+    def accepts(self, exit_code: int) -> bool:
+        """0 for `unsat`, 1 for the other verdicts, 2 where the result file says what went wrong."""
+        return exit_code in (0, 1, 2)
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """The verdict in the result file."""
+        given = read_verdict(query.result)
+        if given.answer is Answer.ERROR and given.detail.startswith(_UNSUPPORTED):
+            return VerifierAnswer(Answer.UNSUPPORTED, detail=given.detail.removeprefix(_UNSUPPORTED))
+        return given
+
+    def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
+        """`unsupported` where its log says that this is why it does not know."""
+        if given.answer is not Answer.UNKNOWN:
+            return given
+        for line in reversed(log_tail(log, characters=4000).splitlines()):
+            if found := _EXPLAINED.fullmatch(line):
+                operator = _OPERATOR.fullmatch(found[1])
+                why = f"operator {operator[1]}: {operator[2]}" if operator else found[1]
+                return VerifierAnswer(Answer.UNSUPPORTED, detail=why)
+        return given
+
+
+def _arguments(property_file: str, network: str, result: str, timeout: str) -> tuple[str, ...]:
+    return ("-m", "vibecheck", "verify", property_file, "--network", network, *_options(result, timeout))
+
+
+def _options(result: str, timeout: str) -> tuple[str, ...]:
+    """What both of its command lines have in common."""
+    style = ("--device", "cpu", "--verdict-style", "vnncomp")
+    return ("--timeout", timeout, *style, "--results-file", result)

@@ -1,0 +1,78 @@
+"""Any solver with the command line of the VNN-LIB 2.0 standard."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from dokimos.execution.outcomes import Outcome
+from dokimos.suites.answers import VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query
+from dokimos.verifiers.own_interpreter import our_module
+from dokimos.verifiers.placed import PlacedVerifier
+from dokimos.verifiers.runners.vnnlib2_runner import KILLED
+from dokimos.verifiers.vnncomp_results import read_verdict
+from dokimos.verifiers.vnnlib2_files import INPUT_NAME, OUTPUT_NAME
+
+
+class Vnnlib2Solver(PlacedVerifier):
+    """Its place is a command: ``COMMAND verify q.vnnlib --network f=a.onnx --timeout T`` is run.
+
+    A property in VNN-LIB 1.0 is written in 2.0 first, with the same decimals. The answer is the first line
+    of standard output, the witness what follows it; exit codes say nothing, but what a signal killed has
+    not answered. Its version is a hash of the file that the command starts, and of the files it is given.
+    """
+
+    limitations: ClassVar[str] = "what that solver cannot read"
+
+    def __init__(self, name: str = "vnnlib2", place: str | None = None) -> None:
+        super().__init__(name, place)
+
+    def how_to_get(self) -> str:
+        """Where to say what its command is."""
+        return (
+            f"install a solver of VNN-LIB 2.0, then --verifier {self.kind}='its command' "
+            f"(or set {self.variable})"
+        )
+
+    def trouble(self, place: str) -> str | None:
+        """The first word must be a program."""
+        try:
+            words = shlex.split(place)
+        except ValueError as error:
+            return f"{place!r} is no command ({error})"
+        if not words or shutil.which(words[0]) is None:
+            return f"{(words or [place])[0]!r} is no program that can be run"
+        return None
+
+    def parts(self, place: str) -> Iterable[Path]:
+        """The program itself, and what it is given if that is a file."""
+        program, *rest = shlex.split(place)
+        yield Path(shutil.which(program) or program)
+        yield from (Path(word) for word in rest)
+
+    def command(self, query: Query) -> Invocation:
+        """The runner, which writes 2.0, starts the solver and keeps its standard output apart."""
+        files = (str(query.network_file), str(query.property_file), str(query.result))
+        options = ("--timeout", f"{query.wall_seconds:g}", *files)
+        # It is run in another folder than this one, which the paths in its command are seen from.
+        program, *rest = shlex.split(self.require())
+        words = (str(Path(shutil.which(program) or program).absolute()), *map(_found, rest))
+        return our_module("dokimos.verifiers.runners.vnnlib2_runner", *options, "--", *words)
+
+    def accepts(self, exit_code: int) -> bool:
+        """The standard gives exit codes no meaning, and solvers leave with 1 for `sat`."""
+        return exit_code < KILLED
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """The verdict on the first line of the standard output that the runner kept."""
+        return read_verdict(query.result, input_name=INPUT_NAME, output_name=OUTPUT_NAME)
+
+
+def _found(word: str) -> str:
+    """A path that holds from any folder, where a word is that of a file; else the word."""
+    path = Path(word)
+    return str(path.absolute()) if path.is_file() else word

@@ -1,0 +1,125 @@
+"""A second way to look at small networks with attention, sharing nothing with the checker but onnx itself.
+
+It evaluates the file in float64 with numpy, and searches the box: the centre, uniform points, all corners
+of small boxes, the corners that hinges point at, and descents from the best of them. What it finds is real
+(up to `TOLERANCE`); that it finds nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from tests.checker.oracle import Half, Question, question_of
+
+Array = NDArray[np.float64]
+#: Far above float64's rounding of these small networks, far below their margins.
+TOLERANCE = 1e-9
+
+
+def _softmax(x: Array, axis: int) -> Array:
+    powers = np.exp(x - x.max(axis=axis, keepdims=True))
+    result: Array = powers / powers.sum(axis=axis, keepdims=True)
+    return result
+
+
+def outputs_of(network: bytes, points: Array) -> Array:
+    """The outputs [k, m] at points [k, n]. Axes count as if the batch were the first dimension."""
+    model = onnx.load_from_string(network)
+    values: dict[str, Any] = {
+        t.name: numpy_helper.to_array(t) if t.data_type == onnx.TensorProto.INT64 else _exact(t)
+        for t in model.graph.initializer
+    }
+    given = model.graph.input[0]
+    shape = [d.dim_value for d in given.type.tensor_type.shape.dim][1:]
+    values[given.name] = points.reshape(len(points), *shape)
+    for node in model.graph.node:
+        args = [values[name] for name in node.input]
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        values[node.output[0]] = RULES[node.op_type](args, attributes)
+    result: Array = values[model.graph.output[0].name]
+    return result
+
+
+def _exact(tensor: onnx.TensorProto) -> Array:
+    return numpy_helper.to_array(tensor).astype(np.float64)
+
+
+RULES: dict[str, Callable[[list[Any], dict[str, Any]], Any]] = {
+    "Add": lambda a, _: a[0] + a[1],
+    "Concat": lambda a, at: np.concatenate(a, axis=at["axis"]),
+    "Div": lambda a, _: a[0] / a[1],
+    "Exp": lambda a, _: np.exp(a[0]),
+    "Flatten": lambda a, _: a[0].reshape(len(a[0]), -1),
+    "Gemm": lambda a, at: a[0] @ (a[1].T if at.get("transB") else a[1]) + a[2],
+    "MatMul": lambda a, _: a[0] @ a[1],
+    "Mul": lambda a, _: a[0] * a[1],
+    "ReduceSum": lambda a, _: a[0].sum(axis=tuple(a[1]), keepdims=True),
+    "Relu": lambda a, _: np.maximum(a[0], 0.0),
+    "Softmax": lambda a, at: _softmax(a[0], at["axis"]),
+    "Transpose": lambda a, at: a[0].transpose(at["perm"]),
+}
+
+
+def candidates(network: bytes, question: Question, rng: np.random.Generator) -> Array:
+    """Points of the box where a violation is likely, if there is one."""
+    lower = np.array([float(a) for a, _ in question.box])
+    upper = np.array([float(b) for _, b in question.box])
+    size = len(lower)
+    signs = [rng.choice([-1.0, 1.0], size=(200, size)), np.zeros((1, size))]
+    signs.append(rng.uniform(-1.0, 1.0, size=(300, size)))
+    if size <= 8:
+        signs.append(np.array(list(product((-1.0, 1.0), repeat=size))))
+    for tensor in onnx.load_from_string(network).graph.initializer:
+        if len(tensor.dims) == 2 and tensor.dims[1] == size:
+            signs += [np.sign(_exact(tensor)), -np.sign(_exact(tensor))]
+    middle, radius = (lower + upper) / 2, (upper - lower) / 2
+    points: Array = np.clip(middle + np.vstack(signs) * radius, lower, upper)
+    return points
+
+
+def _slacks(half: Half, points: Array, outputs: Array) -> Array:
+    left = np.zeros(len(points))
+    for name, factor in half.terms.items():
+        source = points if name.startswith("X_") else outputs
+        left = left + float(factor) * source[:, int(name[2:])]
+    result: Array = float(half.bound) - left
+    return result
+
+
+def largest_violation(network: bytes, property_: bytes, rng: np.random.Generator) -> float:
+    """The largest, over points searched and unsafe clauses, of the smallest slack; −∞ on an empty box."""
+    question = question_of(property_)
+    if any(a > b for a, b in question.box):
+        return -np.inf
+    points = candidates(network, question, rng)
+    lower = np.array([float(a) for a, _ in question.box])
+    upper = np.array([float(b) for _, b in question.box])
+
+    def violations(at: Array) -> Array:
+        outputs = outputs_of(network, at)
+        each = [
+            np.min([_slacks(half, at, outputs) for half in clause], axis=0) for clause in question.unsafe
+        ]
+        result: Array = np.max(each, axis=0)
+        return result
+
+    found = violations(points)
+    for _ in range(4):
+        best = points[int(np.argmax(found))]
+        points = np.clip(best + rng.normal(size=(100, len(best))) * (upper - lower) / 8, lower, upper)
+        points = np.vstack([best, points])
+        found = violations(points)
+    return float(found.max())
+
+
+def contradicts(network: bytes, property_: bytes, margin: Fraction, rng: np.random.Generator) -> bool:
+    """Whether a point shows that `unsat` with this margin is false."""
+    return largest_violation(network, property_, rng) > -float(margin) + TOLERANCE

@@ -1,0 +1,336 @@
+"""What a truth may say, and what it must not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dokimos.checker import check, prove
+from dokimos.checker.check import claims_of, round_down
+from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
+from tests.checker.files import instance_of, model, question, repaired, stated
+
+ABOVE_ONE = model([("Relu", ["X"], "r"), ("Add", ["r", "one"], "Y")], {"one": [1.0]}, [1, 1], [1, 1])
+HALF = {"slopes": ["1/2"]}
+
+
+def holds() -> Instance:
+    """Y = max(0, x) + 1 > 1/2 on [−1, 1], by 1/2."""
+    return instance_of(ABOVE_ONE, question([(-1, 1)], 1, "(<= Y_0 0.5)"))
+
+
+def fails() -> Instance:
+    """Y = max(0, x) + 1 <= 1 for x <= 0."""
+    return instance_of(ABOVE_ONE, question([(-1, 1)], 1, "(<= Y_0 1.25)"))
+
+
+def witnessed(x: str, **changes: Any) -> Truth:
+    return stated(fails(), "witness", label=Label.SAT, witness=(Fraction(x),), **changes)
+
+
+def test_true_statements_are_accepted() -> None:
+    quarter = {"slopes": ["0.25"]}
+    assert check(holds(), stated(holds(), "slopes-and-splits", quarter, real=Fraction(1, 4))).real == (
+        Fraction(1, 4)
+    )
+    assert check(fails(), witnessed("-0.5", real=Fraction(1, 4))).real == Fraction(1, 4)
+    assert check(fails(), witnessed("-0.5", float32=Fraction(1, 5))).float32 is not None
+
+
+@pytest.mark.parametrize("part", ["network", "property"])
+def test_other_files_are_refused_by_their_hash(part: str) -> None:
+    truth = stated(holds(), "slopes-and-splits", {"slopes": ["0"]})
+    check(holds(), truth)
+    other = replace(truth, **{f"{part}_sha256": "0" * 64})
+    with pytest.raises(InvalidProof, match=f"the {part} is not the file"):
+        check(holds(), other)
+
+
+@pytest.mark.parametrize(
+    ("truth", "reason"),
+    [
+        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["0"]}, real=Fraction(51, 100)), "larger"),
+        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["0"]}, real=None), "for the reals"),
+        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["1"]}), "not above 0"),
+        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["-1/2"]}), "outside"),
+        (lambda: stated(holds(), "slopes-and-splits", {"slopes": ["3/2"]}), "outside"),
+        (lambda: stated(holds(), "slopes-and-splits", {"slopes": []}), "0 slopes for 1"),
+        (lambda: stated(holds(), "convex-corners"), "not concave"),
+        (lambda: stated(holds(), "slopes-and-splits", HALF, label=Label.SAT), "witness"),
+        (lambda: stated(holds(), "slopes-and-splits", HALF, witness=(Fraction(0),)), "witness"),
+        (
+            lambda: stated(holds(), "slopes-and-splits", HALF, label=Label.SAT, witness=(Fraction(0),)),
+            "cannot prove",
+        ),
+        (lambda: stated(holds(), "witness"), "cannot prove"),
+        (lambda: stated(holds(), "ordered-pairs", {"convolution": "r", "pairs": []}), "no convolution"),
+    ],
+)
+def test_false_statements_of_a_true_label(truth: Callable[[], Truth], reason: str) -> None:
+    with pytest.raises(InvalidProof, match=reason):
+        check(holds(), truth())
+
+
+@pytest.mark.parametrize(
+    ("truth", "reason"),
+    [
+        (lambda: witnessed("0.5"), "not unsafe"),
+        (lambda: witnessed("-1.5"), "outside the box by 0.5"),
+        (lambda: witnessed("-" + "9" * 308), "outside the box by"),
+        (lambda: replace(witnessed("0"), witness=(Fraction(0), Fraction(0))), "2 coordinates"),
+        (lambda: replace(witnessed("0"), witness=()), "0 coordinates"),
+        (lambda: witnessed("0", real=Fraction(26, 100)), "larger"),
+        (lambda: witnessed("-0.1", float32=Fraction(0)), "claimed for float32"),
+        (lambda: witnessed("0", float32=Fraction(1, 4)), "larger"),
+        (lambda: witnessed("0.25", float32=Fraction(0)), "claimed for float32"),
+    ],
+)
+def test_false_statements_about_a_witness(truth: Callable[[], Truth], reason: str) -> None:
+    with pytest.raises(InvalidProof, match=reason):
+        check(fails(), truth())
+
+
+def test_an_exact_tie_is_unsafe_without_margin() -> None:
+    assert check(fails(), witnessed("0.25", real=Fraction(0))).real == 0
+    with pytest.raises(InvalidProof, match="larger"):
+        check(fails(), witnessed("0.25", real=Fraction(1, 10**400)))
+
+
+def test_a_claim_without_margin_is_refused() -> None:
+    truth = stated(holds(), "slopes-and-splits", {"slopes": ["0"]})
+    bare = replace(truth, claims={Semantics.REAL: Claim(proven=True)})
+    with pytest.raises(InvalidProof):
+        check(holds(), bare)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("slopes-and-splits", {}),
+        ("slopes-and-splits", {"slopes": "1/2"}),
+        ("slopes-and-splits", {"slopes": [0.5]}),
+        ("slopes-and-splits", {"slopes": [True]}),
+        ("slopes-and-splits", {"slopes": [None]}),
+        ("slopes-and-splits", {"slopes": ["1/0"]}),
+        ("slopes-and-splits", {"slopes": ["1e999999999999"]}),
+        ("slopes-and-splits", {"slopes": ["1e-999999999999"]}),
+        ("slopes-and-splits", {"slopes": ["9" * 10**6]}),
+        ("slopes-and-splits", {"slopes": ["1/" + "9" * 10**6]}),
+        ("slopes-and-splits", {"slopes": ["nan"]}),
+        ("slopes-and-splits", {"slopes": ["inf"]}),
+        ("slopes-and-splits", {"slopes": [""]}),
+        ("slopes-and-splits", {"slopes": ["1/2/3"]}),
+        ("slopes-and-splits", {"slopes": ["١"]}),
+        ("slopes-and-splits", {"slopes": ["0"], "extra": 1}),
+        ("convex-corners", {"corner": 1}),
+        ("ordered-pairs", {"pairs": []}),
+        ("ordered-pairs", {"convolution": 3, "pairs": []}),
+        ("ordered-pairs", {"convolution": "c", "pairs": {}}),
+        ("ordered-pairs", {"convolution": "c", "pairs": [[0]]}),
+        ("ordered-pairs", {"convolution": "c", "pairs": [[0, True]]}),
+        ("ordered-pairs", {"convolution": "c", "pairs": [[0, -1]]}),
+        ("ordered-pairs", {"convolution": "c", "pairs": [[0, 1.0]]}),
+        ("ordered-pairs", {"convolution": "c", "pairs": [[0, 1, 2]]}),
+        ("nonsense", {}),
+    ],
+)
+def test_data_of_the_wrong_shape_is_unreadable(kind: str, data: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableFile):
+        check(holds(), stated(holds(), kind, data))
+
+
+def test_deeply_nested_data_is_unreadable() -> None:
+    nested: list[Any] = []
+    for _ in range(900):
+        nested = [nested]
+    for _ in range(200):
+        with pytest.raises(UnreadableFile):
+            check(holds(), stated(holds(), "slopes-and-splits", {"slopes": [nested]}))
+        nested = [nested]
+
+
+def test_a_witness_carries_no_data() -> None:
+    with pytest.raises(UnreadableFile):
+        check(fails(), replace(witnessed("0"), certificate=Certificate("witness", {"x": 1})))
+
+
+def test_unreadable_files_are_not_invalid_proofs() -> None:
+    for instance in (
+        instance_of(b"", holds().property_file),
+        instance_of(ABOVE_ONE, b"(assert"),
+        instance_of(ABOVE_ONE, b""),
+    ):
+        with pytest.raises(UnreadableFile):
+            check(instance, repaired(stated(holds(), "slopes-and-splits", {"slopes": ["0"]}), instance))
+
+
+def test_a_property_of_another_size_is_refused() -> None:
+    instance = instance_of(ABOVE_ONE, question([(-1, 1)] * 2, 1, "(<= Y_0 0.5)"))
+    with pytest.raises(InvalidProof, match="2 inputs"):
+        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["0"]}))
+
+
+def test_an_operator_that_is_not_piecewise_linear_is_refused() -> None:
+    network = model([("Tanh", ["X"], "Y")], {}, [1, 1], [1, 1])
+    instance = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 -2)"))
+    for kind, data in (("slopes-and-splits", {"slopes": []}), ("convex-corners", {})):
+        with pytest.raises(InvalidProof, match="Tanh"):
+            check(instance, stated(instance, kind, data))
+
+
+def test_a_network_without_value_at_the_witness() -> None:
+    network = model([("Div", ["X", "X"], "q"), ("Exp", ["q"], "Y")], {}, [1, 1], [1, 1])
+    instance = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 5)"))
+    with pytest.raises(InvalidProof, match="not known"):
+        check(instance, stated(instance, "witness", label=Label.SAT, witness=(Fraction(0),)))
+
+
+def test_a_witness_where_no_comparison_is_exact() -> None:
+    network = model([("Exp", ["X"], "Y")], {}, [1, 1], [1, 1])
+    instance = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 2.75)"))
+    truth = stated(instance, "witness", label=Label.SAT, witness=(Fraction(1),), float32=Fraction(3, 100))
+    assert check(instance, truth).real > Fraction(317, 10000)
+    with pytest.raises(InvalidProof):
+        check(instance, replace(truth, claims={Semantics.REAL: Claim(True, Fraction(318, 10000))}))
+
+
+CASES = "(or (and (<= X_0 -1) (>= X_0 -2) (<= Y_0 0.5)) (and (>= X_0 1) (<= X_0 2) {}))"
+
+
+@pytest.mark.parametrize(
+    ("second", "true"),
+    [("(<= Y_0 0.5)", True), ("(<= Y_0 2.5)", False), ("(<= Y_0 2.5) (>= Y_0 9)", True), ("", False)],
+)
+def test_every_case_and_conjunction_counts(second: str, true: bool) -> None:
+    lines = ["(declare-const X_0 Real)", "(declare-const Y_0 Real)", f"(assert {CASES.format(second)})"]
+    instance = instance_of(ABOVE_ONE, "\n".join(lines).encode())
+    truth = stated(instance, "slopes-and-splits", {"slopes": ["0"]})
+    # Y <= 3 on the box, so that Y >= 9 is refuted by the case distinction alone.
+    if true:
+        check(instance, truth)
+    else:
+        with pytest.raises(InvalidProof):
+            check(instance, truth)
+
+
+def test_a_property_that_calls_nothing_unsafe_is_not_proven() -> None:
+    empty = instance_of(ABOVE_ONE, question([(1, -1)], 1, "(<= Y_0 0.5)"))
+    with pytest.raises(InvalidProof, match="nothing to prove"):
+        check(empty, stated(empty, "slopes-and-splits", {"slopes": ["0"]}))
+
+
+def test_constraints_may_speak_of_inputs() -> None:
+    """Y − x = max(0, −x) + 1 >= 1: the slope of 1 shows it, a margin above 1 is false."""
+    instance = instance_of(ABOVE_ONE, question([(-1, 1)], 1, "(<= Y_0 X_0)"))
+    check(instance, stated(instance, "slopes-and-splits", {"slopes": ["1"]}, real=Fraction(1)))
+    with pytest.raises(InvalidProof):
+        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["1"]}, real=Fraction(101, 100)))
+    with pytest.raises(InvalidProof):
+        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["0"]}))
+
+
+def test_ordered_pairs_know_nothing_of_inputs() -> None:
+    network = model(
+        [
+            ("Conv", ["X", "w"], "c"),
+            ("Relu", ["c"], "r"),
+            ("Reshape", ["r", "i_flat"], "f"),
+            ("Add", ["f", "one"], "Y"),
+        ],
+        {"w": np.ones((1, 1, 1, 1)), "i_flat": np.array([1, 1]), "one": [1.0]},
+        [1, 1, 1, 1],
+        [1, 1],
+    )
+    data: dict[str, Any] = {"convolution": "c", "pairs": []}
+    plain = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 0)"))
+    assert check(plain, stated(plain, "ordered-pairs", data, float32=Fraction(1, 2))).real == 1
+    mixed = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 (+ X_0 X_0))"))
+    with pytest.raises(InvalidProof, match="speaks of inputs"):
+        check(mixed, stated(mixed, "ordered-pairs", data))
+
+
+def test_a_proof_of_too_many_cases_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.checker.proofs.slopes_and_splits.MOST_LEAVES", 100)
+    count = 8
+    network = model(
+        [("Gemm", ["X", "w"], "g"), ("Relu", ["g"], "r"), ("Gemm", ["r", "v", "b"], "Y")],
+        {"w": np.ones((1, count)), "v": -np.ones((count, 1)), "b": [100.0]},
+        [1, 1],
+        [1, 1],
+    )
+    instance = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 0)"))
+    with pytest.raises(InvalidProof, match="more than"):
+        check(instance, stated(instance, "slopes-and-splits", {"slopes": ["0"] * count}))
+
+
+def test_too_many_inputs_in_one_hinge_are_not_enumerated() -> None:
+    network = model(
+        [("Gemm", ["X", "w"], "g"), ("Relu", ["g"], "r"), ("Neg", ["r"], "n"), ("Add", ["n", "b"], "Y")],
+        {"w": np.ones((13, 1)), "b": [100.0]},
+        [1, 13],
+        [1, 1],
+    )
+    instance = instance_of(network, question([(-1, 1)] * 13, 1, "(<= Y_0 0)"))
+    with pytest.raises(InvalidProof, match="tie 13 inputs"):
+        check(instance, stated(instance, "convex-corners"))
+    fixed = instance_of(network, question([(-1, 1)] * 12 + [(1, 1)], 1, "(<= Y_0 0)"))
+    assert check(fixed, stated(fixed, "convex-corners")).real == 87
+
+
+def test_hinges_in_two_layers_and_hinges_on_a_fixed_input() -> None:
+    deep = model(
+        [
+            ("Relu", ["X"], "r"),
+            ("Sub", ["b", "r"], "a"),
+            ("Relu", ["a"], "s"),
+            ("Sub", ["c", "s"], "Y"),
+        ],
+        {"b": [1.0], "c": [9.0]},
+        [1, 1],
+        [1, 1],
+    )
+    instance = instance_of(deep, question([(-1, 1)], 1, "(<= Y_0 0)"))
+    with pytest.raises(InvalidProof, match="another hinge"):
+        check(instance, stated(instance, "convex-corners"))
+    flat = model(
+        [("Relu", ["X"], "r"), ("Neg", ["r"], "n"), ("Add", ["n", "b"], "Y")], {"b": [9.0]}, [1, 1], [1, 1]
+    )
+    still = instance_of(flat, question([(2, 2)], 1, "(<= Y_0 0)"))
+    assert check(still, stated(still, "convex-corners")).real == 7
+
+
+@given(st.fractions(min_value=0), st.integers(-2000, 2000))
+def test_rounding_down_never_rounds_up(value: Fraction, shift: int) -> None:
+    margin = value * Fraction(10) ** shift
+    rounded = round_down(margin)
+    assert 0 <= rounded <= margin
+    if margin > Fraction(1, 10**900):
+        assert margin < rounded * (1 + Fraction(1, 10**8))
+        scaled = rounded
+        while scaled.denominator > 1 or scaled >= 10**9:
+            scaled = scaled * 10 if scaled.denominator > 1 else scaled / 10
+        assert scaled.numerator < 10**9
+
+
+def test_claims_restate_what_is_proven() -> None:
+    certificate = Certificate("slopes-and-splits", {"slopes": ["1/3"]})
+    proven = prove(holds(), certificate, Label.UNSAT, None)
+    claims = claims_of(proven)
+    assert proven.real == Fraction(1, 6)
+    assert claims[Semantics.REAL].margin == Fraction("0.166666666")
+    assert claims[Semantics.FLOAT32].proven
+    truth = replace(stated(holds(), "slopes-and-splits", {"slopes": ["1/3"]}), claims=claims)
+    check(holds(), truth)
+
+
+def test_unknown_kinds_are_input_errors() -> None:
+    with pytest.raises(InputError):
+        prove(holds(), Certificate("slopes"), Label.UNSAT, None)

@@ -1,0 +1,124 @@
+"""The family ops: every operator is there, in the form that it names, and misreading it shows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from dokimos.checker import prove
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.base import ATTEMPTS, Unusable
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.families.ops import Knobs, Plan, corners, cuts, draw_plan
+from dokimos.constructions.operators import VARIANTS, Variant
+from dokimos.constructions.recipes import shipped_recipe
+from dokimos.networks.reading import folding
+from dokimos.networks.reading import onnx_file as read
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import evaluate
+from dokimos.networks.semantics.replay import replay
+from dokimos.properties.model import Property
+from dokimos.properties.violation import violation_at
+from dokimos.properties.writing import write_vnnlib1
+from dokimos.suites.instance import Certificate, Label
+from tests.checker.files import instance_of
+
+MISREAD = [v for v in VARIANTS.values() if v.misread is not None]
+
+
+@cache
+def drawn(variant: Variant, seed: int = 5) -> tuple[Draft, Draft, Plan]:
+    """The two drafts and what they were made from."""
+    knobs = Knobs(variant=variant.name)
+    for attempt in range(ATTEMPTS):
+        try:
+            drafts = CONSTRUCTIONS["ops"].construct(knobs, np.random.default_rng([seed, attempt]))
+        except Unusable:
+            continue
+        return *drafts, draw_plan(variant, knobs.margin, np.random.default_rng([seed, attempt]))
+    pytest.fail("no draw gave an instance")
+
+
+def operators(network: bytes) -> list[str]:
+    return [node.op_type for node in onnx.load_from_string(network).graph.node]
+
+
+def find_violation(network: bytes, question: Property) -> tuple[Fraction, ...]:
+    """A corner of the box that is unsafe, exactly."""
+    (case,) = question.cases
+    model = read_onnx(network)
+    for corner in corners(case.box, np.random.default_rng(0)):
+        point = tuple(Fraction(float(x)) for x in corner)
+        if violation_at(model, question, point).violates:
+            return point
+    pytest.fail("no corner is unsafe")
+
+
+def test_the_suite_has_every_variant_with_both_labels() -> None:
+    recipe = shipped_recipe("ops")
+    assert [draw.knobs["variant"] for draw in recipe.draws] == list(VARIANTS)
+    assert recipe.size <= 120
+
+
+def test_every_operator_that_is_read_is_tried() -> None:
+    """Integers that only make shapes and indices are tried together, in one variant."""
+    tried = {op for v in VARIANTS.values() for op in operators(drawn(v)[0].network)}
+    assert set(read._RULES) | set(folding._RULES) <= tried
+    own = {variant.op for variant in VARIANTS.values()}
+    assert set(read._RULES) <= own
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=list(VARIANTS))
+def test_the_file_keeps_the_form(variant: Variant) -> None:
+    robust, violated, _ = drawn(variant)
+    for draft in (robust, violated):
+        assert variant.op in operators(draft.network)
+        onnx.checker.check_model(onnx.load_from_string(draft.network), full_check=True)
+    assert operators(robust.network) == operators(violated.network)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=list(VARIANTS))
+def test_the_reader_and_onnxruntime_mean_the_same(variant: Variant) -> None:
+    robust, _, plan = drawn(variant)
+    points = corners(plan.box, np.random.default_rng(1))[:5]
+    for point, there in zip(points, replay(robust.network, points), strict=True):
+        exact = evaluate(read_onnx(robust.network), [Fraction(float(x)) for x in point])
+        assert np.allclose([float(y) for y in exact.lower], there, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", MISREAD, ids=lambda v: v.name)
+def test_whoever_misreads_it_gets_both_labels_wrong(variant: Variant) -> None:
+    """The opposite labels of the misread networks are proven, by the checker."""
+    robust, violated, plan = drawn(variant)
+    text = write_vnnlib1(robust.question).encode()
+    assert robust.question == violated.question
+    for draft, (sign, bias) in zip((robust, violated), plan.outputs, strict=True):
+        misread = plan.network(sign, bias, misread=True)
+        assert misread != draft.network
+        instance = instance_of(misread, text)
+        if draft.label is Label.UNSAT:
+            witness = find_violation(misread, draft.question)
+            prove(instance, Certificate("witness"), Label.SAT, witness)
+        else:
+            tree = cuts(misread, draft.question, Fraction(1, 2**20))
+            prove(instance, Certificate("enclosure", {"trees": [tree]}), Label.UNSAT, None)
+
+
+def test_most_variants_can_be_misread() -> None:
+    assert len(MISREAD) >= len(VARIANTS) - 5
+    for variant in VARIANTS.values():
+        assert variant.about
+        assert variant.name.startswith(variant.op.lower()[:3]) or variant.op in ("Gemm", "Constant")
+
+
+def test_the_documentation_lists_the_variants() -> None:
+    page = Path(__file__).parents[3] / "docs" / "ops.md"
+    stated = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert stated == [
+        f"| `{v.name}` | {v.op} | {v.about} | {v.misread or '–'} |" for v in VARIANTS.values()
+    ]

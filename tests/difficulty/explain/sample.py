@@ -1,0 +1,171 @@
+"""Made-up observations, and a made-up campaign with its suite on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dokimos.campaigns.journal import Journal
+from dokimos.campaigns.manifest import describe, write_manifest
+from dokimos.campaigns.plan import CampaignSuite, Tool
+from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.difficulty.explain.rows import Observation, Status, Style
+from dokimos.difficulty.explain.styles import styles_of
+from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, Settings, dump_profile
+from dokimos.execution.limits import Limits
+from dokimos.suites.answers import Answer
+from dokimos.suites.folder import read_suite, write_index
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.suites.truth_file import dump_truth
+
+LIMITS = Limits(wall_seconds=10.0, memory_bytes=4_000_000_000)
+
+
+def seen(
+    instance: str,
+    status: Status,
+    *,
+    verifier: str = "marabou",
+    family: str = "f",
+    seconds: float = 1.0,
+    suite: str = "s",
+    position: int = 0,
+    label: str | None = "unsat",
+    styles: tuple[Style, ...] | None = None,
+    knobs: Mapping[str, float] | None = None,
+    variant: str = "",
+    **components: float | None,
+) -> Observation:
+    return Observation(
+        suite=suite,
+        instance=instance,
+        position=position,
+        family=family,
+        label=label,
+        verifier=verifier,
+        styles=styles_of(verifier) if styles is None else styles,
+        status=status,
+        seconds=seconds,
+        repeats=1,
+        knobs=knobs or {},
+        components=components,
+        variant=variant,
+    )
+
+
+def measured(
+    values: Sequence[float], late: Sequence[bool], component: str = "unstable"
+) -> list[Observation]:
+    """One observation for each value."""
+    return [
+        seen(f"i{k}", Status.TIMEOUT if is_late else Status.SOLVED, **{component: value})
+        for k, (value, is_late) in enumerate(zip(values, late, strict=True))
+    ]
+
+
+@dataclass(frozen=True)
+class Made:
+    """An instance of the made-up suite; `components` is None for one without a profile."""
+
+    name: str
+    family: str = "pairs"
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    components: Mapping[str, float] | None = None
+    label: Label | None = Label.UNSAT
+
+    @property
+    def network(self) -> bytes:
+        return f"network of {self.name}".encode()
+
+    @property
+    def asked(self) -> bytes:
+        return f"property of {self.name}".encode()
+
+
+def write_suite(folder: Path, instances: Sequence[Made]) -> Path:
+    """A suite of files that nobody can read as networks, with truths and profiles as told."""
+    for part in ("onnx", "vnnlib", "truth", "profiles"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    for made in instances:
+        (folder / "onnx" / f"{made.name}.onnx").write_bytes(made.network)
+        (folder / "vnnlib" / f"{made.name}.vnnlib").write_bytes(made.asked)
+        if made.label is not None:
+            claims = {semantics: Claim(proven=True) for semantics in Semantics}
+            hashes = sha256(made.network), sha256(made.asked)
+            truth = Truth(made.label, claims, Certificate("stub"), *hashes)
+            origin = {"family": made.family, "parameters": dict(made.knobs), "seed": 1}
+            (folder / "truth" / f"{made.name}.json").write_text(dump_truth(truth, origin=origin))
+        if made.components is not None:
+            (folder / "profiles" / f"{made.name}.json").write_text(dump_profile(profile_of(made)))
+    write_index(folder, [(m.name, m.family) for m in instances], 10.0, recipe={}, version="0")
+    return folder
+
+
+def profile_of(made: Made) -> Profile:
+    given = made.components or {}
+    return Profile(
+        instance=made.name,
+        network_sha256=sha256(made.network),
+        property_sha256=sha256(made.asked),
+        settings=Settings(),
+        components={
+            name: Measurement(given[name]) if name in given else Measurement.not_applicable("a test")
+            for name in COMPONENTS
+        },
+        extras={"parameters": Measurement(7.0)},
+    )
+
+
+def record(
+    instance: str,
+    answer: Answer,
+    *,
+    verifier: str = "marabou",
+    family: str = "pairs",
+    suite: str = "suite",
+    seconds: float = 1.0,
+    repeat: int = 0,
+    **rest: Any,
+) -> RunRecord:
+    timed_out = answer is Answer.TIMEOUT
+    given = {
+        "job": f"{suite}-{verifier}-{instance}-{repeat}",
+        "termination": Termination.WALL_LIMIT if timed_out else Termination.EXITED,
+        "exit_code": None if timed_out else 0,
+        "limits": LIMITS,
+        "verifier_version": "1",
+        **rest,
+    }
+    return RunRecord(
+        suite=suite,
+        instance=instance,
+        family=family,
+        verifier=verifier,
+        repeat=repeat,
+        answer=answer,
+        witness=None,
+        detail="",
+        wall_seconds=seconds,
+        cpu_seconds=seconds,
+        peak_memory_bytes=1,
+        log="logs/x",
+        started_at="2026-07-01T12:00:00.000+00:00",
+        **given,
+    )
+
+
+def write_campaign(
+    out: Path, suite: Path, records: Sequence[RunRecord], *, verifiers: Sequence[str], repeat: int = 1
+) -> Path:
+    """A campaign on disk, as `dokimos run` leaves it."""
+    out.mkdir(parents=True)
+    tools = [Tool(name, "1") for name in verifiers]
+    suites = [CampaignSuite(suite, read_suite(suite).entries)]
+    write_manifest(describe(suites, tools, limits=LIMITS, repeat=repeat), out / "manifest.json")
+    with Journal(out / "journal.jsonl") as journal:
+        for one in records:
+            journal.started(one.job, one.started_at)
+            journal.finish(one)
+    return out

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from dokimos.campaigns.records import RunRecord
+from dokimos.cli.explaining import explain_folders
+from dokimos.difficulty.explain.as_json import explanation_to_json
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import trajectories
+from dokimos.difficulty.explain.rows import Account, Explanation, Lone, Status
+from dokimos.difficulty.explain.styles import STYLES, styles_of
+from dokimos.execution.limits import Limits
+from dokimos.suites.answers import Answer
+from dokimos.verifiers.catalogue import VERIFIERS
+from tests.difficulty.explain.sample import LIMITS, Made, record, seen, write_campaign, write_suite
+
+QUICK = Resampling(resamples=300)
+UNSTABLE = np.linspace(0, 1, 24)
+MADE = [
+    Made(
+        f"i{k:02}",
+        knobs={"pairs": k, "gamma": 0.5},
+        components={"unstable": float(u), "margin": float((k * 7) % 24)},
+    )
+    for k, u in enumerate(UNSTABLE)
+]
+
+
+def runs(verifier: str, solved_below: float) -> list[RunRecord]:
+    """A verifier that solves what has fewer unstable units than this."""
+    return [
+        record(made.name, Answer.UNSAT if u < solved_below else Answer.TIMEOUT, verifier=verifier)
+        for made, u in zip(MADE, UNSTABLE, strict=True)
+    ]
+
+
+def explained(tmp_path: Path, **verifiers: float) -> Explanation:
+    suite = write_suite(tmp_path / "suite", MADE)
+    records = [one for name, below in verifiers.items() for one in runs(name, below)]
+    write_campaign(tmp_path / "run", suite, records, verifiers=list(verifiers))
+    return explain_folders([tmp_path / "run"], resampling=QUICK)
+
+
+def account(accounts: tuple[Account, ...], subject: str) -> Account:
+    (found,) = (one for one in accounts if one.subject == subject)
+    return found
+
+
+def test_what_was_planted_is_found(tmp_path: Path) -> None:
+    found = explained(tmp_path, marabou=0.5, reference=0.8)
+    marabou = account(found.verifiers, "marabou")
+    aucs = {row.component: row.auc for row in marabou.separations}
+    assert aucs["unstable"] == 1.0
+    assert aucs["margin"] is not None and 0.2 < aucs["margin"] < 0.8
+    assert aucs["regions"] is None
+    assert marabou.counts == {**dict.fromkeys(Status, 0), Status.SOLVED: 12, Status.TIMEOUT: 12}
+    (curve,) = marabou.curves
+    assert (curve.knob, curve.breaks_at) == ("pairs", 12.0)
+    reference = account(found.verifiers, "reference")
+    assert [row.lone for row in reference.alone] == [Lone.SOLVED] * 7
+    assert [row.lone for row in marabou.alone] == [Lone.FAILED] * 7
+    assert found.missing == ()
+
+
+def test_styles_pool_their_verifiers(tmp_path: Path) -> None:
+    found = explained(tmp_path, marabou=0.5, neuralsat=0.8, reference=0.2)
+    assert [(one.subject, one.members) for one in found.styles] == [
+        ("dual relaxation", ("reference",)),
+        ("partition", ("reference",)),
+        ("SAT", ("marabou", "neuralsat")),
+    ]
+    pooled = account(found.styles, "SAT")
+    assert sum(pooled.counts.values()) == 2 * len(MADE)
+    unstable = next(row for row in pooled.separations if row.component == "unstable")
+    assert (unstable.timeouts, unstable.solved) == (12 + 5, 12 + 19)
+    (curve,) = pooled.curves
+    assert curve.breaks_at == 19.0, "the breaking point of a style is that of its best verifier"
+    assert {row.lone for row in pooled.alone} == {Lone.SOLVED}
+
+
+def test_several_campaigns_are_explained_together(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", MADE)
+    short = [replace(one, limits=Limits(wall_seconds=1.0)) for one in runs("marabou", 0.2)]
+    write_campaign(tmp_path / "a", suite, runs("marabou", 0.5), verifiers=["marabou"])
+    write_campaign(tmp_path / "b", suite, runs("reference", 0.5), verifiers=["reference"])
+    write_campaign(tmp_path / "c", suite, short, verifiers=["marabou"])
+    both = explain_folders([tmp_path / "a", tmp_path / "b"], resampling=QUICK)
+    assert [one.subject for one in both.verifiers] == ["marabou", "reference"]
+    assert both.remarks == ()
+    again = explain_folders([tmp_path / "a", tmp_path / "a"], resampling=QUICK)
+    assert {o.repeats for o in again.observations} == {1}, "a folder given twice counts once"
+    mixed = explain_folders([tmp_path / "a", tmp_path / "c"], resampling=QUICK)
+    assert {o.repeats for o in mixed.observations} == {2}
+    assert f"1 s, {LIMITS.wall_seconds:g} s" in mixed.remarks[0]
+
+
+def test_without_profiles_the_rest_is_still_explained(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", [replace(made, components=None) for made in MADE])
+    write_campaign(tmp_path / "run", suite, runs("marabou", 0.5), verifiers=["marabou"])
+    found = explain_folders([tmp_path / "run"], resampling=QUICK)
+    (missing,) = found.missing
+    assert len(missing.instances) == len(MADE)
+    (marabou,) = found.verifiers
+    assert all(row.auc is None and "no profiles" in row.note for row in marabou.separations)
+    assert marabou.curves[0].breaks_at == 12.0
+
+
+def test_trajectories_are_in_the_order_of_the_benchmark() -> None:
+    rows = [
+        seen("b", Status.SOLVED, position=0, unstable=0.1),
+        seen("a", Status.TIMEOUT, position=1, seconds=9.0, unstable=0.9),
+        seen("a", Status.SOLVED, position=1, verifier="reference", unstable=0.9),
+    ]
+    (found,) = trajectories(rows)
+    assert [step.instance for step in found.steps] == ["b", "a"]
+    assert found.steps[1].outcomes == {"marabou": Status.TIMEOUT, "reference": Status.SOLVED}
+    assert found.steps[1].seconds["marabou"] == 9.0
+    assert found.steps[1].components == {"unstable": 0.9}
+
+
+def test_an_explanation_is_plain_json(tmp_path: Path) -> None:
+    found = explained(tmp_path, marabou=0.5, reference=0.8)
+    document = json.loads(json.dumps(explanation_to_json(found), allow_nan=False))
+    assert document["schema"] == 1
+    assert document["verifiers"][0]["counts"]["timeout"] == 12
+    assert document["observations"][0]["styles"] == ["SAT"]
+    assert len(document["observations"]) == 2 * len(MADE)
+    assert document["trajectories"][0]["steps"][0]["outcomes"] == {
+        "marabou": "solved",
+        "reference": "solved",
+    }
+
+
+def test_every_verifier_that_proves_something_by_itself_has_a_style() -> None:
+    assert set(VERIFIERS) - set(STYLES) == {"scripted", "vnncomp", "vnnlib2"}
+    assert styles_of("nnenum=/opt/nnenum") == styles_of("nnenum=/opt/nnenum:no-attack") == STYLES["nnenum"]
+    assert styles_of("vibecheck:no-attack") == STYLES["vibecheck"]
+    assert [style.value for style in styles_of("vnncomp=/opt/x")] == ["other"]

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.core.errors import InputError
+from dokimos.difficulty.explain.facts import Facts
+from dokimos.difficulty.explain.observations import JudgedRun, observe, status_of
+from dokimos.difficulty.explain.rows import Observation, Status, Style
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
+from tests.difficulty.explain.sample import Made, profile_of, record
+
+FACTS = Facts("n", "p", 3, {"pairs": 2, "disguise": ["noop"], "odd": True}, None, "there is no profile")
+
+
+def judged(verdict: Verdict, run: RunRecord) -> Judgement:
+    return Judgement(run, Label.UNSAT, "stub", verdict, "", None, "")
+
+
+def observed(*judgements: Judgement, facts: Facts = FACTS) -> tuple[Observation, ...]:
+    names = {j.record.instance for j in judgements}
+    run = JudgedRun(judgements, {"suite": dict.fromkeys(names, facts)})
+    return observe([run], Naming.of([j.record for j in judgements]))
+
+
+@pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.UNDECIDED])
+def test_an_answer_is_solved_unless_it_is_wrong(verdict: Verdict) -> None:
+    expected = Status.WRONG if verdict.is_wrong else Status.SOLVED
+    assert status_of(judged(verdict, record("i", Answer.SAT))) is expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "termination", "seconds", "expected"),
+    [
+        (Answer.TIMEOUT, Termination.EXITED, 1.0, Status.TIMEOUT),
+        (Answer.UNSAT, Termination.WALL_LIMIT, 10.0, Status.TIMEOUT),
+        (Answer.ERROR, Termination.CPU_LIMIT, 10.0, Status.TIMEOUT),
+        (Answer.MEMOUT, Termination.MEMORY_LIMIT, 1.0, Status.MEMOUT),
+        (Answer.MEMOUT, Termination.EXITED, 1.0, Status.MEMOUT),
+        (Answer.UNKNOWN, Termination.EXITED, 1.0, Status.UNKNOWN),
+        (Answer.UNKNOWN, Termination.EXITED, 9.6, Status.TIMEOUT),
+        (Answer.ERROR, Termination.EXITED, 9.9, Status.FAILED),
+        (Answer.UNSUPPORTED, Termination.EXITED, 1.0, Status.FAILED),
+        (Answer.UNSAT, Termination.SIGNALLED, 1.0, Status.FAILED),
+    ],
+)
+def test_what_is_undecided_is_told_apart(
+    answer: Answer, termination: Termination, seconds: float, expected: Status
+) -> None:
+    run = record("i", answer, seconds=seconds, termination=termination)
+    assert status_of(judged(Verdict.UNDECIDED, run)) is expected
+
+
+def test_an_unknown_without_limits_stays_unknown() -> None:
+    run = record("i", Answer.UNKNOWN, seconds=1e9, limits=None)
+    assert status_of(judged(Verdict.UNDECIDED, run)) is Status.UNKNOWN
+
+
+def test_repeats_are_one_observation() -> None:
+    runs = [
+        judged(Verdict.CORRECT, record("i", Answer.UNSAT, repeat=0, seconds=1)),
+        judged(Verdict.UNDECIDED, record("i", Answer.TIMEOUT, repeat=1, seconds=10)),
+        judged(Verdict.CORRECT, record("i", Answer.UNSAT, repeat=2, seconds=3)),
+    ]
+    (found,) = observed(*runs)
+    assert (found.status, found.seconds, found.repeats) == (Status.SOLVED, 2.0, 3)
+    (tied,) = observed(*runs[:2])
+    assert (tied.status, tied.seconds) == (Status.TIMEOUT, 10.0)
+    (wrong,) = observed(*runs, judged(Verdict.WRONG_SAT, record("i", Answer.SAT, repeat=3, seconds=7)))
+    assert (wrong.status, wrong.seconds) == (Status.WRONG, 7.0)
+
+
+def test_an_observation_knows_its_instance() -> None:
+    made = Made("i", components={"unstable": 0.5})
+    facts = replace(FACTS, profile=profile_of(made))
+    (found,) = observed(judged(Verdict.CORRECT, record("i", Answer.UNSAT)), facts=facts)
+    assert dict(found.knobs) == {"pairs": 2.0}
+    assert "disguise" in found.variant and "odd" in found.variant
+    assert found.components["unstable"] == 0.5
+    assert found.components["margin"] is None
+    assert dict(found.extras) == {"parameters": 7.0}
+    assert (found.position, found.label, found.styles) == (3, "unsat", (Style.SAT,))
+
+
+def test_versions_of_a_verifier_are_kept_apart() -> None:
+    new = record("i", Answer.UNSAT, verifier_version="2", job="other")
+    found = observed(judged(Verdict.CORRECT, record("i", Answer.UNSAT)), judged(Verdict.CORRECT, new))
+    assert [o.verifier for o in found] == ["marabou 1", "marabou 2"]
+    assert {o.styles for o in found} == {(Style.SAT,)}
+
+
+def test_campaigns_with_different_instances_of_one_name_are_refused() -> None:
+    judgement = judged(Verdict.CORRECT, record("i", Answer.UNSAT))
+    runs = [
+        JudgedRun([judgement], {"suite": {"i": FACTS}}),
+        JudgedRun([judgement], {"suite": {"i": replace(FACTS, network_sha256="other")}}),
+    ]
+    with pytest.raises(InputError, match="different instances of the name suite/i"):
+        observe(runs, Naming.of([judgement.record]))
+
+
+def test_one_campaign_may_have_the_profile_that_another_lacks() -> None:
+    judgement = judged(Verdict.CORRECT, record("i", Answer.UNSAT))
+    profile = profile_of(Made("i", components={"unstable": 0.5}))
+    runs = [
+        JudgedRun([judgement], {"suite": {"i": FACTS}}),
+        JudgedRun([judgement], {"suite": {"i": replace(FACTS, profile=profile)}}),
+    ]
+    (found,) = observe(runs, Naming.of([judgement.record]))
+    assert found.components["unstable"] == 0.5
+    assert found.repeats == 2

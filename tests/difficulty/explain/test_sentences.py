@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dokimos.difficulty.components import CANONICAL
+from dokimos.difficulty.explain.rows import (
+    Alone,
+    BreakingCurve,
+    Cell,
+    Interaction,
+    Lone,
+    Missing,
+    Rung,
+    Separation,
+    Status,
+)
+from dokimos.difficulty.explain.sentences import (
+    MEANINGS,
+    SYMBOLS,
+    alone_in_words,
+    curve_in_words,
+    missing_in_words,
+    which_interact,
+    which_separates,
+)
+from dokimos.difficulty.profiles import COMPONENTS
+
+GOOD = Separation(
+    subject="v",
+    component="unstable",
+    auc=0.9,
+    low=0.8,
+    high=0.97,
+    solved=20,
+    timeouts=10,
+    left_out=0,
+)
+CHANCE = replace(GOOD, component="margin", auc=0.45, low=0.3, high=0.6)
+LOWER = replace(GOOD, component="margin", auc=0.2, low=0.1, high=0.35)
+FEW = replace(GOOD, auc=None, low=None, high=None, note="not enough data: no profiles")
+PAIR = Interaction(
+    subject="v",
+    first="unstable",
+    second="gradient_dimension",
+    first_edges=(),
+    second_edges=(),
+    cells=(),
+    first_cut=0.25,
+    second_cut=3.0,
+    effect=0.7,
+    low=0.3,
+    high=0.9,
+    quarters=(Cell(0, 10), Cell(1, 10), Cell(2, 10), Cell(10, 10)),
+)
+
+
+def test_every_component_has_a_name() -> None:
+    assert set(SYMBOLS) == set(MEANINGS) == set(COMPONENTS)
+    assert {name: CANONICAL[name].symbol for name in CANONICAL} == SYMBOLS
+
+
+def test_what_separates_is_said_with_its_direction() -> None:
+    assert which_separates([CHANCE, GOOD]) == (
+        "U (share of unstable units) separates its timeouts best: timeouts have higher values "
+        "(AUC 0.90, 95 % interval 0.80 to 0.97; 10 timed out, 20 solved)."
+    )
+    assert "So does M̂_min (lower, 0.20)." in which_separates([LOWER, GOOD])
+
+
+def test_what_does_not_separate_is_said_too() -> None:
+    assert which_separates([CHANCE]).startswith("No component separates its timeouts")
+    assert "not enough data: no profiles" in which_separates([FEW])
+
+
+def test_an_interaction_is_four_rates() -> None:
+    assert which_interact([PAIR]) == (
+        "U and d_eff interact: from U <= 0.25 to above it the timeout rate goes from 0 % to 20 % where "
+        "d_eff <= 3, and from 10 % to 100 % where d_eff is above."
+    )
+    chance = replace(PAIR, low=-0.1)
+    assert (
+        which_interact([chance]) == "No pair of components interacts beyond chance (1 of 1 pairs tested)."
+    )
+    untested = replace(PAIR, effect=None, low=None, high=None, note="not enough data: no profiles")
+    assert which_interact([untested]) == "Which components interact: not enough data: no profiles."
+
+
+@pytest.mark.parametrize(
+    ("breaks_at", "note", "expected"),
+    [
+        (4.0, "", "pairs: n breaks it at 4 (timed out), solved up to 2."),
+        (None, "it solves every step", "pairs: n from 2 to 4: it solves every step."),
+    ],
+)
+def test_a_curve_is_one_sentence(breaks_at: float | None, note: str, expected: str) -> None:
+    points = (Rung(2.0, Status.SOLVED, 1.0, 1, 1, ("a",)), Rung(4.0, Status.TIMEOUT, 9.0, 0, 1, ("b",)))
+    curve = BreakingCurve(
+        subject="v",
+        suite="s",
+        family="pairs",
+        knob="n",
+        label="unsat",
+        fixed={},
+        points=points,
+        breaks_at=breaks_at,
+        broken_by=None if breaks_at is None else Status.TIMEOUT,
+        last_solved=2.0,
+        rising=True,
+        note=note,
+    )
+    assert curve_in_words(curve) == expected
+
+
+def test_standing_alone_is_counted_by_family() -> None:
+    one = Alone(
+        subject="v",
+        lone=Lone.SOLVED,
+        suite="s",
+        instance="i",
+        family="pairs",
+        status=Status.SOLVED,
+        seconds=1.0,
+        others=2,
+    )
+    failed = replace(one, lone=Lone.FAILED, status=Status.WRONG)
+    assert alone_in_words([one, one, failed]) == [
+        "It is the only one to solve 2: 2 pairs.",
+        "It is the only one to fail 1: 1 pairs (wrong).",
+    ]
+    assert alone_in_words([]) == []
+
+
+def test_what_is_missing_comes_with_its_remedy() -> None:
+    row = Missing("quick", "there is no profile", ("a", "b"), "dokimos profile quick")
+    assert "all 2 instances" in missing_in_words(row, 2)
+    assert "2 of 9 instances" in missing_in_words(row, 9)
+    assert "`dokimos profile quick`" in missing_in_words(row, 9)

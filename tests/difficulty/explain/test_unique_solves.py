@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from dokimos.difficulty.explain.rows import Lone, Status, Style
+from dokimos.difficulty.explain.unique_solves import alone, best_of_style
+from tests.difficulty.explain.sample import seen
+
+S, T, W = Status.SOLVED, Status.TIMEOUT, Status.WRONG
+
+
+def test_only_one_solves_or_only_one_fails() -> None:
+    rows = [
+        *(seen("i", status, verifier=v) for v, status in (("a", S), ("b", T), ("c", W))),
+        *(seen("j", status, verifier=v) for v, status in (("a", S), ("b", S), ("c", W))),
+        *(seen("k", status, verifier=v) for v, status in (("a", T), ("b", T), ("c", T))),
+    ]
+    found = {(row.instance, row.subject, row.lone, row.status, row.others) for row in alone(rows)}
+    assert found == {("i", "a", Lone.SOLVED, S, 2), ("j", "c", Lone.FAILED, W, 2)}
+
+
+def test_one_verifier_alone_stands_out_in_nothing() -> None:
+    assert alone([seen("i", S), seen("j", T)]) == ()
+
+
+def test_the_same_name_in_two_suites_is_two_instances() -> None:
+    assert alone([seen("i", S, suite="s"), seen("i", T, suite="t", verifier="b")]) == ()
+
+
+def test_a_style_does_what_its_best_verifier_does() -> None:
+    dual = (Style.DUAL,)
+    rows = [
+        seen("i", S, verifier="a", seconds=3, styles=dual),
+        seen("i", S, verifier="b", seconds=2, styles=dual),
+        seen("i", T, verifier="c", seconds=1, styles=dual),
+        seen("j", T, verifier="a", styles=dual),
+        seen("j", W, verifier="b", styles=dual),
+        seen("k", S, verifier="d", styles=(Style.SAT,)),
+        seen("l", Status.FAILED, verifier="a", styles=dual),
+        seen("l", T, verifier="b", styles=dual),
+    ]
+    best = best_of_style(rows, Style.DUAL)
+    assert {o.verifier for o in best} == {"dual relaxation"}
+    assert {o.instance: (o.status, o.seconds) for o in best} == {"i": (S, 2), "j": (T, 1), "l": (T, 1)}

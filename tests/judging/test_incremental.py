@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dokimos.campaigns.records import RunRecord
+from dokimos.judging import incremental as along
+from dokimos.judging.incremental import JudgeAlong
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
+from tests.difficulty.explain.sample import record
+from tests.scripting import at_least, instance
+
+WITNESS = (Fraction(1), Fraction(1))
+
+
+def verdicts(judge: JudgeAlong) -> dict[str, Verdict]:
+    return {j.record.job: j.verdict for j in judge.judgements}
+
+
+def test_only_what_is_new_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [instance(tmp_path, name, label=Label.UNSAT) for name in ("i", "j")]
+    judge = JudgeAlong({"suite": given})
+    looked_at: list[str] = []
+    real = along.judge_all
+
+    def counting(group: Sequence[RunRecord], *rest: Any, **more: Any) -> tuple[Judgement, ...]:
+        looked_at.append(group[0].instance)
+        return real(group, *rest, **more)
+
+    monkeypatch.setattr(along, "judge_all", counting)
+    first = record("i", Answer.UNSAT)
+    assert judge.judge([first])
+    assert judge.judge([first, record("j", Answer.SAT)])
+    assert looked_at == ["i", "j"]
+    assert list(verdicts(judge).values()) == [Verdict.CORRECT, Verdict.WRONG_SAT]
+
+
+def test_a_later_witness_settles_an_earlier_answer(tmp_path: Path) -> None:
+    judge = JudgeAlong({"suite": [instance(tmp_path, "i", asked=at_least("1.5"))]})
+    early = record("i", Answer.UNSAT, job="early")
+    judge.judge([early])
+    assert verdicts(judge) == {"early": Verdict.UNLABELLED}
+    late = replace(record("i", Answer.SAT, job="late", verifier="other"), witness=WITNESS)
+    judge.judge([early, late])
+    assert verdicts(judge) == {"early": Verdict.WRONG_UNSAT, "late": Verdict.CORRECT}
+
+
+def test_what_cannot_be_judged_is_said_and_the_rest_is_judged(tmp_path: Path) -> None:
+    judge = JudgeAlong({"suite": [instance(tmp_path, "i", label=Label.UNSAT)]})
+    assert judge.judge([record("gone", Answer.UNSAT), record("i", Answer.UNSAT)])
+    assert list(verdicts(judge).values()) == [Verdict.CORRECT]
+    assert "not in the suite" in judge.problems["suite", "gone"]
+
+
+def test_judging_may_be_cut_short_and_goes_on(tmp_path: Path) -> None:
+    names = ("i", "j", "k")
+    judge = JudgeAlong({"suite": [instance(tmp_path, name, label=Label.UNSAT) for name in names]})
+    records = [record(name, Answer.UNSAT) for name in names]
+    assert not judge.judge(records, at_most_seconds=-1.0)
+    assert judge.judgements == (), "no time at all is no judgement"
+    assert judge.judge(records)
+    assert len(judge.judgements) == 3

@@ -1,0 +1,33 @@
+"""Templates are laws that check and run."""
+
+from __future__ import annotations
+
+import pytest
+
+from dokimos.core.errors import InputError
+from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.testing import test_law as run_law
+from dokimos.laws.language.checks import check_law
+from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.templates import TEMPLATES, new_law
+from tests.laws.toy import domain, risk
+
+
+@pytest.mark.parametrize("template", sorted(TEMPLATES))
+def test_every_template_is_a_law_that_runs(template: str) -> None:
+    text = new_law(template, feature="felonies", amount=3)
+    law = parse_law(text)
+    assert check_law(law, domain()) == ()
+    assert format_law(law) == text
+    result = run_law(law, model=risk, domain=domain(), settings=Settings(budget=300))
+    assert result.tested > 0 and result.is_violated
+    assert not run_law(parse_law(new_law(template, feature="age")), model=risk, domain=domain()).is_violated
+
+
+def test_what_templates_refuse() -> None:
+    with pytest.raises(InputError, match="did you mean monotone"):
+        new_law("monoton", feature="age")
+    with pytest.raises(InputError, match="no name of a feature"):
+        new_law("fair", feature="a b")
+    assert parse_law(new_law("fair", feature="sex", domain="compas")).imports[0].name == "compas"

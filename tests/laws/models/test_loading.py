@@ -1,0 +1,110 @@
+"""Models of every kind give one decision for each record."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain import Domain
+from dokimos.laws.models.loading import Model, as_model, load_model, onnx_model
+from dokimos.networks.writing.builder import ModelBuilder
+
+ROWS = np.array([[1.0, 2.0], [3.0, 1.0], [5.0, 5.0]])
+
+
+def network(outputs: int = 2) -> bytes:
+    return ModelBuilder([2]).affine(np.eye(outputs, 2), np.zeros(outputs)).build(outputs)
+
+
+class Estimator:
+    def predict(self, records: Any) -> Any:
+        return np.array(["a" if record[0] < 2 else "b" for record in records])
+
+
+def test_onnx(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(network())
+    model = load_model(path, None)
+    assert model.predict(ROWS).tolist() == [1, 0, 0]
+    assert model.sha256 is not None and len(model.sha256) == 64
+    assert model.predict(np.zeros((0, 2))).tolist() == []
+    assert load_model(str(path), None, allow_code=False).predict(ROWS).tolist() == [1, 0, 0]
+    many = np.random.default_rng(0).normal(size=(100_000, 2))
+    assert np.array_equal(model.predict(many), many.astype(np.float32).argmax(axis=1))
+
+
+def test_one_output_is_the_decision() -> None:
+    assert onnx_model(network(1), None, name="net").predict(ROWS).tolist() == [1.0, 3.0, 5.0]
+
+
+def test_a_domain_may_decide() -> None:
+    domain = Domain("d", decide=lambda scores: (scores[:, 0] > 2).astype(int))
+    assert onnx_model(network(), domain, name="net").predict(ROWS).tolist() == [0, 1, 1]
+
+
+def test_estimators_policies_and_callables() -> None:
+    class Policy:
+        def predict(self, records: Any) -> Any:
+            return records[:, 0].astype(int), None
+
+    def batched(records: Any) -> Any:
+        return records
+
+    batched.batched = True  # type: ignore[attr-defined]
+    made = as_model(Estimator(), None, name="e").predict(ROWS)
+    assert made.tolist() == ["a", "b", "b"] and made.dtype == object
+    assert as_model(Policy(), None, name="p").predict(ROWS).tolist() == [1, 3, 5]
+    assert as_model(lambda record: record[1], None, name="f").predict(ROWS).tolist() == [2, 1, 5]
+    assert as_model(batched, None, name="b").predict(ROWS).tolist() == [1, 0, 0]
+    model = as_model(batched, None, name="b")
+    assert as_model(model, None, name="again") is model
+
+
+def test_torch_modules() -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.9))
+    with torch.no_grad():
+        module[0].weight.copy_(torch.eye(2))
+        module[0].bias.zero_()
+    assert as_model(module, None, name="t").predict(ROWS).tolist() == [1, 0, 0]
+    assert module.training
+
+
+def test_objects_in_files(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("def first(record):\n    return record[0]\nnothing = 3\n")
+    assert load_model(f"{path}:first", None).predict(ROWS).tolist() == [1, 3, 5]
+    assert as_model(f"{path}:first", None, name="x").predict(ROWS).tolist() == [1, 3, 5]
+    assert load_model("operator:itemgetter", None).name == "operator:itemgetter"
+    (tmp_path / "e.pkl").write_bytes(pickle.dumps(Estimator()))
+    assert load_model(tmp_path / "e.pkl", None).predict(ROWS).tolist() == ["a", "b", "b"]
+    for name, message in ((f"{path}:nothing", "is no model"), (f"{path}:none", "has no none")):
+        with pytest.raises(InputError, match=message):
+            load_model(name, None)
+    for name in (f"{path}:first", str(tmp_path / "e.pkl")):
+        with pytest.raises(InputError, match="--no-code"):
+            load_model(name, None, allow_code=False)
+    (tmp_path / "bad.pkl").write_bytes(b"no pickle")
+    for name, message in (
+        ("no_such_module:x", "cannot be imported"),
+        ("no_such_folder/models.py", "name the model in it, as no_such_folder/models.py:NAME"),
+        (str(tmp_path / "none.pkl"), "cannot be read"),
+        (str(tmp_path / "bad.pkl"), "is no pickle"),
+        (str(tmp_path / "none.onnx"), "cannot be read"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load_model(name, None)
+
+
+def test_what_a_model_must_not_do() -> None:
+    with pytest.raises(InputError, match="one decision for each of 3"):
+        Model("m", lambda records: records, lambda scores: scores).predict(ROWS)
+    with pytest.raises(ValueError, match="nan"):
+        as_model(lambda record: [float("nan"), 1.0], None, name="m").predict(ROWS)
+    with pytest.raises(InputError, match="takes numbers"):
+        onnx_model(network(), None, name="net").predict(np.array([["a", "b"]], dtype=object))

@@ -1,0 +1,209 @@
+"""The study of the laws of the shipped domains: counts, resuming, and the table beside the paper's."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain import shipped_domains
+from dokimos.laws.models.loading import as_model
+from dokimos.laws.studies import comparison
+from dokimos.laws.studies.comparison import (
+    Job,
+    Quality,
+    Records,
+    Run,
+    Skipped,
+    domains_with_laws,
+    jobs_of,
+    run_jobs,
+)
+from dokimos.laws.studies.comparison_table import law_rows, markdown
+from dokimos.laws.studies.library import shipped_laws
+from dokimos.laws.studies.published import effort, published
+from tests.cli.test_law import run as cli
+from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
+
+CHANGED = "input x1; var x2 := x1[felonies := x1.felonies * 1]; ENSURES d1 == d2"
+
+
+def jobs(*, seeds: int = 2, budget: int = 300, labels: Any = None) -> list[Job]:
+    own = domain(**({} if labels is None else {"labels": labels}))
+    model = as_model(risk, own, name="risk")
+    laws = {"more": law(MORE_FELONIES), "same": law(CHANGED)}
+    every: list[int | None] = [*range(seeds), None]
+    return [
+        Job(own, "network", model, each, name, seed, 0 if seed is None else budget)
+        for name, each in laws.items()
+        for seed in every
+    ]
+
+
+def ran(path: Path, wanted: list[Job]) -> tuple[Records, list[str]]:
+    records, said = Records(path), list[str]()
+    run_jobs(wanted, records, said.append)
+    return records, said
+
+
+def test_counts_are_kept_and_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "study.json"
+    records, said = ran(path, jobs(labels=lambda: risk(inputs())))
+    assert len(records.runs) == len(said) == 6
+    more = law_rows(records.runs.values())["toy", "network"][0]
+    assert (more.law, more.is_violated, len(more.runs)) == ("more", True, 2)
+    for run in more.runs:
+        assert run.tested == 300 == run.passed + run.violated and 0 < run.unique <= run.violated
+        assert run.precondition_failed > 0
+    assert more.unique == sum(run.unique for run in more.runs) / 2
+    assert more.every is not None and more.every.violated == more.every.unique > more.unique
+    assert records.qualities["toy", "network"].right == 1.0
+
+    monkeypatch.setattr(comparison, "test_law", lambda *_, **__: pytest.fail("computed again"))
+    again, _ = ran(path, jobs(labels=lambda: risk(inputs())))
+    assert again.runs == records.runs and again.qualities == records.qualities
+
+
+def test_another_text_or_model_is_another_run(tmp_path: Path) -> None:
+    path = tmp_path / "study.json"
+    (old,) = [each for each in jobs(seeds=1)[:2] if each.seed == 0]
+    first, _ = ran(path, [old])
+    changed = replace(old, law=law(MORE_FELONIES.replace("10", "9")))
+    second, _ = ran(path, [changed])
+    assert len(second.runs) == 1 and first.runs.keys() != second.runs.keys()
+    other = replace(old, model=replace(old.model, sha256="another"))
+    third, _ = ran(path, [other, replace(other, seed=1)])
+    assert {run.model_sha256 for run in third.runs.values()} == {"another"} and len(third.runs) == 2
+
+
+def test_draws_without_end_are_left_out(tmp_path: Path) -> None:
+    endless = law("input x1; var x2 := x1[income := randReal(0, 1)];")
+    job = replace(jobs()[0], law=endless, seed=None, budget=0)
+    records, said = ran(tmp_path / "study.json", [job])
+    assert not records.runs and said == ["toy network more all draws"]
+    wrong = replace(job, seed=0, budget=5, domain=replace(job.domain, inputs=None))
+    with pytest.raises(InputError, match="there is no test set"):
+        ran(tmp_path / "study.json", [wrong])
+
+
+def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
+    wanted = jobs(seeds=1)
+
+    def stop(record: Any) -> Any:
+        raise KeyboardInterrupt
+
+    wanted[2] = replace(wanted[2], model=as_model(stop, None, name="stop"))
+    with pytest.raises(KeyboardInterrupt):
+        ran(tmp_path / "study.json", wanted)
+    assert len(Records(tmp_path / "study.json").runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "is not JSON"),
+        ("{}", "choose another --out"),
+        ('{"format": "dokimos-law-study", "models": [], "runs": [{}]}', "is damaged"),
+        ('{"format": "dokimos-law-study"}', "is damaged"),
+    ],
+)
+def test_files_that_are_no_study(tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "s.json").write_text(content)
+    with pytest.raises(InputError, match=said):
+        Records(tmp_path / "s.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(InputError, match="cannot be read"):
+        Records(tmp_path / "folder.json")
+
+
+def _run(**changes: Any) -> Run:
+    counts = {"tested": 10, "passed": 8, "precondition_failed": 3, "violated": 2, "unique": 2, "inputs": 1}
+    names = {
+        "domain": "compas",
+        "model": "tree",
+        "model_sha256": "m",
+        "law": "priors_inc",
+        "law_sha256": "l",
+    }
+    rest = {"seed": 0, "budget": 10, "failed": 0, "is_violated": True, "is_starved": False, "seconds": 0.1}
+    return Run(**{**names, **counts, **rest, **changes})
+
+
+def test_the_table() -> None:
+    runs = [
+        _run(budget=5, unique=99),
+        _run(),
+        _run(seed=1, unique=5, is_starved=True),
+        _run(seed=None, budget=0, tested=40, violated=7),
+        _run(domain="mine", model="network", law="own", is_violated=False, violated=0, unique=0),
+        _run(law="only_all_draws", seed=None),
+    ]
+    page = markdown(
+        runs, {("compas", "tree"): Quality("compas", "tree", "m", 0.7, 0.5)}, [Skipped("x", "why")]
+    )
+    overview = "| compas | tree | 72 % | 70.0 % (50.0 %) | 2 × 10 | 6 of 12 | 1 of 1 | 294.8 | 3.5 |"
+    assert overview in page
+    assert "| mine | network | – | – | 1 × 10 | – | 0 of 1 | – | 0.0 |" in page
+    assert "| priors_inc | 8.0 | 3.0 | 2.0 | 0.0 | 3.5 | 90.0 | 7 of 40 |" in page
+    assert "| own | 8.0 | 3.0 | 0.0 | 0.0 | 0.0 | – | – |" in page
+    assert "almost never holds: priors_inc" in page and "- x: why" in page
+
+
+def test_what_the_paper_says_adds_up() -> None:
+    """Table 1 is the sum of Tables 3 to 5; its counts of violated laws are those above 0."""
+    for name in shipped_domains():
+        for model in ("network", "tree"):
+            said = published(name, model)
+            if said is None:
+                continue
+            assert sum(said.unique_by_law.values()) == pytest.approx(said.unique, abs=0.11)
+            assert sum(unique > 0 for unique in said.unique_by_law.values()) == said.violated
+            assert len(said.unique_by_law) == said.laws == len(shipped_laws(name))
+            assert set(said.unique_by_law) == {path.stem for path in shipped_laws(name)}
+    assert published("compas", "forest") is None
+    assert (effort("compas"), effort("lunar_lander")) == ((10, 5000), (3, 200))
+
+
+def test_jobs_of_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"no domain compass with laws \(did you mean compas\?\)"):
+        jobs_of("compass")
+    assert {"compas", "german_credit"} <= set(domains_with_laws())
+    laws = shipped_laws("compas")
+    for own in (domain(model=lambda: risk), domain(MODELS={"network": lambda: risk, "tree": lambda: risk})):
+        monkeypatch.setattr(comparison, "load_domain", lambda name, own=own: own)
+        monkeypatch.setattr(comparison, "make_plan", lambda law, domain: SimpleNamespace(code=None))
+        made = jobs_of("compas", seeds=2, budget=7)
+        kinds = list(own.models or ["network"])
+        assert [each.model_name for each in made] == [kind for kind in kinds for _ in range(3 * len(laws))]
+        assert [(each.seed, each.budget) for each in made[:3]] == [(0, 7), (1, 7), (None, 0)]
+    monkeypatch.setattr(comparison, "make_plan", lambda law, domain: SimpleNamespace(code="code"))
+    assert {each.seed for each in jobs_of("compas")} == set(range(10))
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.laws.studies.comparison.jobs_of", lambda name, **_: jobs(seeds=1))
+    monkeypatch.setattr("dokimos.laws.studies.comparison.domains_with_laws", lambda: ("toy", "other"))
+    done = cli("study", "--out", tmp_path / "made" / "study")
+    assert done.exit_code == 0 and "study.md: 4 runs" in done.stdout
+    content = json.loads((tmp_path / "made" / "study.json").read_text())
+    assert len(content["runs"]) == 4
+    assert "| toy | network |" in (tmp_path / "made" / "study.md").read_text()
+
+    def missing(name: str, **_: Any) -> list[Job]:
+        raise InputError("no data")
+
+    monkeypatch.setattr("dokimos.laws.studies.comparison.jobs_of", missing)
+    assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 0
+    assert "- toy: no data" in (tmp_path / "made" / "study.md").read_text()
+    assert isinstance(cli("study", "toy", "--out", tmp_path / "x").exception, InputError)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dokimos.laws.studies.comparison.run_jobs", interrupted)
+    assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 130

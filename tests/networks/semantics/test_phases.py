@@ -1,0 +1,163 @@
+"""Which units are unstable, operator by operator, by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dokimos.networks.semantics.phases import Phases
+from tests.checker.files import model
+from tests.difficulty.seeing import dense, observe, unit_box
+
+
+def found(
+    nodes: list[tuple[Any, ...]],
+    weights: dict[str, Any],
+    low: float,
+    high: float,
+    *,
+    size: int = 1,
+    outputs: int = 1,
+    **settings: Any,
+) -> tuple[int, int]:
+    network = model(nodes, weights, [1, size], [1, outputs])
+    phases = observe(network, unit_box(size, outputs, "(<= Y_0 0)", low=low, high=high), **settings).phases
+    return phases.unstable, phases.nonlinear
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unstable"), [(-1, 1, 1), (0, 1, 0), (-1, 0, 0), (-1e-3, 2, 1), (0.5, 1, 0), (0, 0, 0)]
+)
+def test_a_relu_is_unstable_where_its_interval_straddles_zero(
+    low: float, high: float, unstable: int
+) -> None:
+    assert found([("Relu", ["X"], "Y")], {}, low, high) == (unstable, 1)
+
+
+def test_a_relu_on_exactly_zero_is_stable_whatever_the_rounding() -> None:
+    """Outward rounding puts the lower end of 3·relu(x)/7 a little below 0."""
+    weights = {"w": [[3 / 7]]}
+    nodes = [("Relu", ["X"], "a"), ("MatMul", ["a", "w"], "b"), ("Relu", ["b"], "Y")]
+    assert found(nodes, weights, -1, 1) == (1, 2)
+
+
+def test_the_threshold_of_slopes_does_not_touch_relus() -> None:
+    assert found([("Relu", ["X"], "Y")], {}, -1, 1, tau_slope=5.0) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unstable"), [(-2, 2, 1), (-0.5, 0.5, 0), (0.5, 1.5, 1), (1, 2, 0)]
+)
+def test_clip_has_two_kinks(low: float, high: float, unstable: int) -> None:
+    nodes = [("Clip", ["X", "a", "b"], "Y")]
+    assert found(nodes, {"a": np.float32(-1), "b": np.float32(1)}, low, high) == (unstable, 1)
+
+
+def sigmoid_slope(x: float) -> float:
+    return math.exp(-x) / (1 + math.exp(-x)) ** 2
+
+
+SLOPES = {
+    "Sigmoid": sigmoid_slope,
+    "Tanh": lambda x: 1 - math.tanh(x) ** 2,
+    "Exp": math.exp,
+    "Pow": lambda x: 3 * x**2,
+}
+
+
+@pytest.mark.parametrize("op", SLOPES)
+@settings(deadline=None)
+@given(low=st.integers(-30, 29), width=st.integers(1, 30), tau=st.sampled_from([0.01, 0.1, 1.0]))
+def test_smooth_units_by_the_variation_of_their_slope(op: str, low: int, width: int, tau: float) -> None:
+    ends = low / 10, (low + width) / 10
+    slopes = [SLOPES[op](x) for x in np.linspace(*ends, 2001)]
+    omega = max(slopes) - min(slopes)
+    if abs(omega - tau) < 1e-3 * tau + 1e-5:
+        return
+    nodes = [("Pow", ["X", "e"], "Y") if op == "Pow" else (op, ["X"], "Y")]
+    weights = {"e": 3.0} if op == "Pow" else {}
+    assert found(nodes, weights, *ends, tau_slope=tau) == (int(omega > tau), 1)
+
+
+def test_a_first_power_is_affine() -> None:
+    assert found([("Pow", ["X", "e"], "Y")], {"e": 1.0}, -1, 1) == (0, 0)
+
+
+@pytest.mark.parametrize(("tau", "unstable"), [(1.9, 1), (2.1, 0)])
+def test_a_product_varies_as_its_factors_do(tau: float, unstable: int) -> None:
+    """∂(ab)/∂a = b, which is 2x here and 2 wide on [0, 1]."""
+    nodes = [("Mul", ["X", "two"], "b"), ("Mul", ["X", "b"], "Y")]
+    assert found(nodes, {"two": [[2.0]]}, 0, 1, tau_slope=tau) == (unstable, 1)
+
+
+@pytest.mark.parametrize(("tau", "unstable"), [(1.9, 1), (2.1, 0)])
+def test_a_square_as_a_product_varies_twice(tau: float, unstable: int) -> None:
+    assert found([("Mul", ["X", "X"], "Y")], {}, 0, 1, tau_slope=tau) == (unstable, 1)
+
+
+@pytest.mark.parametrize(("tau", "unstable"), [(0.7, 1), (0.8, 0)])
+def test_a_quotient_by_its_two_slopes(tau: float, unstable: int) -> None:
+    """1/x on [1, 2]: the slope −1/x² varies by 3/4."""
+    assert found([("Div", ["one", "X"], "Y")], {"one": [[1.0]]}, 1, 2, tau_slope=tau) == (unstable, 1)
+
+
+def test_division_by_a_constant_is_affine() -> None:
+    assert found([("Div", ["X", "two"], "Y")], {"two": [[2.0]]}, 1, 2) == (0, 0)
+
+
+def test_matrix_products_by_the_widths_of_rows_and_columns() -> None:
+    """a = x as [2, 1], b = aᵀ/4: entry (r, c) has slopes x_c/4 and x_r."""
+    nodes: list[tuple[Any, ...]] = [
+        ("Reshape", ["X", "i_a"], "a"),
+        ("Reshape", ["X", "i_b"], "b"),
+        ("Mul", ["b", "quarter"], "c"),
+        ("MatMul", ["a", "c"], "d"),
+        ("Reshape", ["d", "i_y"], "Y"),
+    ]
+    weights = {
+        "i_a": np.array([2, 1]),
+        "i_b": np.array([1, 2]),
+        "i_y": np.array([1, 4]),
+        "quarter": 0.25,
+    }
+    assert found(nodes, weights, 0, 1, size=2, outputs=4, tau_slope=0.9) == (4, 4)
+    assert found(nodes, weights, 0, 1, size=2, outputs=4, tau_slope=1.1) == (0, 4)
+
+
+def test_softmax_by_its_largest_slope() -> None:
+    """Of two numbers in [0, 1]: s in [1/(1 + e), e/(1 + e)], and s₀·s₁ varies most over such a square."""
+    low, high = 1 / (1 + math.e), math.e / (1 + math.e)
+    crossed = high * high - low * low
+    nodes = [("Softmax", ["X"], "Y", {"axis": 1})]
+    assert found(nodes, {}, 0, 1, size=2, outputs=2, tau_slope=crossed * 1.001) == (0, 2)
+    assert found(nodes, {}, 0, 1, size=2, outputs=2, tau_slope=crossed * 0.999) == (2, 2)
+
+
+def test_max_is_settled_where_one_argument_always_wins() -> None:
+    shift = [("Add", ["X", "c"], "a"), ("Max", ["X", "a"], "Y")]
+    assert found(shift, {"c": [[3.0]]}, -1, 1) == (0, 1)
+    assert found(shift, {"c": [[1.0]]}, -1, 1) == (1, 1)
+    assert found([("Min", ["X", "c"], "Y")], {"c": [[0.0]]}, -1, 1) == (1, 1)
+    assert found([("Min", ["X", "c"], "Y")], {"c": [[1.0]]}, -1, 1) == (0, 1)
+
+
+def test_max_pooling_counts_windows() -> None:
+    nodes: list[tuple[Any, ...]] = [
+        ("Add", ["X", "c"], "a"),
+        ("Reshape", ["a", "i_s"], "b"),
+        ("MaxPool", ["b"], "d", {"kernel_shape": [1, 2], "strides": [1, 2]}),
+        ("Reshape", ["d", "i_t"], "Y"),
+    ]
+    weights = {"c": [[0, 1, 0, 3]], "i_s": np.array([1, 1, 1, 4]), "i_t": np.array([1, 2])}
+    assert found(nodes, weights, -1, 1, size=4, outputs=2) == (1, 2)
+
+
+def test_over_several_boxes_a_unit_counts_once() -> None:
+    asked = unit_box(1, 1, "(or (and (>= X_0 0.5) (<= Y_0 -1)) (and (<= X_0 0.5) (<= Y_0 -1)))")
+    network = dense(([[1], [1]], [0, 5]), ([[1, 1]], [0]))
+    assert observe(network, asked).phases == Phases(nonlinear=2, unstable=1)

@@ -1,0 +1,142 @@
+"""Suites on disk."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dokimos.checker import check
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.suites.folder import files_of, read_suite, store_files, write_index
+from dokimos.suites.instance import Instance, LabelledInstance
+from tests.checker.files import model, question, stated
+
+
+def _labelled(name: str) -> LabelledInstance:
+    network = model([("Relu", ["X"], "r"), ("Add", ["r", "one"], "Y")], {"one": [1.0]}, [1, 1], [1, 1])
+    instance = Instance(
+        name=name,
+        network_file=network,
+        property_file=question([(-1, 1)], 1, "(<= Y_0 0.5)"),
+        timeout_seconds=12.5,
+        family="small",
+        seed=3,
+    )
+    return LabelledInstance(instance, stated(instance, "slopes-and-splits", {"slopes": ["0"]}))
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite"
+    unlabelled = replace(_labelled("c"), truth=None)
+    folder.mkdir()
+    for labelled in (_labelled("b"), _labelled("a"), unlabelled):
+        store_files(folder, files_of(labelled))
+    listed = [(name, "small") for name in "bac"]
+    write_index(folder, listed, 12.5, recipe={"x": 1}, version="0")
+    return folder
+
+
+def test_what_is_written_is_read_and_checked(suite: Path) -> None:
+    read = read_suite(suite)
+    assert [entry.name for entry in read.entries] == ["b", "a", "c"]
+    for entry in read.entries[:2]:
+        truth = entry.read_truth()
+        assert truth is not None
+        instance = entry.read_instance()
+        assert (entry.timeout_seconds, entry.family) == (12.5, "small")
+        assert entry.network_sha256 == instance.network_sha256
+        assert entry.property_sha256 == instance.property_sha256
+        assert check(instance, truth).real == Fraction(1, 2)
+    assert read.entry("c").read_truth() is None
+    with pytest.raises(InputError, match="no instance 'd' in this suite; did you mean '"):
+        read.entry("d")
+
+
+def test_compressed_files_are_the_same_instance(suite: Path) -> None:
+    for path in [*suite.glob("onnx/*"), *suite.glob("vnnlib/*")]:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    entry = read_suite(suite).entries[0]
+    truth = entry.read_truth()
+    assert truth is not None
+    check(entry.read_instance(), truth)
+
+
+def test_a_damaged_compressed_file_is_unreadable(suite: Path) -> None:
+    path = suite / "onnx" / "b.onnx"
+    path.write_bytes(gzip.compress(path.read_bytes())[:-9])
+    with pytest.raises(UnreadableFile, match="truncated"):
+        read_suite(suite).entries[0].read_instance()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "",
+        "\n\n",
+        "a,b\n",
+        "a,b,c,d\n",
+        "onnx/a.onnx,vnnlib/a.vnnlib,soon\n",
+        "onnx/a.onnx,vnnlib/a.vnnlib,nan\n",
+        "onnx/a.onnx,vnnlib/a.vnnlib,inf\n",
+        "onnx/a.onnx,vnnlib/a.vnnlib,0\n",
+        "onnx/a.onnx,vnnlib/a.vnnlib,-1\n",
+        "\"[('f', 'a.onnx')]\",vnnlib/a.vnnlib,1\n",
+        "onnx/a.onnx,vnnlib/a.vnnlib,1\nonnx/a.onnx,vnnlib/a.vnnlib,2\n",
+        "x" * 200_000 + ",b,1\n",
+    ],
+)
+def test_other_tables_are_refused(suite: Path, table: str) -> None:
+    (suite / "instances.csv").write_text(table)
+    with pytest.raises(UnreadableFile):
+        read_suite(suite)
+
+
+@pytest.mark.parametrize("name", ["absent", "nul\0nul", "x" * 5000, "", "..", "b.onnx/under"])
+def test_names_that_no_file_has(suite: Path, name: str) -> None:
+    (suite / "instances.csv").write_text(f"onnx/{name},vnnlib/{name},1\n")
+    (entry,) = read_suite(suite).entries
+    assert entry.read_truth() is None
+    with pytest.raises(UnreadableFile):
+        entry.read_instance()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 2}', b'{"schema": 1}', b"\xff\xfe"])
+def test_other_suite_files_are_refused(suite: Path, content: bytes) -> None:
+    (suite / "suite.json").write_bytes(content)
+    with pytest.raises(UnreadableFile):
+        read_suite(suite)
+
+
+def test_a_folder_that_is_no_suite(tmp_path: Path, suite: Path) -> None:
+    with pytest.raises(UnreadableFile, match="no such suite"):
+        read_suite(tmp_path / "absent")
+    with pytest.raises(UnreadableFile, match="no instances"):
+        read_suite(tmp_path)
+    (suite / "suite.json").unlink()
+    assert read_suite(suite).entries[0].family == "suite"
+
+
+def test_a_row_that_is_there_again_counts_once(suite: Path) -> None:
+    table = suite / "instances.csv"
+    before = read_suite(suite).entries
+    first = table.read_text().splitlines()[0]
+    table.write_text(f"{table.read_text()}{first}\n")
+    assert read_suite(suite).entries == before
+    table.write_text(f"{table.read_text()}{first.rpartition(',')[0]},12345\n")
+    with pytest.raises(UnreadableFile, match="listed twice, differently"):
+        read_suite(suite)
+
+
+def test_a_table_may_be_named_after_its_benchmark(suite: Path) -> None:
+    before = read_suite(suite)
+    (suite / "instances.csv").rename(suite / "bench_instances.csv")
+    assert read_suite(suite) == before
+    (suite / "other_instances.csv").write_text("")
+    with pytest.raises(UnreadableFile, match=r"no instances\.csv"):
+        read_suite(suite)
