@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,9 @@ import psutil
 
 from dokimos import __version__
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
+from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import write_whole
 from dokimos.execution.limits import Limits
 
 SCHEMA = 2
@@ -231,12 +232,9 @@ def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestIns
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
     """Write it whole or not at all."""
-    draft = path.with_name(path.name + ".part")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump({"schema": SCHEMA, **asdict(manifest)}, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    write_whole(
+        path, strict_json.write({"schema": SCHEMA, **asdict(manifest)}), what="the manifest", durable=True
+    )
 
 
 def read_manifest(path: Path) -> Manifest:

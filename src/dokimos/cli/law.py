@@ -11,7 +11,7 @@ import typer
 from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.law_fuzz import fuzz
 from dokimos.cli.law_study import study
-from dokimos.cli.places import expect_place
+from dokimos.core.files import expect_writable
 
 if TYPE_CHECKING:
     from dokimos.laws.domain import Domain
@@ -73,7 +73,7 @@ def fmt(
     ] = False,
 ) -> None:
     """Lay laws out in the one way. Meaning and comments are kept."""
-    from dokimos.datasets.packages import write_whole
+    from dokimos.core.files import write_whole
     from dokimos.laws.language.formatting import format_law
     from dokimos.laws.language.parser import read_law
 
@@ -186,7 +186,7 @@ def test(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     if html is not None:
-        expect_place(html, "page", "laws.html")
+        expect_writable(html, what="page", example="laws.html")
     for path, law in [(path, read_law(path)) for path in files]:
         found = _domain(law, path, domain, no_code=no_code)
         for each in by or ():
@@ -328,14 +328,14 @@ def train(
     """Train the network or the tree of a case study, on data that a registry has or that is made for it."""
     one_thread()
     from dokimos.core.errors import InputError
-    from dokimos.datasets.packages import write_whole
+    from dokimos.core.files import write_whole
     from dokimos.laws.studies.library import find_study
 
     found = find_study(study, kind)
     suffix = ".json" if kind == "tree" else ".onnx"
     if out.suffix != suffix:
         raise InputError(f"{out}: a {kind} is written to a file that ends in {suffix}.")
-    expect_place(out, kind, f"{study}{suffix}")
+    expect_writable(out, what=kind, example=f"{study}{suffix}")
     content = found.train(seed)
     quality = found.quality(content)
     write_whole(out, content)
@@ -349,7 +349,7 @@ def convert(
 ) -> None:
     """Turn scikit-learn's trees into a file of plain numbers, which is no code."""
     from dokimos.core.errors import InputError
-    from dokimos.datasets.packages import write_whole
+    from dokimos.core.files import write_whole
     from dokimos.laws.models.loading import read_pickle
     from dokimos.laws.models.sklearn_trees import read_sklearn
     from dokimos.laws.models.trees import write_trees

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.places import expect_place
+from dokimos.core.files import expect_writable
 
 
 def fuzz(
@@ -24,7 +24,7 @@ def fuzz(
     """Find records to test laws on: walk on from what was found before, and keep what is new."""
     from dokimos.cli.output import say
     from dokimos.core.errors import InputError
-    from dokimos.datasets.packages import write_whole
+    from dokimos.core.files import write_whole
     from dokimos.laws.domain import load_domain
     from dokimos.laws.engine.fuzzing import fuzz, pool_file
     from dokimos.laws.engine.sources import call_domain
@@ -59,4 +59,4 @@ def expect_pool(path: Path) -> None:
 
     if path.suffix not in (".npy", ".json"):
         raise InputError(f"{path}: a pool is written to a file that ends in .npy or .json.")
-    expect_place(path, "pool", "pool.npy")
+    expect_writable(path, what="pool", example="pool.npy")

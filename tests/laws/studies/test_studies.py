@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.datasets.packages import PackagedFile, write_whole
+from dokimos.datasets.packages import PackagedFile
 from dokimos.laws.domain import Domain, load_domain, shipped_domains
 from dokimos.laws.engine.results import Settings
 from dokimos.laws.engine.testing import test_law as run_law

@@ -11,8 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
-from dokimos.core.errors import InputError
-from dokimos.datasets.packages import write_whole
+from dokimos.core.files import write_whole
 from dokimos.laws.engine.grouping import NamedRates
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.results import LawResult
@@ -107,10 +106,7 @@ def write_page(
     Raises InputError where it cannot be written.
     """
     page = render_page(results, commands, context)
-    try:
-        write_whole(path, page.encode("utf-8", errors="replace"))
-    except OSError as problem:
-        raise InputError(f"{path}: the page cannot be written ({problem.strerror}).") from None
+    write_whole(path, page.encode("utf-8", errors="replace"), what="the page")
 
 
 def render_page(results: Sequence[LawResult], commands: Sequence[str], context: PageContext) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dokimos import __version__
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.datasets.packages import write_whole
+from dokimos.core.files import write_whole
 from dokimos.laws.domain import Domain, load_domain, shipped_domains
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.results import LawResult, Settings

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.datasets.packages import write_whole
 from dokimos.laws.engine.fuzzing import fuzz, pool_file
 from dokimos.laws.features import Feature, Layout
 from dokimos.laws.models.loading import onnx_model

@@ -19,8 +19,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.datasets.packages import PackagedFile, write_whole
+from dokimos.datasets.packages import PackagedFile
 from dokimos.laws.studies.sentences import VECTOR, Encoder, Vectors
 
 _FILE = PackagedFile(

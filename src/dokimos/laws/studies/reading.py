@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.datasets.packages import write_whole
 from dokimos.laws.studies.sentences import Vectors
 from dokimos.laws.studies.training import Labels, train_layers
 

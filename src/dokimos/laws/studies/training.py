@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.datasets.packages import write_whole
 from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
 

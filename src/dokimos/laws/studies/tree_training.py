@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.datasets.packages import write_whole
 from dokimos.laws.models.trees import LEAF, Ensemble, Tree, read_trees, write_trees
 from dokimos.laws.studies.training import Labels, Matrix, Study, rightness
 

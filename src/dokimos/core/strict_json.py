@@ -1,0 +1,116 @@
+"""Strict JSON: the one reader and the one writer of everything that Dokimos keeps as JSON.
+
+A document is read in two steps. `parse` turns text into plain values and refuses what JSON leaves open
+(a key that stands twice, NaN) or what is too much (size, depth). `read` then makes a typed value of it:
+a dataclass or a `msgspec.Struct`, whose types say all there is to say about the shape. Forms of files
+are best written as ``class Form(Struct, frozen=True, forbid_unknown_fields=True)``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from dokimos.core.errors import Place, UnreadableFile
+
+T = TypeVar("T")
+
+#: Longer documents are refused.
+MOST_BYTES = 2**28
+
+Hooks = Mapping[type, Callable[[Any], Any]]
+"""How to make a value of a type that JSON does not have, from a plain one (ValueError where it is none)."""
+
+
+def parse(
+    content: bytes | str, *, file: str | Path | Place, most_bytes: int = MOST_BYTES, nan: bool = False
+) -> Any:
+    """The plain value of a JSON document. Raises UnreadableFile, with line and column where they help.
+
+    With `nan`, the words NaN and Infinity are numbers; JSON itself has no such words.
+    """
+    if len(content) > most_bytes:
+        raise UnreadableFile(file, f"the document holds more than {most_bytes} bytes")
+    try:
+        text = content.decode("utf-8") if isinstance(content, bytes) else content
+        return json.loads(
+            text, object_pairs_hook=_without_repeats, parse_constant=float if nan else _no_constant
+        )
+    except UnicodeDecodeError:
+        raise UnreadableFile(file, "not a text file in UTF-8") from None
+    except json.JSONDecodeError as error:
+        where = f"{file}:{error.lineno}:{error.colno}" if not isinstance(file, Place) else file
+        raise UnreadableFile(where, f"not valid JSON ({error.msg}); the file may be truncated") from None
+    except _Refused as error:
+        raise UnreadableFile(file, str(error)) from None
+    except (RecursionError, ValueError):
+        raise UnreadableFile(file, "not usable JSON (nested too deeply, or a number too long)") from None
+
+
+def convert(
+    document: Any, kind: type[T], *, file: str | Path | Place, what: str, hooks: Hooks | None = None
+) -> T:
+    """A plain value as a typed one. Raises UnreadableFile, which says what is wrong and where in it."""
+    try:
+        return msgspec.convert(document, kind, dec_hook=_applying(hooks or {}))
+    except msgspec.ValidationError as error:
+        raise UnreadableFile(file, f"{_in_words(str(error))}; this is not {what}") from None
+
+
+def read(
+    content: bytes | str, kind: type[T], *, file: str | Path | Place, what: str, hooks: Hooks | None = None
+) -> T:
+    """A JSON document as a typed value; see `parse` and `convert`."""
+    return convert(parse(content, file=file), kind, file=file, what=what, hooks=hooks)
+
+
+def plain(value: Any) -> Any:
+    """A typed value as one that JSON has: dataclasses and structs as objects, enums by their value,
+    anything else that JSON does not know as its text."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=str)
+
+
+def write(value: Any, *, indent: int | None = 1) -> str:
+    """The text of a JSON document, with a newline at its end; see `plain`."""
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False) + "\n"
+
+
+class _Refused(Exception):
+    """Valid for some readers of JSON, but not for this one."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+        raise _Refused(f"the key {twice[:80]!r} stands twice in one object")
+    return found
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise _Refused(f"{word} is no number of JSON")
+
+
+def _applying(hooks: Hooks) -> Callable[[type, Any], Any]:
+    def apply(kind: type, value: Any) -> Any:
+        if kind not in hooks:
+            raise NotImplementedError(f"no hook for {kind.__name__}")
+        try:
+            return hooks[kind](value)
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(str(error)) from None
+
+    return apply
+
+
+def _in_words(message: str) -> str:
+    """msgspec's sentence with the place first: "semantics.real: expected `bool`, got `int`"."""
+    reason, _, where = message.partition(" - at `")
+    reason = reason[:1].lower() + reason[1:]
+    place = where.rstrip("`").removeprefix("$").removeprefix(".")
+    return f"{place}: {reason}" if place else reason

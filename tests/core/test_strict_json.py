@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+from dokimos.core import strict_json
+from dokimos.core.errors import Place, UnreadableFile
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: Fraction
+
+
+class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    colour: Colour
+    inner: tuple[Inner, ...] = ()
+
+
+HOOKS = {Fraction: Fraction}
+
+
+def read(text: str) -> Form:
+    return strict_json.read(text, Form, file="a.json", what="a form", hooks=HOOKS)
+
+
+def test_what_is_written_is_read_again() -> None:
+    form = Form("x", Colour.RED, (Inner(Fraction(1, 3)),))
+    assert read(strict_json.write(form)) == form
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"name": "x", "colour": "red"', "a.json:1:30: not valid JSON"),
+        ('{"name": "x", "name": "y", "colour": "red"}', "a.json: the key 'name' stands twice"),
+        ('{"name": 1, "colour": "red"}', "a.json: name: expected `str`, got `int`; this is not a form"),
+        ('{"name": "x"}', "missing required field `colour`"),
+        ('{"name": "x", "colour": "blue"}', "a.json: colour: invalid enum value 'blue'"),
+        ('{"name": "x", "colour": "red", "more": 1}', "unknown field `more`"),
+        ('{"name": "x", "colour": "red", "inner": [{"size": "a"}]}', r"inner\[0\].size: .*'a'"),
+        ('{"name": "x", "colour": "red", "inner": [{"size": "1/0"}]}', r"inner\[0\].size"),
+        ('{"name": NaN}', "NaN is no number"),
+        ("[" * 100_000, "nested too deeply"),
+        ("1" * 10_000, "a number too long"),
+        ("[]", "expected `object`, got `array`"),
+    ],
+)
+def test_whatever_else_there_is_gets_one_sentence(text: str, reason: str) -> None:
+    with pytest.raises(UnreadableFile, match=reason):
+        read(text)
+
+
+def test_a_document_may_not_be_too_long() -> None:
+    with pytest.raises(UnreadableFile, match="more than 10 bytes"):
+        strict_json.parse(b"[1, 2, 3, 4]", file="a.json", most_bytes=10)
+
+
+def test_text_that_is_no_text() -> None:
+    with pytest.raises(UnreadableFile, match=r"a.json:3: not a text file"):
+        strict_json.parse(b'"\xff"', file=Place("a.json", 3))
+
+
+def test_nan_where_it_is_allowed() -> None:
+    assert strict_json.parse("[Infinity]", file="a.json", nan=True) == [float("inf")]
