@@ -40,7 +40,7 @@ def _replace(path: Path, content: bytes, *, durable: bool) -> None:
 
 
 def expect_writable(path: Path, *, what: str, example: str) -> None:
-    """See to it before the work that a file can be written at `path`, making its folder; else InputError."""
+    """See to it before the work that a file can be written at `path`, or raise InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
