@@ -20,7 +20,7 @@ import numpy as np
 import onnxruntime
 
 from dokimos.laws.domain import load_domain
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.loading import load_model
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
     rng = np.random.default_rng(0)
 
     def tests(budget: int) -> Callable[[], object]:
-        settings = Settings(budget=budget, seed=1, exhaustive=False, keep=1, shrink=False)
+        settings = LawSettings(budget=budget, seed=1, exhaustive=False, keep=1, shrink=False)
         return lambda: test_law(law, model=model, domain=compas, settings=settings)
 
     few = data[rng.integers(0, len(data), 2 * _FEW)]

@@ -23,9 +23,9 @@ import torch
 
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.gradient_pass import batch_size, torch_margin
-from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.inspection import Inspection
 from dokimos.difficulty.margin_form import margin_form
-from dokimos.difficulty.profiles import COMPONENTS, Settings
+from dokimos.difficulty.profiles import COMPONENTS, ProfileSettings
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.differentiable import to_torch
@@ -84,8 +84,8 @@ def seconds(action: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def measure(name: str, network: Network, samples: int) -> None:
-    asked, settings = robustness(network), Settings(samples=samples)
-    points = torch.from_numpy(Observation(network, asked, settings).points[0])
+    asked, settings = robustness(network), ProfileSettings(samples=samples)
+    points = torch.from_numpy(Inspection(network, asked, settings).points[0])
     function, batch = to_torch(network), batch_size(network)
     margin = torch_margin(margin_form(asked.cases[0], network.input_size, network.output_size))
 
@@ -95,12 +95,12 @@ def measure(name: str, network: Network, samples: int) -> None:
             torch.autograd.grad(margin(x, function(x)).sum(), x)
 
     def five() -> None:
-        seen = Observation(network, asked, settings)
+        seen = Inspection(network, asked, settings)
         for component in COMPONENTS:
             CANONICAL[component](seen)
 
     def everything() -> None:
-        seen = Observation(network, asked, settings)
+        seen = Inspection(network, asked, settings)
         for component in COMPONENTS:
             CANONICAL[component](seen)
         for extra in EXTRAS:

@@ -22,7 +22,7 @@ from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain
 from dokimos.difficulty.explain.facts import Facts
 from dokimos.difficulty.explain.observations import JudgedRun
-from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, Settings
+from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, ProfileSettings
 from dokimos.execution.limits import Limits
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
@@ -74,7 +74,7 @@ def facts(numbers: random.Random, name: str, position: int) -> Facts:
         instance=name,
         network_sha256="n",
         property_sha256="p",
-        settings=Settings(),
+        settings=ProfileSettings(),
         components=measured,
         extras={f"extra_{k}": Measurement(numbers.random()) for k in range(8)},
     )

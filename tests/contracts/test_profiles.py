@@ -11,7 +11,7 @@ import pytest
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.components import CANONICAL, EXTRAS, Component
 from dokimos.difficulty.crown import CrownBound
-from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.inspection import Inspection
 from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.properties.violation import violation_at
 from tests.difficulty.seeing import observe_labelled
@@ -21,7 +21,7 @@ HALVES = [(family, half) for family in FAMILIES for half in (0, 1)]
 
 
 @cache
-def observed(family: str, half: int) -> Observation:
+def observed(family: str, half: int) -> Inspection:
     return observe_labelled(CONSTRUCTIONS[family](seed=0)[half], samples=200)
 
 

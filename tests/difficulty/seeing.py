@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.difficulty.inspection import Observation
-from dokimos.difficulty.profiles import Settings
+from dokimos.difficulty.inspection import Inspection
+from dokimos.difficulty.profiles import ProfileSettings
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import LabelledInstance
 from tests.checker.files import model, question
 
 
-def observe(network: bytes, property_: bytes, **settings: Any) -> Observation:
-    return Observation(read_onnx(network), read_vnnlib(property_, file="property"), Settings(**settings))
+def observe(network: bytes, property_: bytes, **settings: Any) -> Inspection:
+    return Inspection(
+        read_onnx(network), read_vnnlib(property_, file="property"), ProfileSettings(**settings)
+    )
 
 
-def observe_labelled(labelled: LabelledInstance, **settings: Any) -> Observation:
+def observe_labelled(labelled: LabelledInstance, **settings: Any) -> Inspection:
     return observe(labelled.instance.network_file, labelled.instance.property_file, **settings)
 
 

@@ -9,19 +9,19 @@ import pytest
 
 from dokimos.difficulty import crown
 from dokimos.difficulty.crown import CrownBound, beyond
-from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.inspection import Inspection
 from tests.checker.files import model
 from tests.difficulty.seeing import dense, observe, random_dense, unit_box
 
 BELOW = "(<= Y_0 0)"
 
 
-def bound_of(seen: Observation) -> CrownBound:
+def bound_of(seen: Inspection) -> CrownBound:
     assert isinstance(seen.crown, CrownBound)
     return seen.crown
 
 
-def never_above(seen: Observation) -> float:
+def never_above(seen: Inspection) -> float:
     found = bound_of(seen)
     margins = seen.sampled.margins
     assert found.lower <= margins.min() + 1e-9 * np.abs(margins).max()

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
 from tests.checker.files import model
 from tests.difficulty.seeing import dense, observe, random_dense, unit_box
 
 
-def never_above(seen: Observation, count: int = 12) -> None:
+def never_above(seen: Inspection, count: int = 12) -> None:
     """The bound against the exact margin at samples: violation_at's margin is −μ."""
     for points in seen.points:
         for x in (*points[:count], *points[-count:]):

@@ -9,8 +9,8 @@ import pytest
 
 from dokimos.difficulty.components import CANONICAL
 from dokimos.difficulty.crown import CrownBound
-from dokimos.difficulty.inspection import Observation
-from dokimos.difficulty.profiles import Settings
+from dokimos.difficulty.inspection import Inspection
+from dokimos.difficulty.profiles import ProfileSettings
 from dokimos.networks.reading.onnx_file import read_onnx_file
 from dokimos.properties.reading import read_vnnlib_file
 from dokimos.suites.folder import SuiteEntry, read_suite
@@ -25,12 +25,12 @@ def entries(benchmark: str) -> tuple[SuiteEntry, ...]:
     return read_suite(PUBLISHED / benchmark).entries
 
 
-def observed(entry: SuiteEntry, samples: int) -> Observation:
+def observed(entry: SuiteEntry, samples: int) -> Inspection:
     network, asked = read_onnx_file(entry.network_path), read_vnnlib_file(entry.property_path)
-    return Observation(network, asked, Settings(samples=samples))
+    return Inspection(network, asked, ProfileSettings(samples=samples))
 
 
-def sound(seen: Observation) -> None:
+def sound(seen: Inspection) -> None:
     margins = seen.sampled.margins
     slack = 1e-9 * np.abs(margins).max()
     assert seen.ibp_bound <= margins.min() + slack

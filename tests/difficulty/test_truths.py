@@ -9,12 +9,12 @@ import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.components import CANONICAL
-from dokimos.difficulty.inspection import Observation
+from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
 from tests.difficulty.seeing import observe_labelled
 
 
-def value(name: str, seen: Observation) -> float:
+def value(name: str, seen: Inspection) -> float:
     found = CANONICAL[name](seen).value
     assert found is not None
     return found

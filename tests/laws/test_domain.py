@@ -18,8 +18,8 @@ from dokimos.laws.domain import (
     read_domain,
     shipped_domains,
 )
-from dokimos.laws.language.checks import Severity, check_law
 from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.validation import Severity, check_law
 from tests.laws.toy import BLOCK, FEATURES, domain, law
 
 CODE = """

@@ -16,9 +16,9 @@ from dokimos.networks.rewriting import (
     Identity,
     Merge,
     Permute,
-    Scale,
-    Split,
-    Step,
+    Rescale,
+    Rewriting,
+    SplitUnit,
     step_from_json,
     step_to_json,
 )
@@ -43,16 +43,16 @@ def outputs(chain: Chain, point: list[Fraction]) -> tuple[Fraction, ...]:
     return evaluate(read_onnx(chain.build()), point).lower
 
 
-def some_step(kind: str, chain: Chain, rng: np.random.Generator) -> Step:
+def some_step(kind: str, chain: Chain, rng: np.random.Generator) -> Rewriting:
     size = len(chain.layers[0].bias)
     if kind == "permute":
         return Permute(0, tuple(int(i) for i in rng.permutation(size)))
     if kind == "scale":
-        return Scale(0, tuple(int(e) for e in rng.integers(-5, 6, size=size)))
+        return Rescale(0, tuple(int(e) for e in rng.integers(-5, 6, size=size)))
     if kind == "duplicate":
         return Duplicate(1, int(rng.integers(len(chain.layers[1].bias))), int(rng.integers(1, 4)))
     if kind == "split":
-        return Split(0, tuple(f"{int(t)}/8" for t in rng.integers(-20, 21, size=size)))
+        return SplitUnit(0, tuple(f"{int(t)}/8" for t in rng.integers(-20, 21, size=size)))
     return Identity(1) if kind == "identity" else Merge(1)
 
 
@@ -95,20 +95,20 @@ def test_what_is_no_dense_chain_is_refused() -> None:
         Permute(0, (0, 0, 1)),
         Permute(2, (0, 1)),
         Permute(-1, (0, 1)),
-        Scale(0, (0,)),
-        Scale(0, (200, 0, 0)),
+        Rescale(0, (0,)),
+        Rescale(0, (200, 0, 0)),
         Duplicate(0, 99, 1),
         Duplicate(0, 0, 0),
-        Split(7, ("0",)),
-        Split(0, ("0",)),
-        Split(0, ("x", "0", "0")),
-        Split(0, ("1/0", "0", "0")),
+        SplitUnit(7, ("0",)),
+        SplitUnit(0, ("0",)),
+        SplitUnit(0, ("x", "0", "0")),
+        SplitUnit(0, ("1/0", "0", "0")),
         Identity(2),
         Merge(0),
         Merge(2),
     ],
 )
-def test_steps_that_do_not_fit_are_refused(step: Step) -> None:
+def test_steps_that_do_not_fit_are_refused(step: Rewriting) -> None:
     chain = Chain(
         (2,),
         (

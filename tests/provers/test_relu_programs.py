@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import z3
 
-from dokimos.checker.lemmas.relu_layers import BoundedLayers, Layer, bounded
+from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, bounded
 from dokimos.checker.proofs.branch_and_bound import lowest
 from dokimos.constructions.parts.robustness import float32_above
 from dokimos.networks.semantics.outward import Interval
@@ -20,7 +20,9 @@ LEADS = Linear((), ((0, Fraction(1)), (1, Fraction(-1))), Fraction(0))
 
 def over_box(small: SmallReluNetwork) -> BoundedLayers:
     layers = [
-        Layer(np.array(rows, dtype=np.float64), np.array(biases, dtype=np.float64), np.zeros(len(biases)))
+        ReluLayer(
+            np.array(rows, dtype=np.float64), np.array(biases, dtype=np.float64), np.zeros(len(biases))
+        )
         for rows, biases in small.layers
     ]
     side = np.full(2, float(small.radius))

@@ -17,10 +17,10 @@ from dokimos.difficulty.explain.rows import (
     Rung,
     Separation,
     Status,
-    Step,
     Trajectory,
+    TrajectoryStep,
 )
-from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, Settings
+from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, ProfileSettings
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
 
@@ -35,7 +35,7 @@ def profile(instance: str, number: int) -> Profile:
         instance=instance,
         network_sha256="n",
         property_sha256="p",
-        settings=Settings(),
+        settings=ProfileSettings(),
         components={name: components[name] for name in COMPONENTS},
         extras={"parameters": Measurement(100.0 + number)},
     )
@@ -126,7 +126,7 @@ def steps(count: int, *, families: int = 2) -> Trajectory:
     return Trajectory(
         "ladder",
         tuple(
-            Step(
+            TrajectoryStep(
                 position=k,
                 instance=f"i{k}",
                 family=f"family-{k * families // count}",

@@ -8,7 +8,7 @@ import pytest
 
 from dokimos.core.readable import Number
 from dokimos.judging.verdicts import Verdict
-from dokimos.reports.rows import CactusSeries, Outcome, TallyRow, report_rows
+from dokimos.reports.rows import CactusSeries, RunOutcome, TallyRow, report_rows
 from dokimos.reports.wrong_answers import OUTPUTS_SHOWN, replay_row
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Label
@@ -17,9 +17,9 @@ from tests.reports.sample import FALSE_SAT, LOG_TAILS, OUT_OF_BOX, judgement, sa
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_every_verdict_has_one_column(verdict: Verdict) -> None:
-    expected = {"correct": Outcome.CORRECT, "undecided": Outcome.UNDECIDED}
-    expected |= dict.fromkeys(("wrong-sat", "wrong-unsat", "bad-witness"), Outcome.WRONG)
-    assert Outcome.of(verdict) is expected.get(verdict.value, Outcome.OTHER)
+    expected = {"correct": RunOutcome.CORRECT, "undecided": RunOutcome.UNDECIDED}
+    expected |= dict.fromkeys(("wrong-sat", "wrong-unsat", "bad-witness"), RunOutcome.WRONG)
+    assert RunOutcome.of(verdict) is expected.get(verdict.value, RunOutcome.OTHER)
 
 
 def test_wrong_answers_come_most_serious_first_and_carry_everything() -> None:

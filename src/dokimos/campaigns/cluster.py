@@ -24,7 +24,7 @@ from typing import Any
 
 from dokimos import __version__
 from dokimos.campaigns.job import (
-    Task,
+    JobTask,
     log_name,
     now,
     perform,
@@ -190,7 +190,7 @@ def _file(content: bytes) -> bytes:
 
 
 def _perform_on_worker(
-    task: Task, verifier: Verifier, version: str, network: bytes, property_: bytes
+    task: JobTask, verifier: Verifier, version: str, network: bytes, property_: bytes
 ) -> _Returned:
     """One run, on a worker."""
     from distributed import get_worker

@@ -25,7 +25,7 @@ _FULL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
-class Task:
+class JobTask:
     """A job as it can be sent to another machine: everything but the contents of its files.
 
     `origin` is where the property lies in its suite, on the machine that planned the job.
@@ -43,11 +43,11 @@ class Task:
     origin: Path
 
 
-def task_of(job: Job) -> Task:
+def task_of(job: Job) -> JobTask:
     """The task of a job."""
     paths = job.instance.network_path, job.instance.property_path
     network_name, property_name = (path.name.removesuffix(".gz") for path in paths)
-    return Task(
+    return JobTask(
         job=job.id,
         suite=job.suite,
         instance=job.instance.name,
@@ -94,7 +94,7 @@ def require_version(verifier: Verifier, tool: Tool, *, where: str) -> None:
 
 
 def perform(
-    task: Task,
+    task: JobTask,
     verifier: Verifier,
     *,
     network: bytes,

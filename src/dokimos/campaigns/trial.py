@@ -7,7 +7,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from dokimos.campaigns.job import Task, perform
+from dokimos.campaigns.job import JobTask, perform
 from dokimos.campaigns.plan import Tool
 from dokimos.execution.limits import Limits
 from dokimos.suites.answers import Answer
@@ -36,7 +36,7 @@ def try_out(verifier: Verifier) -> tuple[Finding, ...]:
         for bound, expected in QUERIES:
             write_property(asked, bound)
             record = perform(
-                Task(
+                JobTask(
                     job=expected,
                     suite="smoke",
                     instance="smoke",

@@ -15,7 +15,7 @@ from dokimos.core.files import expect_writable
 
 if TYPE_CHECKING:
     from dokimos.laws.domain import Domain
-    from dokimos.laws.engine.results import LawResult, Settings
+    from dokimos.laws.engine.results import LawResult, LawSettings
     from dokimos.laws.language.syntax import Law
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
@@ -40,9 +40,9 @@ def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> N
     Exit code 1 where a law is wrong, 2 where one cannot be checked: its file or its domain cannot be read.
     """
     from dokimos.core.errors import InputError
-    from dokimos.laws.language.checks import Severity, check_law
     from dokimos.laws.language.parser import read_law
     from dokimos.laws.language.problems import LawError
+    from dokimos.laws.language.validation import Severity, check_law
 
     wrong = unreadable = 0
     for path in law_files(laws):
@@ -163,14 +163,14 @@ def test(
     if model is None:
         one_thread()  # the domain may train its own
     from dokimos.cli.output import say
-    from dokimos.laws.engine.results import Settings
+    from dokimos.laws.engine.results import LawSettings
     from dokimos.laws.engine.testing import test_law
     from dokimos.laws.language.parser import read_law
     from dokimos.laws.models.loading import load_model
     from dokimos.laws.reporting.summaries import summary
     from dokimos.laws.reporting.violations import save_result
 
-    settings = Settings(
+    settings = LawSettings(
         budget=budget,
         seed=seed,
         source=source,
@@ -219,7 +219,7 @@ def test(
         raise typer.Exit(1)
 
 
-def _again(path: Path, settings: Settings, *, model: str | None, domain: str | None) -> str:
+def _again(path: Path, settings: LawSettings, *, model: str | None, domain: str | None) -> str:
     """The command that tests a law once more in the same way."""
     given = {"--model": model, "--domain": domain, "--budget": settings.budget, "--seed": settings.seed}
     parts = [f"dokimos law test {quote(str(path))}"]

@@ -30,11 +30,11 @@ def study(
     from dokimos.cli.output import progress_bar, say
     from dokimos.core.errors import InputError
     from dokimos.core.files import write_whole
-    from dokimos.laws.studies.comparison import Records, Skipped, domains_with_laws, jobs_of, run_jobs
+    from dokimos.laws.studies.comparison import Skipped, StudyRecords, domains_with_laws, jobs_of, run_jobs
     from dokimos.laws.studies.comparison_table import markdown
 
     data, page = out.with_name(f"{out.name}.json"), out.with_name(f"{out.name}.md")
-    records = Records(data)
+    records = StudyRecords(data)
     jobs, skipped = [], []
     for name in dict.fromkeys(domains or domains_with_laws()):
         try:

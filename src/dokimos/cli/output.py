@@ -41,7 +41,7 @@ def say_missing(campaigns: Iterable[JudgedCampaign]) -> None:
             )
 
 
-class Step(Protocol):
+class ProgressStep(Protocol):
     """Tells a bar what has been done."""
 
     def __call__(self, note: str, done: int | None = None) -> None:
@@ -49,7 +49,7 @@ class Step(Protocol):
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None) -> Iterator[Step]:
+def progress_bar(what: str, total: int | None) -> Iterator[ProgressStep]:
     """A bar on standard error, or plain lines where that is no terminal; call it once for each step."""
     if not sys.stderr.isatty():
         yield _plain_lines(what, total)
@@ -73,7 +73,7 @@ def progress_bar(what: str, total: int | None) -> Iterator[Step]:
         yield step
 
 
-def _plain_lines(what: str, total: int | None) -> Step:
+def _plain_lines(what: str, total: int | None) -> ProgressStep:
     so_far = 0
 
     def step(note: str, done: int | None = None) -> None:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from dokimos.difficulty.measurement import Outcome, Task
-    from dokimos.difficulty.profiles import Measurement, Settings
+    from dokimos.difficulty.measurement import Measured, ProfileTask
+    from dokimos.difficulty.profiles import Measurement, ProfileSettings
 
 #: Fewer instances than this are measured faster in one process than it takes to start others.
 WORTH_PROCESSES = 16
@@ -49,15 +49,15 @@ def profile(
     from dokimos.cli.output import console, progress_bar, say
     from dokimos.core.parallel import default_jobs
     from dokimos.difficulty.measurement import measure_all
-    from dokimos.difficulty.profiles import Settings
+    from dokimos.difficulty.profiles import ProfileSettings
 
-    settings = Settings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
+    settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
     tasks = _tasks(suite, property, settings, out)
     processes = jobs or (default_jobs() if len(tasks) >= WORTH_PROCESSES else 1)
     if processes > 1:
         # Read by the processes to come: each has one core, and more threads would only wait for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, Measured] = {}
     with progress_bar("profiling", len(tasks)) as step:
         for outcome in measure_all(tasks, jobs=processes):
             outcomes[outcome.name] = outcome
@@ -72,25 +72,27 @@ def profile(
         raise typer.Exit(2)
 
 
-def _tasks(suite: str, property: Path | None, settings: Settings, out: Path | None) -> list[Task]:
+def _tasks(
+    suite: str, property: Path | None, settings: ProfileSettings, out: Path | None
+) -> list[ProfileTask]:
     from dokimos.constructions.generation import find_suite
     from dokimos.core.errors import InputError
-    from dokimos.difficulty.measurement import Task
+    from dokimos.difficulty.measurement import ProfileTask
     from dokimos.difficulty.profiles import FOLDER
     from dokimos.suites.folder import instance_name
 
     if property is not None:
         network = Path(suite)
         name = instance_name(network.name, property.name)
-        return [Task(name, network, property, settings, out or Path(FOLDER))]
+        return [ProfileTask(name, network, property, settings, out or Path(FOLDER))]
     if suite.endswith((".onnx", ".onnx.gz")):
         raise InputError(f"{suite} is a network; give its property too: dokimos profile NETWORK PROPERTY.")
     found = find_suite(suite)
     folder = out or found.folder / FOLDER
-    return [Task(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
+    return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
 
 
-def _told(outcome: Outcome) -> str:
+def _told(outcome: Measured) -> str:
     if outcome.profile is None:
         return "FAILED"
     if outcome.was_there:
@@ -116,7 +118,7 @@ def shown(found: Measurement) -> str:
     return f">={number}" if note.startswith(">=") else f"{number}*" if note else number
 
 
-def _table(outcomes: Sequence[Outcome]) -> Table:
+def _table(outcomes: Sequence[Measured]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

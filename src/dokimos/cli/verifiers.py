@@ -53,7 +53,7 @@ def doctor(
     from dokimos.campaigns.trial import try_out
     from dokimos.verifiers.adapters.scripted import Scripted
     from dokimos.verifiers.catalogue import find
-    from dokimos.verifiers.pinned import PinnedVerifier
+    from dokimos.verifiers.managed import PinnedVerifier
 
     verifier = find(name)
     findings = verifier.diagnose()

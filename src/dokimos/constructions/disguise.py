@@ -19,9 +19,9 @@ from dokimos.networks.rewriting import (
     Identity,
     Merge,
     Permute,
-    Scale,
-    Split,
-    Step,
+    Rescale,
+    Rewriting,
+    SplitUnit,
     step_to_json,
 )
 from dokimos.suites.instance import Certificate, Label
@@ -36,37 +36,37 @@ def _hidden(chain: Chain) -> list[int]:
     return [k for k, layer in enumerate(chain.layers[:-1]) if layer.rectified]
 
 
-def _permutations(chain: Chain, rng: np.random.Generator) -> list[Step]:
+def _permutations(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     sizes = {k: len(chain.layers[k].bias) for k in _hidden(chain)}
     return [Permute(k, tuple(int(i) for i in rng.permutation(size))) for k, size in sizes.items()]
 
 
-def _scalings(chain: Chain, rng: np.random.Generator) -> list[Step]:
+def _scalings(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     span = LARGEST_EXPONENT
     sizes = {k: len(chain.layers[k].bias) for k in _hidden(chain)}
     return [
-        Scale(k, tuple(int(e) for e in rng.integers(-span, span + 1, size=size)))
+        Rescale(k, tuple(int(e) for e in rng.integers(-span, span + 1, size=size)))
         for k, size in sizes.items()
     ]
 
 
-def _duplications(chain: Chain, rng: np.random.Generator) -> list[Step]:
+def _duplications(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     return [
         Duplicate(k, int(rng.integers(len(chain.layers[k].bias))), int(rng.integers(1, 3)))
         for k in _hidden(chain)
     ]
 
 
-def _splits(chain: Chain, rng: np.random.Generator) -> list[Step]:
+def _splits(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     size = len(chain.layers[0].bias)
-    return [Split(0, tuple(f"{int(t)}/64" for t in rng.integers(-4, 5, size=size)))]
+    return [SplitUnit(0, tuple(f"{int(t)}/64" for t in rng.integers(-4, 5, size=size)))]
 
 
-def _identities(chain: Chain, rng: np.random.Generator) -> list[Step]:
+def _identities(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     return [Identity(int(rng.choice(_hidden(chain))))]
 
 
-def _mergers(chain: Chain, rng: np.random.Generator) -> list[Step]:
+def _mergers(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     """From the last on, so that the numbers of the layers before stay what they are."""
     plain = [k for k, layer in enumerate(chain.layers[:-1]) if not layer.rectified]
     if not plain:
@@ -75,7 +75,7 @@ def _mergers(chain: Chain, rng: np.random.Generator) -> list[Step]:
 
 
 #: What can be asked for, and the steps that it draws for a chain.
-DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Step]]] = MappingProxyType(
+DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Rewriting]]] = MappingProxyType(
     {
         "permute": _permutations,
         "scale": _scalings,
@@ -99,7 +99,7 @@ def disguised(drafts: Sequence[Draft], kinds: Sequence[str], rng: np.random.Gene
         return tuple(drafts)
     try:
         chain = as_chain(read_onnx(drafts[0].network))
-        steps: list[Step] = []
+        steps: list[Rewriting] = []
         for kind in kinds:
             for step in DISGUISES[kind](chain, rng):
                 chain = step.apply(chain)
@@ -116,7 +116,7 @@ def disguised(drafts: Sequence[Draft], kinds: Sequence[str], rng: np.random.Gene
         ) from None
 
 
-def _rewritten(draft: Draft, steps: Sequence[Step]) -> Draft:
+def _rewritten(draft: Draft, steps: Sequence[Rewriting]) -> Draft:
     chain = as_chain(read_onnx(draft.network))
     for step in steps:
         chain = step.apply(chain)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dokimos.difficulty.interval_bound import row_bounds
 from dokimos.difficulty.margin_form import MarginForm, margin_cases, margin_form, why_no_margin
-from dokimos.difficulty.profiles import Settings
+from dokimos.difficulty.profiles import ProfileSettings
 from dokimos.difficulty.sampling import Floats, float_ends, sample
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
@@ -28,7 +28,7 @@ LEAST_SAMPLES = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Observation:
+class Inspection:
     """One instance under the eye of a profile: samples, margins, gradients and enclosures.
 
     The samples are shared out evenly among the cases of the property.
@@ -36,7 +36,7 @@ class Observation:
 
     network: Network
     property: Property
-    settings: Settings
+    settings: ProfileSettings
 
     @cached_property
     def no_margin(self) -> str | None:

@@ -14,8 +14,8 @@ from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.parallel import each
 from dokimos.difficulty.components import CANONICAL, EXTRAS
-from dokimos.difficulty.inspection import Observation
-from dokimos.difficulty.profiles import COMPONENTS, Profile, Settings, dump_profile, load_profile
+from dokimos.difficulty.inspection import Inspection
+from dokimos.difficulty.profiles import COMPONENTS, Profile, ProfileSettings, dump_profile, load_profile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
@@ -23,11 +23,11 @@ from dokimos.suites.folder import read_content
 from dokimos.suites.instance import sha256
 
 
-def profile_of(name: str, network: Path, property: Path, settings: Settings) -> Profile:
+def profile_of(name: str, network: Path, property: Path, settings: ProfileSettings) -> Profile:
     """The profile of the instance in these two files, plain or compressed. Raises InputError."""
     contents = read_content(network), read_content(property)
     asked = read_vnnlib(contents[1], file=str(property))
-    seen = Observation(read_onnx(contents[0], name=str(network)), asked, settings)
+    seen = Inspection(read_onnx(contents[0], name=str(network)), asked, settings)
     require_fit(seen.network, asked)
     return Profile(
         instance=name,
@@ -40,18 +40,18 @@ def profile_of(name: str, network: Path, property: Path, settings: Settings) -> 
 
 
 @dataclass(frozen=True)
-class Task:
+class ProfileTask:
     """One instance whose profile is wanted in the folder `out`."""
 
     name: str
     network: Path
     property: Path
-    settings: Settings
+    settings: ProfileSettings
     out: Path
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Measured:
     """The profile of an instance, or the one sentence that says why there is none."""
 
     name: str
@@ -60,12 +60,12 @@ class Outcome:
     was_there: bool = False
 
 
-def path_of(task: Task) -> Path:
+def path_of(task: ProfileTask) -> Path:
     """Where the profile of an instance is kept."""
     return task.out / f"{task.name}.json"
 
 
-def measure_all(tasks: Sequence[Task], *, jobs: int) -> Iterator[Outcome]:
+def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured]:
     """The outcome of each task, as they finish; each profile is on disk before it is told.
 
     A profile that is there for the same files and settings is not measured again. What fails does not
@@ -79,7 +79,7 @@ def measure_all(tasks: Sequence[Task], *, jobs: int) -> Iterator[Outcome]:
         if kept is None:
             missing.append(task)
         else:
-            yield Outcome(task.name, kept, was_there=True)
+            yield Measured(task.name, kept, was_there=True)
     for folder in {task.out for task in missing}:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def measure_all(tasks: Sequence[Task], *, jobs: int) -> Iterator[Outcome]:
         yield outcome
 
 
-def kept_profile(task: Task) -> Profile | None:
+def kept_profile(task: ProfileTask) -> Profile | None:
     """The profile that an earlier call has left, where it still fits files and settings."""
     if not path_of(task).exists():
         return None
@@ -102,14 +102,14 @@ def kept_profile(task: Task) -> Profile | None:
     return kept if fits and kept.instance == task.name else None
 
 
-def measure(task: Task) -> Outcome:
+def measure(task: ProfileTask) -> Measured:
     """Measure one instance and keep its profile, whole or not at all."""
     try:
         profile = profile_of(task.name, task.network, task.property, task.settings)
     except DokimosError as error:
-        return Outcome(task.name, None, str(error))
+        return Measured(task.name, None, str(error))
     except (ArithmeticError, MemoryError, RuntimeError) as error:
         lines = str(error).strip().splitlines() or [""]
-        return Outcome(task.name, None, f"cannot be measured: {type(error).__name__}: {lines[0]}")
+        return Measured(task.name, None, f"cannot be measured: {type(error).__name__}: {lines[0]}")
     write_whole(path_of(task), dump_profile(profile), what="the profile")
-    return Outcome(task.name, profile)
+    return Measured(task.name, profile)

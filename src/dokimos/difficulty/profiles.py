@@ -21,7 +21,7 @@ COMPONENTS = ("margin", "ibp_gap", "unstable", "regions", "gradient_dimension")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ProfileSettings:
     """How a profile is measured: the same settings, instance and version give the same profile."""
 
     samples: int = 1000
@@ -64,7 +64,7 @@ class Profile:
     instance: str
     network_sha256: str
     property_sha256: str
-    settings: Settings
+    settings: ProfileSettings
     components: Mapping[str, Measurement]
     extras: Mapping[str, Measurement]
 
@@ -97,7 +97,7 @@ def load_profile(path: Path) -> Profile:
             instance=str(document["instance"]),
             network_sha256=str(document["sha256"]["network"]),
             property_sha256=str(document["sha256"]["property"]),
-            settings=Settings(**document["settings"]),
+            settings=ProfileSettings(**document["settings"]),
             components={name: _measurement(document["components"][name]) for name in COMPONENTS},
             extras={name: _measurement(found) for name, found in document["extras"].items()},
         )

@@ -31,17 +31,17 @@ class LawViolated(AssertionError):
 def check_law_file(
     path: Path, *, model: Any = None, domain: str | None = None, **settings: Any
 ) -> LawResult:
-    """Test the law in a file; `settings` are those of `Settings`. Raises LawViolated, or InputError."""
+    """Test the law in a file; `settings` are those of `LawSettings`. Raises LawViolated, or InputError."""
     __tracebackhide__ = True  # what went wrong is in the message, not in here
     from dokimos.laws.domain import domain_of
-    from dokimos.laws.engine.results import Settings
+    from dokimos.laws.engine.results import LawSettings
     from dokimos.laws.engine.testing import test_law
     from dokimos.laws.language.parser import read_law
     from dokimos.laws.reporting.summaries import summary
 
     law = read_law(path)
     found = domain_of(law, folder=path.parent, given=domain)
-    result = test_law(law, model=model, domain=found, settings=Settings(**settings))
+    result = test_law(law, model=model, domain=found, settings=LawSettings(**settings))
     if result.is_violated or result.failed or result.tested == 0:
         raise LawViolated(summary(result))
     return result

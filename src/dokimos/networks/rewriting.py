@@ -42,7 +42,7 @@ def _number(text: str) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Step(ABC):
+class Rewriting(ABC):
     """One change to the chain at layer number `layer` (from 0)."""
 
     name: ClassVar[str]
@@ -65,7 +65,7 @@ class Step(ABC):
 
 
 @dataclass(frozen=True)
-class Permute(Step):
+class Permute(Rewriting):
     """Neuron i of the new layer is neuron order[i] of the old one; the next layer reads them so.
 
     A sum does not change with the order of its terms.
@@ -85,7 +85,7 @@ class Permute(Step):
 
 
 @dataclass(frozen=True)
-class Scale(Step):
+class Rescale(Rewriting):
     """Neuron i is multiplied by 2^exponents[i], and what reads it divided by that.
 
     max(0, c·z) = c·max(0, z) for c > 0.
@@ -106,7 +106,7 @@ class Scale(Step):
 
 
 @dataclass(frozen=True)
-class Duplicate(Step):
+class Duplicate(Rewriting):
     """Neuron `neuron` is written twice; the first copy gets a share of 2^-halvings of what reads it.
 
     v·h = (v·s)·h + (v·(1 − s))·h.
@@ -136,7 +136,7 @@ class Duplicate(Step):
 
 
 @dataclass(frozen=True)
-class Split(Step):
+class SplitUnit(Rewriting):
     """Every preactivation z_i goes through two ReLUs first: z = max(0, z − t) − max(0, t − z) + t.
 
     With t inside the range of z both are unstable.
@@ -163,7 +163,7 @@ class Split(Step):
 
 
 @dataclass(frozen=True)
-class Identity(Step):
+class Identity(Rewriting):
     """A layer that copies the rectified values of this one: max(0, h) = h for h >= 0."""
 
     name: ClassVar[str] = "identity"
@@ -177,7 +177,7 @@ class Identity(Step):
 
 
 @dataclass(frozen=True)
-class Merge(Step):
+class Merge(Rewriting):
     """A layer without ReLU and the next become one: V·(W·x + b) + c = (V·W)·x + (V·b + c)."""
 
     name: ClassVar[str] = "merge"
@@ -192,18 +192,18 @@ class Merge(Step):
         return self._replaced(chain, 2, _layer(v.dot(w), bias, rectified=after.rectified))
 
 
-STEPS: Mapping[str, type[Step]] = {
-    step.name: step for step in (Permute, Scale, Duplicate, Split, Identity, Merge)
+STEPS: Mapping[str, type[Rewriting]] = {
+    step.name: step for step in (Permute, Rescale, Duplicate, SplitUnit, Identity, Merge)
 }
 
 
-def step_to_json(step: Step) -> dict[str, Any]:
+def step_to_json(step: Rewriting) -> dict[str, Any]:
     """A step as plain JSON."""
     values = {f.name: getattr(step, f.name) for f in fields(step)}
     return {"step": step.name} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
-def step_from_json(document: Any) -> Step:
+def step_from_json(document: Any) -> Rewriting:
     """A step from plain JSON. Raises InputError where it is none."""
     if not isinstance(document, dict) or document.get("step") not in STEPS:
         raise InputError(f"a step must be an object whose 'step' is one of {', '.join(STEPS)}")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.checker.proofs.split_tree import Leaf, Region, upper_slope
-from dokimos.networks.semantics.expressions import ZERO, Expression
+from dokimos.networks.semantics.expressions import ZERO, AffineExpression
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear
 
 #: Smaller multipliers are left out: the ranges of the variables make up for them.
@@ -49,7 +49,7 @@ class _Row:
 class Relaxation:
     """The linear programs of one conjunction on one network: rows that stay are made once."""
 
-    def __init__(self, form: PiecewiseLinear, objectives: Sequence[Expression], columns: int) -> None:
+    def __init__(self, form: PiecewiseLinear, objectives: Sequence[AffineExpression], columns: int) -> None:
         self._columns = columns
         self._objectives = [_row(objective) for objective in objectives]
         self._relus = [(number, _row(inside)) for number, inside in form.relus.items()]
@@ -120,7 +120,7 @@ class Relaxation:
         return solver
 
 
-def _row(expression: Expression) -> _Row:
+def _row(expression: AffineExpression) -> _Row:
     columns = np.fromiter(expression.terms, dtype=np.int32, count=len(expression.terms))
     return _Row(
         _float(expression.constant), columns, np.array([_float(c) for c in expression.terms.values()])

@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 
 from dokimos.checker.lemmas.affine import Matrix
-from dokimos.checker.lemmas.relu_layers import BoundedLayers, Layer
+from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer
 from dokimos.checker.proofs.branch_and_bound import LEAF, Leaf, cases_of
 from dokimos.networks.semantics.outward import Floats, point
 from dokimos.provers.base import NoProof
@@ -20,7 +20,7 @@ TOLERANCE = 1e-9
 INFINITE = highspy.kHighsInf
 
 
-def forward(layers: tuple[Layer, ...], x: Floats) -> tuple[Floats, list[Floats]]:
+def forward(layers: tuple[ReluLayer, ...], x: Floats) -> tuple[Floats, list[Floats]]:
     """The outputs in floats, and the arguments of each layer's ReLUs."""
     arguments = []
     for layer in layers[:-1]:
@@ -198,7 +198,7 @@ def prove_positive(layers: BoundedLayers, row: Matrix, *, most_programs: int) ->
     return tree, programs
 
 
-def nearest_in_region(layers: tuple[Layer, ...], row: Matrix, x: Floats, level: float) -> Floats | None:
+def nearest_in_region(layers: tuple[ReluLayer, ...], row: Matrix, x: Floats, level: float) -> Floats | None:
     """The point nearest to 0 (largest coordinate) with row·outputs <= level in the linear region of x."""
     matrix, offset = np.eye(len(x)), np.zeros(len(x))
     solver = quiet_solver()

@@ -28,7 +28,7 @@ from dokimos.checker.proofs.split_tree import (
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.networks.semantics.expressions import Expression
+from dokimos.networks.semantics.expressions import AffineExpression
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Conjunction, Point, Property
 from dokimos.properties.violation import violation_at
@@ -170,7 +170,7 @@ class _Search:
         return tree
 
     def refuting(
-        self, objectives: Sequence[Expression], where: Region, relaxed: Relaxed | None
+        self, objectives: Sequence[AffineExpression], where: Region, relaxed: Relaxed | None
     ) -> Leaf | None:
         """A leaf that refutes the region: the solver's, or one by substitution where it may be right."""
         if relaxed is not None and self.refutes(objectives, where, relaxed.leaf):
@@ -184,7 +184,7 @@ class _Search:
                     return leaf
         return None
 
-    def refutes(self, objectives: Sequence[Expression], where: Region, leaf: Leaf) -> bool:
+    def refutes(self, objectives: Sequence[AffineExpression], where: Region, leaf: Leaf) -> bool:
         self.seconds_left()
         try:
             refutation(self.form, objectives, where, leaf)

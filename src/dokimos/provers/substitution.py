@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dokimos.checker.proofs.split_tree import Leaf, Region, inequalities
-from dokimos.networks.semantics.expressions import ZERO, Expression, combine
+from dokimos.networks.semantics.expressions import ZERO, AffineExpression, combine
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear
 
 
 def substituted(
-    form: PiecewiseLinear, objectives: Sequence[Expression], where: Region, weights: Sequence[Fraction]
+    form: PiecewiseLinear,
+    objectives: Sequence[AffineExpression],
+    where: Region,
+    weights: Sequence[Fraction],
 ) -> Leaf:
     """The leaf that does away with the ReLUs of Σ weights·objectives one by one, the last first.
 

@@ -31,7 +31,7 @@ from dokimos.reports.figures.gallery import Gallery, gallery
 from dokimos.reports.figures.svg import Figure, Sheet
 from dokimos.reports.instances import Known
 from dokimos.reports.payload import payload
-from dokimos.reports.rows import Outcome, ReportRows, report_rows
+from dokimos.reports.rows import ReportRows, RunOutcome, report_rows
 from dokimos.suites.answers import Answer
 
 _GLYPHS = {"correct": "✓", "wrong": "✗", "undecided": "?", "other": "~"}
@@ -85,8 +85,8 @@ def render_page(rows: ReportRows, context: ReportContext) -> str:
             rows=rows,
             context=context,
             gallery=figures_of(rows, context),
-            outcomes=list(Outcome),
-            counts={o: sum(run.outcome is o for run in rows.runs) for o in Outcome},
+            outcomes=list(RunOutcome),
+            counts={o: sum(run.outcome is o for run in rows.runs) for o in RunOutcome},
             glyphs=_GLYPHS,
             signs=_SIGNS,
             families=sorted({run.family for run in rows.runs}),

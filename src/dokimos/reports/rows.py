@@ -22,7 +22,7 @@ from dokimos.suites.instance import Label
 _PLOTTED = (Verdict.CORRECT, Verdict.UNLABELLED)
 
 
-class Outcome(Enum):
+class RunOutcome(Enum):
     """The four columns of the table that every verdict falls into."""
 
     CORRECT = "correct"
@@ -31,7 +31,7 @@ class Outcome(Enum):
     OTHER = "other"
 
     @classmethod
-    def of(cls, verdict: Verdict) -> Outcome:
+    def of(cls, verdict: Verdict) -> RunOutcome:
         """The column of a verdict; `other` is unwitnessed, rounding and unlabelled."""
         if verdict.is_wrong:
             return cls.WRONG
@@ -83,7 +83,7 @@ class RunRow:
     label: Label | None
     answer: Answer
     verdict: Verdict
-    outcome: Outcome
+    outcome: RunOutcome
     wall_seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
@@ -149,14 +149,14 @@ def report_rows(
 
 
 def _tally(family: str | None, verifier: str, judgements: Sequence[Judgement]) -> TallyRow:
-    outcomes = [Outcome.of(j.verdict) for j in judgements]
+    outcomes = [RunOutcome.of(j.verdict) for j in judgements]
     return TallyRow(
         family=family,
         verifier=verifier,
-        correct=outcomes.count(Outcome.CORRECT),
-        wrong=outcomes.count(Outcome.WRONG),
-        undecided=outcomes.count(Outcome.UNDECIDED),
-        other=outcomes.count(Outcome.OTHER),
+        correct=outcomes.count(RunOutcome.CORRECT),
+        wrong=outcomes.count(RunOutcome.WRONG),
+        undecided=outcomes.count(RunOutcome.UNDECIDED),
+        other=outcomes.count(RunOutcome.OTHER),
         wall_seconds_total=sum(j.record.wall_seconds for j in judgements),
     )
 
@@ -202,7 +202,7 @@ def _run_row(judgement: Judgement, naming: Naming, anchor: str | None, log_tail:
         label=judgement.label,
         answer=record.answer,
         verdict=judgement.verdict,
-        outcome=Outcome.of(judgement.verdict),
+        outcome=RunOutcome.of(judgement.verdict),
         wall_seconds=record.wall_seconds,
         cpu_seconds=record.cpu_seconds,
         peak_memory_bytes=record.peak_memory_bytes,

@@ -14,7 +14,7 @@ from rich.text import Text
 from dokimos.campaigns.glance import Glance, State
 from dokimos.core.readable import printable, seconds
 from dokimos.judging.verdicts import Judgement
-from dokimos.reports.rows import Outcome
+from dokimos.reports.rows import RunOutcome
 
 WRONG_SHOWN = 5
 
@@ -26,13 +26,13 @@ class WatchRow:
     verifier: str
     done: int
     to_go: int
-    outcomes: dict[Outcome, int]
+    outcomes: dict[RunOutcome, int]
     wall_seconds_mean: float
 
 
 def watch_rows(glance: Glance, judgements: Sequence[Judgement]) -> tuple[WatchRow, ...]:
     """One row for each verifier, in the order of the campaign."""
-    outcomes = Counter((j.record.verifier, Outcome.of(j.verdict)) for j in judgements)
+    outcomes = Counter((j.record.verifier, RunOutcome.of(j.verdict)) for j in judgements)
     rows = []
     for verifier, planned in glance.planned.items():
         times = [r.wall_seconds for r in glance.records if r.verifier == verifier]
@@ -41,7 +41,7 @@ def watch_rows(glance: Glance, judgements: Sequence[Judgement]) -> tuple[WatchRo
                 verifier=verifier,
                 done=len(times),
                 to_go=max(planned - len(times), 0),
-                outcomes={outcome: outcomes[verifier, outcome] for outcome in Outcome},
+                outcomes={outcome: outcomes[verifier, outcome] for outcome in RunOutcome},
                 wall_seconds_mean=sum(times) / len(times) if times else 0.0,
             )
         )
@@ -66,7 +66,9 @@ def status_line(glance: Glance) -> str:
 
 def wrong_line(rows: Sequence[WatchRow]) -> str:
     """How many answers are wrong so far, and whose."""
-    wrong = [f"{row.verifier} {row.outcomes[Outcome.WRONG]}" for row in rows if row.outcomes[Outcome.WRONG]]
+    wrong = [
+        f"{row.verifier} {row.outcomes[RunOutcome.WRONG]}" for row in rows if row.outcomes[RunOutcome.WRONG]
+    ]
     return f"wrong so far: {', '.join(wrong)}" if wrong else "no wrong answers so far"
 
 
@@ -87,7 +89,7 @@ def watch_view(
     bar = Table.grid()
     bar.add_row(ProgressBar(total=glance.total, completed=len(glance.records), width=60))
     parts: list[RenderableType] = [line, bar, _table(rows)]
-    is_wrong = any(row.outcomes[Outcome.WRONG] for row in rows)
+    is_wrong = any(row.outcomes[RunOutcome.WRONG] for row in rows)
     parts.append(Text(wrong_line(rows), style="bold red" if is_wrong else "green"))
     wrong = [j for j in judgements if j.verdict.is_wrong]
     for j in wrong[-WRONG_SHOWN:]:
@@ -106,11 +108,11 @@ def watch_view(
 def _table(rows: Sequence[WatchRow]) -> Table:
     table = Table()
     table.add_column("verifier", overflow="fold")
-    for name in ("done", "to go", *(outcome.value for outcome in Outcome), "mean s"):
+    for name in ("done", "to go", *(outcome.value for outcome in RunOutcome), "mean s"):
         table.add_column(name, justify="right")
     for row in rows:
         counts = [
-            Text(str(count), style="bold red" if outcome is Outcome.WRONG and count else "")
+            Text(str(count), style="bold red" if outcome is RunOutcome.WRONG and count else "")
             for outcome, count in row.outcomes.items()
         ]
         table.add_row(

@@ -14,7 +14,7 @@ from dokimos.checker import prove
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import ATTEMPTS, Unusable
 from dokimos.constructions.draft import Draft
-from dokimos.constructions.families.ops import Knobs, Plan, corners, cuts, draw_plan
+from dokimos.constructions.families.ops import Knobs, OperatorPlan, corners, cuts, draw_plan
 from dokimos.constructions.operators import VARIANTS, Variant
 from dokimos.constructions.recipes import shipped_recipe
 from dokimos.networks.reading import folding
@@ -32,7 +32,7 @@ MISREAD = [v for v in VARIANTS.values() if v.misread is not None]
 
 
 @cache
-def drawn(variant: Variant, seed: int = 5) -> tuple[Draft, Draft, Plan]:
+def drawn(variant: Variant, seed: int = 5) -> tuple[Draft, Draft, OperatorPlan]:
     """The two drafts and what they were made from."""
     knobs = Knobs(variant=variant.name)
     for attempt in range(ATTEMPTS):

@@ -13,7 +13,7 @@ from dokimos.campaigns.plan import CampaignSuite, Tool
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.difficulty.explain.rows import Observation, Status, Style
 from dokimos.difficulty.explain.styles import styles_of
-from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, Settings, dump_profile
+from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.execution.limits import Limits
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite, write_index
@@ -109,7 +109,7 @@ def profile_of(made: Made) -> Profile:
         instance=made.name,
         network_sha256=sha256(made.network),
         property_sha256=sha256(made.asked),
-        settings=Settings(),
+        settings=ProfileSettings(),
         components={
             name: Measurement(given[name]) if name in given else Measurement.not_applicable("a test")
             for name in COMPONENTS

@@ -16,10 +16,10 @@ from dokimos.laws.engine.frame import Frame, Records, Value, column, stack
 from dokimos.laws.engine.functions import AllFailed, Failures
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.checks import check_law
 from dokimos.laws.language.formatting import format_expression
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.validation import check_law
 from tests.laws.language.test_parser import condition
 from tests.laws.toy import domain, inputs, law
 

@@ -13,7 +13,7 @@ from dokimos.laws.domain import Domain
 from dokimos.laws.engine.cases import case_of
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.rates import Rate
-from dokimos.laws.engine.results import LawResult, Settings
+from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.shrinking import run_cases
 from dokimos.laws.engine.testing import test_law as run_law
@@ -26,7 +26,7 @@ from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 def run(text: str, *, model: Any = risk, of: Any = None, **settings: Any) -> LawResult:
     parsed = law(text) if "{" not in text else parse_law(text)
-    return run_law(parsed, model=model, domain=of or domain(), settings=Settings(**settings))
+    return run_law(parsed, model=model, domain=of or domain(), settings=LawSettings(**settings))
 
 
 def brute_force() -> tuple[int, int, set[int]]:
@@ -534,7 +534,7 @@ def test_unusable_sources_and_models() -> None:
     with pytest.raises(InputError, match="domain toy has no test set"):
         run_law(law("input x1; var x2 := x1;"), model=risk, domain=Domain("toy", place="toy.py"))
     with pytest.raises(InputError, match="no ranges"):
-        run_law(law("input x1; var x2 := x1;"), model=risk, settings=Settings(source="range"))
+        run_law(law("input x1; var x2 := x1;"), model=risk, settings=LawSettings(source="range"))
     for low, high, message in ((None, 1, "has no range"), (2, 1, "is empty")):
         from dokimos.laws import real
 

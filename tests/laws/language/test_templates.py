@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
-from dokimos.laws.language.checks import check_law
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.templates import TEMPLATES, new_law
+from dokimos.laws.language.validation import check_law
 from tests.laws.toy import domain, risk
 
 
@@ -20,7 +20,7 @@ def test_every_template_is_a_law_that_runs(template: str) -> None:
     law = parse_law(text)
     assert check_law(law, domain()) == ()
     assert format_law(law) == text
-    result = run_law(law, model=risk, domain=domain(), settings=Settings(budget=300))
+    result = run_law(law, model=risk, domain=domain(), settings=LawSettings(budget=300))
     assert result.tested > 0 and result.is_violated
     assert not run_law(parse_law(new_law(template, feature="age")), model=risk, domain=domain()).is_violated
 

@@ -18,12 +18,12 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain import Domain
 from dokimos.laws.models.loading import as_model, load_model
 from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
-from dokimos.laws.models.trees import LEAF, Ensemble, Tree, read_trees, write_trees
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
 from dokimos.laws.studies.tree_training import train_tree
 from tests.cli.test_law import run as cli
 
 #: Column 1 at most 0.5 → left leaf; else column 0 at most 2 → one leaf or the other; nan goes left there.
-TREE = Tree(
+TREE = DecisionTree(
     np.array([1, LEAF, 0, LEAF, LEAF]),
     np.array([0.5, 0.0, 2.0, 0.0, 0.0]),
     np.array([1, 1, 3, 3, 4]),
@@ -33,7 +33,7 @@ TREE = Tree(
 )
 
 
-def walked(tree: Tree, record: Any) -> Any:
+def walked(tree: DecisionTree, record: Any) -> Any:
     """The honest walk of one record, to compare with."""
     node = 0
     while tree.feature[node] != LEAF:
@@ -95,7 +95,7 @@ def test_files_are_models(tmp_path: Path) -> None:
     assert model.sha256 is not None and len(model.sha256) == 64
     own = load_model(path, Domain("d", decide=lambda scores: scores[:, 1] * 4))
     assert own.predict(np.array([[1, 0], [3, 1]])).tolist() == [0, 3]
-    regression = Tree(TREE.feature, TREE.threshold, TREE.left, TREE.right, TREE.value[:, 1:])
+    regression = DecisionTree(TREE.feature, TREE.threshold, TREE.left, TREE.right, TREE.value[:, 1:])
     path.write_bytes(write_trees(Ensemble([regression], inputs=2, base=[1])))
     assert load_model(path, None).predict(np.array([[3.0, 1.0]])).tolist() == [1.75]
 

@@ -13,7 +13,7 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain import load_domain
-from dokimos.laws.engine.results import LawResult, Settings
+from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
 from dokimos.laws.language.parser import parse_law
@@ -153,7 +153,7 @@ def test_pictures_and_texts_of_a_domain(tmp_path: Path) -> None:
     )
     own = load_domain("shown", folder=tmp_path)
     assert own.picture is not None and own.text is not None and not own.functions
-    found = run_law(law, domain=own, settings=Settings(budget=10))
+    found = run_law(law, domain=own, settings=LawSettings(budget=10))
     shown = show(found.violations[0].case, law, own)
     assert len(shown.pictures) == 2 and not shown.rows
     text = page([found])

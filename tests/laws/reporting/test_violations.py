@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.laws.engine.cases import Case, as_record, from_json, to_json
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.shrinking import _amount
 from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.models.loading import as_model
@@ -21,7 +21,7 @@ from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 
 def saved(tmp_path: Path, text: str = MORE_FELONIES, **settings: Any) -> Path:
-    result = run_law(law(text), model=risk, domain=domain(**_extras()), settings=Settings(**settings))
+    result = run_law(law(text), model=risk, domain=domain(**_extras()), settings=LawSettings(**settings))
     path = tmp_path / "law.json"
     save_result(result, path)
     return path
@@ -110,9 +110,9 @@ def test_values_survive_json() -> None:
         from_json(to_json(object()))
 
 
-def _case(changed: Any, d1: Any = 2, d2: Any = 0, base: Any = None) -> Case:
+def _case(changed: Any, d1: Any = 2, d2: Any = 0, base: Any = None) -> LawCase:
     start = inputs()[0] if base is None else base
-    return Case({"x1": start}, {"x1": 3}, (), 0, {"x2": changed, "d1": d1, "d2": d2})
+    return LawCase({"x1": start}, {"x1": 3}, (), 0, {"x2": changed, "d1": d1, "d2": d2})
 
 
 def test_words() -> None:

@@ -15,11 +15,11 @@ from dokimos.laws.domain import shipped_domains
 from dokimos.laws.models.loading import as_model
 from dokimos.laws.studies import comparison
 from dokimos.laws.studies.comparison import (
-    Job,
     Quality,
-    Records,
     Run,
     Skipped,
+    StudyJob,
+    StudyRecords,
     domains_with_laws,
     jobs_of,
     run_jobs,
@@ -33,20 +33,20 @@ from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 CHANGED = "input x1; var x2 := x1[felonies := x1.felonies * 1]; ENSURES d1 == d2"
 
 
-def jobs(*, seeds: int = 2, budget: int = 300, labels: Any = None) -> list[Job]:
+def jobs(*, seeds: int = 2, budget: int = 300, labels: Any = None) -> list[StudyJob]:
     own = domain(**({} if labels is None else {"labels": labels}))
     model = as_model(risk, own, name="risk")
     laws = {"more": law(MORE_FELONIES), "same": law(CHANGED)}
     every: list[int | None] = [*range(seeds), None]
     return [
-        Job(own, "network", model, each, name, seed, 0 if seed is None else budget)
+        StudyJob(own, "network", model, each, name, seed, 0 if seed is None else budget)
         for name, each in laws.items()
         for seed in every
     ]
 
 
-def ran(path: Path, wanted: list[Job]) -> tuple[Records, list[str]]:
-    records, said = Records(path), list[str]()
+def ran(path: Path, wanted: list[StudyJob]) -> tuple[StudyRecords, list[str]]:
+    records, said = StudyRecords(path), list[str]()
     run_jobs(wanted, records, said.append)
     return records, said
 
@@ -100,7 +100,7 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
     wanted[2] = replace(wanted[2], model=as_model(stop, None, name="stop"))
     with pytest.raises(KeyboardInterrupt):
         ran(tmp_path / "study.json", wanted)
-    assert len(Records(tmp_path / "study.json").runs) == 2
+    assert len(StudyRecords(tmp_path / "study.json").runs) == 2
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
 def test_files_that_are_no_study(tmp_path: Path, content: str, said: str) -> None:
     (tmp_path / "s.json").write_text(content)
     with pytest.raises(InputError, match=said):
-        Records(tmp_path / "s.json")
+        StudyRecords(tmp_path / "s.json")
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(InputError, match="cannot be read"):
-        Records(tmp_path / "folder.json")
+        StudyRecords(tmp_path / "folder.json")
 
 
 def _run(**changes: Any) -> Run:
@@ -194,7 +194,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(content["runs"]) == 4
     assert "| toy | network |" in (tmp_path / "made" / "study.md").read_text()
 
-    def missing(name: str, **_: Any) -> list[Job]:
+    def missing(name: str, **_: Any) -> list[StudyJob]:
         raise InputError("no data")
 
     monkeypatch.setattr("dokimos.laws.studies.comparison.jobs_of", missing)

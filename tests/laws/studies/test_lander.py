@@ -11,7 +11,7 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain import load_domain
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.studies.domains import lunar_lander as lander
@@ -174,7 +174,7 @@ def test_laws_play_twenty_games_a_test(game: Game, tmp_path: Path) -> None:
     pool = tmp_path / "pool.npy"
     np.save(pool, np.stack([state(y=6), state(y=7)]))
     domain = load_domain("lunar_lander")
-    settings = Settings(budget=2, source=f"pool:{pool}")
+    settings = LawSettings(budget=2, source=f"pool:{pool}")
     for path in shipped_laws("lunar_lander"):
         result = run_law(read_law(path), model=policy, domain=domain, settings=settings)
         assert result.tested == 2 and not result.failed and not result.is_violated
@@ -197,7 +197,10 @@ def test_laws_play_twenty_games_a_test(game: Game, tmp_path: Path) -> None:
     np.save(pool, state(y=9.5)[None])
     (relax,) = (path for path in shipped_laws("lunar_lander") if path.stem == "relax")
     result = run_law(
-        read_law(relax), model=Contrary(), domain=domain, settings=Settings(budget=1, source=f"pool:{pool}")
+        read_law(relax),
+        model=Contrary(),
+        domain=domain,
+        settings=LawSettings(budget=1, source=f"pool:{pool}"),
     )
     assert result.is_violated and result.violations[0].case.values["o1"] == 10
     assert result.violations[0].case.values["o2"] == 0

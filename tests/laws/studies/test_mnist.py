@@ -10,7 +10,7 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.datasets.packages import NpmFile
 from dokimos.laws.domain import load_domain
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.loading import onnx_model
@@ -96,5 +96,5 @@ def test_the_network_learns_and_the_law_is_violated(
     model = onnx_model(mnist.model().read_bytes(), domain, name="mnist")
     assert (model.predict(split.test) == split.test_labels).mean() > 0.94
     (law,) = shipped_laws("mnist")
-    result = run_law(read_law(law), model=model, domain=domain, settings=Settings(exhaustive=True))
+    result = run_law(read_law(law), model=model, domain=domain, settings=LawSettings(exhaustive=True))
     assert result.tested == 10_000 and result.is_exhaustive and result.is_violated and not result.failed

@@ -9,7 +9,7 @@ import numpy as np
 
 from dokimos.laws import text
 from dokimos.laws.domain import Domain, DomainFunction, read_domain
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
 from tests.laws.language.test_parser import CORPUS
@@ -84,7 +84,7 @@ def test_landings() -> None:
         return Domain("lunar", functions=own, inputs=lambda: states)
 
     law = read_law(ACCEPT / "relax.law")
-    settings = Settings(budget=60)
+    settings = LawSettings(budget=60)
     easier = run_law(law, model=play, domain=of(-0.2), settings=settings)
     assert (easier.tested, easier.violated, easier.failed) == (60, 0, 0)
     harder = run_law(law, model=play, domain=of(0.2), settings=settings)

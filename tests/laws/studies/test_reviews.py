@@ -14,7 +14,7 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.datasets.packages import PackagedFile
 from dokimos.laws.domain import load_domain
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.loading import load_model, onnx_model
@@ -280,7 +280,7 @@ def test_laws_run_on_the_domain(counted: list[str], monkeypatch: pytest.MonkeyPa
     model = load_model(domain.model(), domain)
     assert (model.predict(domain.inputs()) == domain.labels()).mean() > 0.9
     laws = [read_law(path) for path in shipped_laws("reviews")]
-    results = [run_law(law, model=model, domain=domain, settings=Settings(budget=200)) for law in laws]
+    results = [run_law(law, model=model, domain=domain, settings=LawSettings(budget=200)) for law in laws]
     assert all(each.tested and not each.failed for each in results)
 
     def reversed_model(records: Any) -> Any:
@@ -288,7 +288,7 @@ def test_laws_run_on_the_domain(counted: list[str], monkeypatch: pytest.MonkeyPa
 
     reversed_model.batched = True  # type: ignore[attr-defined]
     wrong = [
-        run_law(law, model=reversed_model, domain=domain, settings=Settings(budget=200)) for law in laws
+        run_law(law, model=reversed_model, domain=domain, settings=LawSettings(budget=200)) for law in laws
     ]
     assert all(each.is_violated for each in wrong)
 

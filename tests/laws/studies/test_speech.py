@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain import load_domain
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.loading import onnx_model
@@ -117,9 +117,9 @@ def test_the_network_learns_tones_and_the_law_runs(tones: Any) -> None:
     model = onnx_model(path.read_bytes(), tones, name="speech")
     assert (model.predict(speech.inputs()) == speech.labels()).mean() > 0.9
     (law,) = shipped_laws("speech")
-    result = run_law(read_law(law), model=model, domain=tones, settings=Settings(budget=60))
+    result = run_law(read_law(law), model=model, domain=tones, settings=LawSettings(budget=60))
     assert result.tested == 60 and not result.failed and not result.is_exhaustive
-    in_noise = run_law(read_law(law), model=_hears_in_noise, domain=tones, settings=Settings(budget=60))
+    in_noise = run_law(read_law(law), model=_hears_in_noise, domain=tones, settings=LawSettings(budget=60))
     assert in_noise.violated == 60 and not in_noise.failed
     assert speech.STUDY.split.train.shape == (200, LENGTH)
 

@@ -17,11 +17,11 @@ from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.datasets.packages import PackagedFile
 from dokimos.laws.domain import Domain, load_domain, shipped_domains
-from dokimos.laws.engine.results import Settings
+from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.testing import test_law as run_law
-from dokimos.laws.language.checks import check_law
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law, read_law
+from dokimos.laws.language.validation import check_law
 from dokimos.laws.models.loading import load_model, onnx_model
 from dokimos.laws.studies.library import find_study, shipped_laws
 from dokimos.laws.studies.training import Study, relu_network, train_layers
@@ -111,7 +111,7 @@ def test_networks_learn_and_laws_run(name: str, tmp_path: Path, monkeypatch: pyt
     right = (model.predict(domain.inputs()) == domain.labels()).mean()
     assert right > 0.6
     results = [
-        run_law(read_law(each), model=model, domain=domain, settings=Settings(budget=300))
+        run_law(read_law(each), model=model, domain=domain, settings=LawSettings(budget=300))
         for each in shipped_laws(name)
     ]
     assert all(each.tested and not each.failed for each in results)

@@ -31,7 +31,7 @@ class Projection:
 
 
 @dataclass(frozen=True)
-class Hinges:
+class AttentionHinges:
     """`inside` [1, h] is affine in the flat input, rows `weight` [h, n·d]; `name` is its ReLU."""
 
     name: str
@@ -50,12 +50,12 @@ class Head:
     weights: str
     values: Projection
     of_mixed: Array
-    hinges: Hinges | None
+    hinges: AttentionHinges | None
     of_hinges: Array
 
 
 @dataclass(frozen=True)
-class SoftmaxAttention:
+class SoftmaxAttentionGraph:
     """Weights softmax_j(factor·q_i·k_j)."""
 
     queries: Projection
@@ -66,7 +66,7 @@ class SoftmaxAttention:
 
 
 @dataclass(frozen=True)
-class LinearAttention:
+class LinearAttentionGraph:
     """Weights w_ij / Σ_l w_il, w_ij = φ(q_i)·φ(k_j), φ the ReLU; `queries`, `keys` name φ(q), φ(k)."""
 
     queries: str
@@ -83,7 +83,7 @@ class GraphReader:
         if len(network.input_shape) != 3 or network.input_shape[0] != 1 or 0 in network.input_shape:
             raise InvalidProof("the input is not one sequence of tokens, of shape [1, n, d]")
 
-    def softmax_attention(self) -> SoftmaxAttention:
+    def softmax_attention(self) -> SoftmaxAttentionGraph:
         """The whole network as softmax attention; the factor of the scores may be left out."""
         head = self._head()
         softmax = self._node(head.weights, "Softmax")
@@ -98,9 +98,9 @@ class GraphReader:
             raise InvalidProof("the scores are not a product of queries and keys")
         queries = self._projection(product.inputs[0])
         keys = self._projection(self._transposed(product.inputs[1]))
-        return SoftmaxAttention(queries, keys, scores, factor, head)
+        return SoftmaxAttentionGraph(queries, keys, scores, factor, head)
 
-    def linear_attention(self) -> LinearAttention:
+    def linear_attention(self) -> LinearAttentionGraph:
         """The whole network as linear attention with its row normalisation."""
         head = self._head()
         division = self._node(head.weights, "Div")
@@ -115,13 +115,13 @@ class GraphReader:
         queries, keys = product.inputs[0], self._transposed(product.inputs[1])
         for name in (queries, keys):
             self._projection(self._node(name, "Relu").inputs[0])
-        return LinearAttention(queries, keys, head)
+        return LinearAttentionGraph(queries, keys, head)
 
     def _head(self) -> Head:
         gemm = self._node(self._network.output, "Gemm")
         rows = self._gemm_rows(gemm)
         joined = self._writer.get(gemm.inputs[0])
-        hinges: Hinges | None = None
+        hinges: AttentionHinges | None = None
         flat = gemm.inputs[0]
         if joined is not None and joined.op == "Concat":
             if len(joined.inputs) != 2 or joined.integer("axis") != 1:
@@ -142,12 +142,12 @@ class GraphReader:
             of_hinges=rows[:, count:],
         )
 
-    def _hinges(self, name: str) -> Hinges:
+    def _hinges(self, name: str) -> AttentionHinges:
         relu = self._node(name, "Relu")
         gemm = self._node(relu.inputs[0], "Gemm")
         if self._flattened(gemm.inputs[0]) != self._network.input:
             raise InvalidProof("the hinges do not read the flat input")
-        return Hinges(name, gemm.output, self._gemm_rows(gemm))
+        return AttentionHinges(name, gemm.output, self._gemm_rows(gemm))
 
     def _gemm_rows(self, gemm: Node) -> Array:
         """The rows [outputs, inputs] of x ↦ W·x + constant."""

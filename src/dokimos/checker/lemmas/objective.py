@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dokimos.networks.semantics.expressions import Expression, combine, variable
+from dokimos.networks.semantics.expressions import AffineExpression, combine, variable
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear
 from dokimos.properties.model import Box, Linear
 
 
-def objective(form: PiecewiseLinear, constraint: Linear) -> Expression:
+def objective(form: PiecewiseLinear, constraint: Linear) -> AffineExpression:
     """left side − bound: what a proof of `unsat` shows to be positive on the whole box."""
     return combine(
         [

@@ -23,11 +23,11 @@ from dokimos.networks.semantics.outward import (
     subtract,
     total,
 )
-from dokimos.networks.semantics.rounded import Rounded
+from dokimos.networks.semantics.rounded_tensor import Rounded
 
 
 @dataclass(frozen=True)
-class Layer:
+class ReluLayer:
     """e = weights·v + biases + n with |n| <= noise: an affine layer, and its float32 rounding."""
 
     weights: Matrix
@@ -35,7 +35,7 @@ class Layer:
     noise: Matrix
 
 
-def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None) -> tuple[Layer, ...]:
+def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None) -> tuple[ReluLayer, ...]:
     """The affine layers of a network in which they alternate with ReLUs, first and last affine.
 
     With `rounding` (bounds of every tensor over a box) each layer has the noise that makes every float32
@@ -55,7 +55,7 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
             noise = dot_rounding(count + 1, safe(reach + np.abs(biases)))
             if not np.isfinite(noise).all():
                 raise InvalidProof("float32 evaluation may overflow on this box")
-        layers.append(Layer(weights, biases, noise))
+        layers.append(ReluLayer(weights, biases, noise))
     return tuple(layers)
 
 
@@ -80,7 +80,7 @@ class Cases:
 class BoundedLayers:
     """Layers over a box, with bounds of every ReLU's argument."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[ReluLayer, ...]
     box: Interval
     arguments: tuple[Interval, ...]
 
@@ -166,7 +166,7 @@ def _through_relu(rows: Interval, arguments: Interval, cases: Cases) -> tuple[In
     return Interval(lower, upper), lost
 
 
-def bounded(layers: Sequence[Layer], box: Interval) -> BoundedLayers:
+def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
     """The layers over the box, the arguments of each layer's ReLUs bounded through the ones before."""
     arguments: tuple[Interval, ...] = ()
     for number, layer in enumerate(layers[:-1]):

@@ -14,13 +14,13 @@ from dokimos.checker.lemmas.rounding_slack import float32_refutation
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
-from dokimos.networks.semantics.expressions import Expression, combine, variable
+from dokimos.networks.semantics.expressions import AffineExpression, combine, variable
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Linear, Point
 from dokimos.suites.instance import Label
 
 
-class ConstantOnBox(CertificateKind):
+class ConstantOnBoxProof(CertificateKind):
     """`unsat` for any network behind a tensor that a ReLU network keeps constant on the box.
 
     Theorem. Let e be an affine function of the inputs. If max e <= 0 over the box, max(0, e) is 0 there;
@@ -59,16 +59,16 @@ class ConstantOnBox(CertificateKind):
 
 
 def constant_value(form: PiecewiseLinear, box: Box) -> Point:
-    """The one value of all outputs of `form` on the box, by the theorem of `ConstantOnBox`.
+    """The one value of all outputs of `form` on the box, by the theorem of `ConstantOnBoxProof`.
 
     Raises InvalidProof where a ReLU changes sign in the box, or an output is not constant.
     """
     lower, upper = dict(enumerate(box.lower)), dict(enumerate(box.upper))
-    settled: dict[int, Expression] = {}
+    settled: dict[int, AffineExpression] = {}
     for number, inside in form.relus.items():
         here = _with(settled, inside)
         if -combine([(Fraction(-1), here)]).minimum(lower, upper) <= 0:
-            settled[number] = Expression()
+            settled[number] = AffineExpression()
         elif here.minimum(lower, upper) >= 0:
             settled[number] = here
         else:
@@ -79,7 +79,7 @@ def constant_value(form: PiecewiseLinear, box: Box) -> Point:
     return tuple(output.minimum(lower, upper) for output in outputs)
 
 
-def _with(settled: Mapping[int, Expression], expression: Expression) -> Expression:
+def _with(settled: Mapping[int, AffineExpression], expression: AffineExpression) -> AffineExpression:
     return combine(
         ((c, settled.get(v, variable(v))) for v, c in expression.terms.items()), expression.constant
     )
@@ -94,7 +94,7 @@ def _evaluated(network: Network, point: Point) -> Enclosure:
 
 def _least(constraint: Linear, box: Box, outputs: Enclosure) -> Fraction:
     """The smallest value of left side − bound for inputs in the box and outputs in their enclosure."""
-    inputs = Expression(-constraint.bound, dict(constraint.inputs))
+    inputs = AffineExpression(-constraint.bound, dict(constraint.inputs))
     least = inputs.minimum(dict(enumerate(box.lower)), dict(enumerate(box.upper)))
     return least + sum(
         (d * (outputs.lower[j] if d > 0 else outputs.upper[j]) for j, d in constraint.outputs), Fraction(0)

@@ -17,7 +17,7 @@ from dokimos.checker.data import expect_keys
 from dokimos.checker.lemmas.objective import objective, ranges
 from dokimos.checker.lemmas.rounding_slack import float32_refutation
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics.expressions import Expression
+from dokimos.networks.semantics.expressions import AffineExpression
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
@@ -28,7 +28,7 @@ MOST_INPUTS_OF_A_BLOCK = 12
 FLOAT_INTEGERS = 2**53
 
 
-class ConvexCorners(CertificateKind):
+class ConvexCornersProof(CertificateKind):
     """`unsat` for one layer of hinges.
 
     Theorem. Let g(x) = a(x) + Σ c_j·max(0, e_j(x)) with a, e_j affine and every c_j <= 0. Then g is
@@ -77,7 +77,7 @@ class _Block:
 
 
 class Corners:
-    """The theorem of `ConvexCorners` for one box: what constraints have in common is found once."""
+    """The theorem of `ConvexCornersProof` for one box: what constraints have in common is found once."""
 
     def __init__(self, form: PiecewiseLinear, box: Box) -> None:
         self._form = form
@@ -103,7 +103,7 @@ class Corners:
             free.difference_update(block.hinges)
         for hinge in free:
             total += factors[hinge] * max(Fraction(0), relus[hinge].minimum(self._lower, self._upper))
-        return total + Expression(Fraction(0), linear).minimum(self._lower, self._upper)
+        return total + AffineExpression(Fraction(0), linear).minimum(self._lower, self._upper)
 
     def _blocks_of(self, hinges: Sequence[int]) -> list[_Block]:
         """The blocks into which the inputs of these hinges fall; none for hinges of fixed inputs."""

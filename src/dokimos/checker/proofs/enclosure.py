@@ -26,7 +26,7 @@ LEAF = -1
 Outputs = Callable[[Box], list[tuple[float, float]]]
 
 
-class Enclosure(CertificateKind):
+class EnclosureProof(CertificateKind):
     """`unsat` for any network of which intervals can be computed.
 
     Theorem. Halving a box in a coordinate gives two boxes whose union it is; so the leaves of a binary

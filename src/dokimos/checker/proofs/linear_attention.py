@@ -13,7 +13,7 @@ from flint import arb
 
 from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, if_provable, refute
 from dokimos.checker.data import expect_keys
-from dokimos.checker.lemmas.attention_graph import GraphReader, LinearAttention
+from dokimos.checker.lemmas.attention_graph import GraphReader, LinearAttentionGraph
 from dokimos.checker.lemmas.attention_objective import (
     BITS,
     Balls,
@@ -103,7 +103,7 @@ def linear_bound(network: Network) -> LowerBound:
     return bound
 
 
-def row_weights(network: Network, attention: LinearAttention, box: Box) -> list[RowWeights]:
+def row_weights(network: Network, attention: LinearAttentionGraph, box: Box) -> list[RowWeights]:
     """The lemma for every row; refuses a row whose sum is not provably positive."""
     tensors = enclose(network, box.lower, box.upper)
     queries, keys = tensors[attention.queries], tensors[attention.keys]
@@ -133,7 +133,7 @@ def _all_but_one(values: Balls) -> Balls:
     return np.array(sums, dtype=object)
 
 
-def _lower(attention: LinearAttention, at: Centred, rows: list[RowWeights], goal: Objective) -> Any:
+def _lower(attention: LinearAttentionGraph, at: Centred, rows: list[RowWeights], goal: Objective) -> Any:
     head = attention.head
     seen = product(goal.mixed, at.rows(head.values.name).T)  # i, j: G_i·V_j
     slopes = product(goal.mixed, ball.lift(head.values.weight).T)  # row i: W_V·G_i

@@ -72,14 +72,14 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PinningPlan:
     """The unit whose values are sliced (None: one slice, no term replaced), and the slices."""
 
     unit: int | None
     slices: tuple[Slice, ...]
 
 
-def read_plan(data: Mapping[str, Any]) -> Plan:
+def read_plan(data: Mapping[str, Any]) -> PinningPlan:
     """The choices of a certificate. Raises UnreadableFile where they have the wrong shape."""
     expect_keys(data, "unit", "cuts", "slopes", "halvings")
     unit, trees = data["unit"], data["halvings"]
@@ -99,7 +99,7 @@ def read_plan(data: Mapping[str, Any]) -> Plan:
         raise UnreadableFile(PLACE, "cuts need a unit")
     if sum(len(tree) for tree in trees) > MOST_BOXES:
         raise InvalidProof(f"the proof has more than {MOST_BOXES} boxes")
-    return Plan(
+    return PinningPlan(
         unit,
         tuple(
             Slice(start, end, slope, tuple(tree))
@@ -120,7 +120,7 @@ def _float(value: Fraction) -> float:
         raise UnreadableFile(PLACE, "a cut or slope is too large") from None
 
 
-def lower_bound(terms: PowerTerms, plan: Plan, box: Box) -> Fraction:
+def lower_bound(terms: PowerTerms, plan: PinningPlan, box: Box) -> Fraction:
     """A lower bound over the box, by the theorem of `Pinning`."""
     lower, upper = box_floats(box)
     if plan.unit is not None and plan.unit >= len(terms.biases):

@@ -11,7 +11,7 @@ from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, 
 from dokimos.checker.data import expect_keys, rationals
 from dokimos.checker.lemmas.objective import objective, ranges
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics.expressions import Expression, combine
+from dokimos.networks.semantics.expressions import AffineExpression, combine
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box, Linear
@@ -71,12 +71,12 @@ class SlopedForm:
             raise InvalidProof(f"{len(slopes)} slopes for {len(form.relus)} ReLUs")
         self._form = form
         self._slope_of = dict(zip(form.relus, slopes, strict=True))
-        self._scaled: dict[tuple[int, Fraction], Expression] = {}
+        self._scaled: dict[tuple[int, Fraction], AffineExpression] = {}
 
     def lower_bound(self, constraint: Linear, box: Box) -> Fraction:
         """A lower bound on left side − bound over the box, by the theorem of `SlopesAndSplits`."""
         lower, upper = ranges(self._form, box)
-        pending: list[Expression] = [objective(self._form, constraint)]
+        pending: list[AffineExpression] = [objective(self._form, constraint)]
         smallest: Fraction | None = None
         leaves = 0
         while pending:
@@ -98,7 +98,7 @@ class SlopedForm:
         assert smallest is not None
         return smallest
 
-    def _replaced(self, expression: Expression, relu: int, factor: Fraction) -> Expression:
+    def _replaced(self, expression: AffineExpression, relu: int, factor: Fraction) -> AffineExpression:
         """The expression with factor·e in place of its term in max(0, e)."""
         key = (relu, factor)
         if key not in self._scaled:

@@ -12,7 +12,7 @@ from flint import arb
 
 from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, if_provable, refute
 from dokimos.checker.data import expect_keys
-from dokimos.checker.lemmas.attention_graph import GraphReader, SoftmaxAttention
+from dokimos.checker.lemmas.attention_graph import GraphReader, SoftmaxAttentionGraph
 from dokimos.checker.lemmas.attention_objective import (
     BITS,
     Balls,
@@ -114,7 +114,7 @@ class ScoreDrift:
     curved: list[Any]
 
 
-def _score_drift(attention: SoftmaxAttention, at: Centred) -> ScoreDrift:
+def _score_drift(attention: SoftmaxAttentionGraph, at: Centred) -> ScoreDrift:
     """Lemmas 1 to 3 for every row."""
     factor = number(attention.factor)
     of_query, of_key = ball.lift(attention.queries.weight), ball.lift(attention.keys.weight)
@@ -148,7 +148,7 @@ def _steepness(gaps: Balls) -> Any:
     return 4 * mass * (1 - mass) if mass > arb(0.5) else arb(1)
 
 
-def _lower(attention: SoftmaxAttention, at: Centred, drift: ScoreDrift, goal: Objective) -> Any:
+def _lower(attention: SoftmaxAttentionGraph, at: Centred, drift: ScoreDrift, goal: Objective) -> Any:
     head = attention.head
     weights = at.rows(head.weights)
     seen = product(goal.mixed, at.rows(head.values.name).T)  # i, j: u_ij

@@ -11,7 +11,7 @@ from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_pro
 from dokimos.checker.data import PLACE, expect_keys, rational
 from dokimos.checker.lemmas.objective import objective, ranges
 from dokimos.core.errors import InvalidProof, UnreadableFile
-from dokimos.networks.semantics.expressions import ZERO, Expression, combine, variable
+from dokimos.networks.semantics.expressions import ZERO, AffineExpression, combine, variable
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box, Conjunction, Property
@@ -64,7 +64,7 @@ def region(form: PiecewiseLinear, box: Box, phases: Mapping[int, bool]) -> Regio
 
 
 def _ends(
-    expression: Expression, lower: Mapping[int, Fraction], upper: Mapping[int, Fraction]
+    expression: AffineExpression, lower: Mapping[int, Fraction], upper: Mapping[int, Fraction]
 ) -> tuple[Fraction, Fraction]:
     """The smallest and the largest value over the box."""
     low = high = expression.constant
@@ -88,8 +88,8 @@ def upper_slope(low: Fraction, high: Fraction) -> Fraction:
 
 
 def inequalities(
-    relu: tuple[int, Expression], low: Fraction, high: Fraction
-) -> tuple[Expression, Expression | None]:
+    relu: tuple[int, AffineExpression], low: Fraction, high: Fraction
+) -> tuple[AffineExpression, AffineExpression | None]:
     """Two expressions that are <= 0 wherever v = max(0, e) and low <= e <= high, for a ReLU (v, e).
 
     Below: e − v. Above: v − e where the argument is never negative, v − s·(e − low) where it changes
@@ -107,7 +107,7 @@ def inequalities(
 
 
 def refutation(
-    form: PiecewiseLinear, objectives: Sequence[Expression], where: Region, leaf: Leaf
+    form: PiecewiseLinear, objectives: Sequence[AffineExpression], where: Region, leaf: Leaf
 ) -> Fraction | None:
     """The margin by which a leaf shows that no point of its region is unsafe; None where none is there.
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dokimos.checker.lemmas.relu_layers import Layer, bounded
+from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded
 from dokimos.checker.proofs.branch_and_bound import Leaf
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft
@@ -158,7 +158,7 @@ def _margin_row(other: int, classes: int) -> Floats:
     return row
 
 
-def _draw(knobs: Knobs, rng: np.random.Generator) -> tuple[Layer, ...]:
+def _draw(knobs: Knobs, rng: np.random.Generator) -> tuple[ReluLayer, ...]:
     """Layers with weights on a grid, the origin moved to a point of class 0 near a boundary."""
     steps = 2**WEIGHT_BITS
     hidden = [*[knobs.width] * (knobs.depth - 1), knobs.last_width or knobs.width]
@@ -167,7 +167,7 @@ def _draw(knobs: Knobs, rng: np.random.Generator) -> tuple[Layer, ...]:
     for before, after in pairwise(sizes):
         weights = np.round(rng.standard_normal((after, before)) * np.sqrt(2 / before) * steps) / steps
         biases = np.round(rng.standard_normal(after) * 0.1 * steps) / steps
-        layers.append(Layer(weights, biases, np.zeros(after)))
+        layers.append(ReluLayer(weights, biases, np.zeros(after)))
     centre = _near_boundary(tuple(layers), knobs, rng)
     first, last = layers[0], layers[-1]
     layers[0] = replace(first, biases=first.biases + first.weights @ centre)
@@ -175,11 +175,11 @@ def _draw(knobs: Knobs, rng: np.random.Generator) -> tuple[Layer, ...]:
     order = np.argsort(-outputs, kind="stable")
     # The same number is taken off all outputs, so that they are small where they are compared.
     level = np.round(outputs.mean() * steps) / steps
-    layers[-1] = Layer(last.weights[order], last.biases[order] - level, last.noise)
+    layers[-1] = ReluLayer(last.weights[order], last.biases[order] - level, last.noise)
     return tuple(layers)
 
 
-def _near_boundary(layers: tuple[Layer, ...], knobs: Knobs, rng: np.random.Generator) -> Floats:
+def _near_boundary(layers: tuple[ReluLayer, ...], knobs: Knobs, rng: np.random.Generator) -> Floats:
     """A point on the grid about `distance` away from where two classes are level."""
     samples = rng.uniform(size=(SAMPLES, knobs.inputs))
     classes = [int(np.argmax(forward(layers, x)[0])) for x in samples]
@@ -201,7 +201,7 @@ def _near_boundary(layers: tuple[Layer, ...], knobs: Knobs, rng: np.random.Gener
     return centre
 
 
-def _slope(layers: tuple[Layer, ...], row: Floats, x: Floats) -> Floats:
+def _slope(layers: tuple[ReluLayer, ...], row: Floats, x: Floats) -> Floats:
     """The gradient of row·outputs."""
     slope = row @ layers[-1].weights
     for layer, e in zip(layers[-2::-1], forward(layers, x)[1][::-1], strict=True):
@@ -210,7 +210,7 @@ def _slope(layers: tuple[Layer, ...], row: Floats, x: Floats) -> Floats:
     return found
 
 
-def _first_counterexample(layers: tuple[Layer, ...], rows: list[Floats], distance: float) -> Floats:
+def _first_counterexample(layers: tuple[ReluLayer, ...], rows: list[Floats], distance: float) -> Floats:
     """The best that signed gradient steps from the origin find, at growing radii."""
     for radius in distance * 1.1 ** np.arange(-10, 20):
         for row in rows:
@@ -222,7 +222,7 @@ def _first_counterexample(layers: tuple[Layer, ...], rows: list[Floats], distanc
     raise Unusable("no counterexample is near the centre")
 
 
-def _pulled_in(layers: tuple[Layer, ...], row: Floats, x: Floats) -> Floats:
+def _pulled_in(layers: tuple[ReluLayer, ...], row: Floats, x: Floats) -> Floats:
     """A counterexample at least as near as x, found by linear programs in one region after another."""
     best = x
     for _ in range(10):
@@ -240,7 +240,7 @@ def _pulled_in(layers: tuple[Layer, ...], row: Floats, x: Floats) -> Floats:
 
 
 def _clear_violation(
-    layers: tuple[Layer, ...], rows: list[Floats], nearest: Floats, rng: np.random.Generator
+    layers: tuple[ReluLayer, ...], rows: list[Floats], nearest: Floats, rng: np.random.Generator
 ) -> Point:
     """A point about as near as the nearest counterexample that violates clearly, on a float32 grid."""
     size = float(np.abs(nearest).max())

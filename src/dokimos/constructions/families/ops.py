@@ -77,7 +77,7 @@ class Ops(Construction[Knobs]):
 
 
 @dataclass(frozen=True)
-class Plan:
+class OperatorPlan:
     """What was drawn: everything but the last layer, which `outputs` gives for both drafts."""
 
     variant: Variant
@@ -106,7 +106,7 @@ class Plan:
         return sketch.build(last, len(biases))
 
 
-def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> Plan:
+def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> OperatorPlan:
     """Draw everything; raises Unusable where misreading the operator would not change both labels."""
     seed = int(rng.integers(2**31))
     box = _box(variant, rng)
@@ -135,7 +135,7 @@ def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> Plan
     threshold = Fraction(int(rng.integers(-64, 65)), 2**CENTRE_BITS)
     least, most = sorted([sign * values.min(), sign * values.max()])
     best = points[int(np.argmin(sign * values))]
-    return Plan(
+    return OperatorPlan(
         variant=variant,
         seed=seed,
         box=box,
@@ -189,7 +189,7 @@ def _inward(point: NDArray[np.float32], box: Box) -> Point:
     )
 
 
-def _question(plan: Plan, variant: Variant) -> Property:
+def _question(plan: OperatorPlan, variant: Variant) -> Property:
     """Unsafe: Y_0 >= t; with classes, Y_0 is the largest of three."""
     unsafe: tuple[Linear, ...] = (Linear((), ((0, Fraction(-1)),), -plan.threshold),)
     if variant.classes:

@@ -12,7 +12,7 @@ from dokimos.difficulty.profiles import Measurement
 from dokimos.difficulty.sampling import float_ends
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
 
 #: A fraction of what the samples cost: each step of each start is one forward and one backward pass.
 STARTS, STEPS = 10, 20
@@ -31,7 +31,7 @@ class AttackedMargin(Component):
     name = "attacked_margin"
     symbol = "M_attacked"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The least margin known."""
         if seen.least_margin is None:
             return not_finite(seen.sampled.margins)
@@ -43,7 +43,7 @@ class AttackedMargin(Component):
         return Measurement(min(seen.least_margin, *found))
 
 
-def _descend(seen: Observation, case: int, margins: np.ndarray, slopes: np.ndarray) -> float:
+def _descend(seen: Inspection, case: int, margins: np.ndarray, slopes: np.ndarray) -> float:
     """The least margin on the way down from the best samples of one case; ∞ if it is never finite."""
     from dokimos.difficulty.gradient_pass import look
 

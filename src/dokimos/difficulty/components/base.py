@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, final
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
 
 
 class Component(ABC):
@@ -25,14 +25,14 @@ class Component(ABC):
     of_margin: ClassVar[bool] = True
 
     @final
-    def __call__(self, seen: Observation) -> Measurement:
+    def __call__(self, seen: Inspection) -> Measurement:
         """The measurement, or why there is none."""
         if self.of_margin and seen.no_margin is not None:
             return Measurement.not_applicable(seen.no_margin)
         return self.measure(seen)
 
     @abstractmethod
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The measurement of an instance in which the component has a meaning."""
 
 

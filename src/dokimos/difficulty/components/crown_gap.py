@@ -9,7 +9,7 @@ from dokimos.difficulty.components.margin import not_finite
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
 
 
 class CrownLowerBound(Component):
@@ -18,7 +18,7 @@ class CrownLowerBound(Component):
     name = "crown_bound"
     symbol = "L_CROWN"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The bound, for networks of affine operators and ReLUs."""
         if isinstance(seen.crown, str):
             return Measurement.not_applicable(seen.crown)
@@ -33,7 +33,7 @@ class CrownGap(Component):
     name = "crown_gap"
     symbol = "G_CROWN"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The gap, for networks of affine operators and ReLUs."""
         if isinstance(seen.crown, str):
             return Measurement.not_applicable(seen.crown)

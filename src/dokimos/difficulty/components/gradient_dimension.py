@@ -11,7 +11,7 @@ from dokimos.difficulty.components.margin import not_finite
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
     from dokimos.difficulty.sampling import Floats
 
 
@@ -25,7 +25,7 @@ class GradientDimension(Component):
     name = "gradient_dimension"
     symbol = "d_eff"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The mean over all samples."""
         gradients = seen.sampled.gradients
         if not np.isfinite(gradients).all():

@@ -9,7 +9,7 @@ from dokimos.difficulty.components.margin import not_finite
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
 
 
 class IbpGap(Component):
@@ -23,7 +23,7 @@ class IbpGap(Component):
     name = "ibp_gap"
     symbol = "G_IBP"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The gap; infinite where intervals give no bound at all."""
         if seen.least_margin is None:
             return not_finite(seen.sampled.margins)
@@ -36,7 +36,7 @@ class IbpLowerBound(Component):
     name = "ibp_bound"
     symbol = "L_IBP"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The bound."""
         if seen.ibp_bound == -float("inf"):
             return Measurement(None, "infinite: the bound of the margin is −∞")

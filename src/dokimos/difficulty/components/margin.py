@@ -10,7 +10,7 @@ from dokimos.difficulty.components.base import Component
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
 
 
 class LeastMargin(Component):
@@ -23,7 +23,7 @@ class LeastMargin(Component):
     name = "margin"
     symbol = "M̂_min"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The least of the sampled margins."""
         if seen.least_margin is None:
             return not_finite(seen.sampled.margins)

@@ -12,7 +12,7 @@ from dokimos.difficulty.components.margin import not_finite
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
     from dokimos.difficulty.sampling import Floats
 
 #: Where a coordinate is half-way between two points of the grid but for a rounding, it goes outward.
@@ -34,7 +34,7 @@ class Regions(Component):
     name = "regions"
     symbol = "A_τ"
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The logarithm, with a note where it is a bound only."""
         gradients = seen.sampled.gradients
         if not np.isfinite(gradients).all():

@@ -8,7 +8,7 @@ from dokimos.difficulty.components.base import Component
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
 
 
 class Inputs(Component):
@@ -18,7 +18,7 @@ class Inputs(Component):
     symbol = "d"
     of_margin = False
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The number of inputs."""
         return Measurement(float(seen.network.input_size))
 
@@ -30,7 +30,7 @@ class Parameters(Component):
     symbol = "parameters"
     of_margin = False
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The number of parameters."""
         return Measurement(float(sum(array.size for array in seen.network.constants.values())))
 
@@ -42,7 +42,7 @@ class NonlinearUnits(Component):
     symbol = "|J|"
     of_margin = False
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The number of nonlinear units."""
         return Measurement(float(seen.phases.nonlinear))
 
@@ -54,6 +54,6 @@ class UnstableUnits(Component):
     symbol = "unstable"
     of_margin = False
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The number of unstable units."""
         return Measurement(float(seen.phases.unstable))

@@ -8,7 +8,7 @@ from dokimos.difficulty.components.base import Component
 from dokimos.difficulty.profiles import Measurement
 
 if TYPE_CHECKING:
-    from dokimos.difficulty.inspection import Observation
+    from dokimos.difficulty.inspection import Inspection
 
 
 class UnstableFraction(Component):
@@ -24,7 +24,7 @@ class UnstableFraction(Component):
     symbol = "U"
     of_margin = False
 
-    def measure(self, seen: Observation) -> Measurement:
+    def measure(self, seen: Inspection) -> Measurement:
         """The fraction; without nonlinear units there is none."""
         if not seen.boxes:
             return Measurement.not_applicable("the property has no input: every box is empty")

@@ -16,9 +16,9 @@ from dokimos.difficulty.explain.rows import (
     Missing,
     Observation,
     Status,
-    Step,
     Style,
     Trajectory,
+    TrajectoryStep,
 )
 from dokimos.difficulty.explain.separation import separations
 from dokimos.difficulty.explain.unique_solves import alone, best_of_style
@@ -87,9 +87,9 @@ def trajectories(observations: Sequence[Observation]) -> tuple[Trajectory, ...]:
     )
 
 
-def _step(group: Sequence[Observation]) -> Step:
+def _step(group: Sequence[Observation]) -> TrajectoryStep:
     one = group[0]
-    return Step(
+    return TrajectoryStep(
         position=one.position,
         instance=one.instance,
         family=one.family,

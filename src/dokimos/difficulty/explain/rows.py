@@ -210,7 +210,7 @@ class Alone:
 
 
 @dataclass(frozen=True)
-class Step:
+class TrajectoryStep:
     """One instance of a trajectory: its components, and what each verifier made of it."""
 
     position: int
@@ -230,7 +230,7 @@ class Trajectory:
     """The instances of one benchmark in its own order (Figures 5 and 6 of the paper)."""
 
     suite: str
-    steps: tuple[Step, ...]
+    steps: tuple[TrajectoryStep, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from dokimos.laws.language.syntax import Law
 
 
 @dataclass(frozen=True)
-class Case:
+class LawCase:
     """The inputs, the row of the data set that each is, the draws, the seed, and all values by name."""
 
     inputs: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Case:
     values: Mapping[str, Any]
 
 
-def case_of(frame: Frame, row: int, law: Law) -> Case:
+def case_of(frame: Frame, row: int, law: Law) -> LawCase:
     """One row of a frame; values that were not yet computed are left out."""
     names = [each.name for each in law.inputs]
     rows: dict[str, int | None] = {}
@@ -36,7 +36,7 @@ def case_of(frame: Frame, row: int, law: Law) -> Case:
         assert isinstance(value, Records)  # inputs are records
         rows[name] = None if value.origin is None else int(value.origin[row])
     every = {name: single_value(value, row) for name, value in frame.values.items()}
-    return Case(
+    return LawCase(
         inputs={name: every[name] for name in names},
         rows=rows,
         draws=tuple(draw[row].item() for draw in frame.draws),
@@ -45,7 +45,7 @@ def case_of(frame: Frame, row: int, law: Law) -> Case:
     )
 
 
-def frame_of(cases: list[Case]) -> tuple[Frame, list[Column]]:
+def frame_of(cases: list[LawCase]) -> tuple[Frame, list[Column]]:
     """Cases ready to be run again: their inputs as a frame, and what each random call gave."""
     values: dict[str, Value] = {}
     for name in cases[0].inputs:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, constant, full
 from dokimos.laws.engine.functions import AllFailed, Failures, call_function
-from dokimos.laws.engine.plan import Plan
+from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.features import Kind, Slot
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.problems import LawError
@@ -45,7 +45,7 @@ _SAFE = 2.0**62
 class Evaluator:
     """Evaluates expressions on one frame; `failures` gets what goes wrong, case by case."""
 
-    def __init__(self, plan: Plan, frame: Frame, failures: Failures, labels: Callable[[], Any]) -> None:
+    def __init__(self, plan: LawPlan, frame: Frame, failures: Failures, labels: Callable[[], Any]) -> None:
         self._plan, self._frame, self._failures, self._labels = plan, frame, failures, labels
         self._bound: dict[str, Column] = {}
 
@@ -369,7 +369,7 @@ def _same_records(left: Records, right: Records) -> Column:
     return np.asarray(same.reshape(len(a), -1).all(axis=1))
 
 
-def _can_fail(expression: Expression, plan: Plan) -> bool:
+def _can_fail(expression: Expression, plan: LawPlan) -> bool:
     """Whether evaluating the expression can go wrong in single cases."""
     for each in expression.walk():
         if isinstance(each, laws.Binary) and each.operator in "/%*+-":

@@ -10,12 +10,12 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain import Domain
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import Prediction, predictions, runnable
-from dokimos.laws.language.checks import require_checked
 from dokimos.laws.language.syntax import RANDOM, Expression, Law
+from dokimos.laws.language.validation import require_checked
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One variable given its value, or one precondition; and the random calls to draw for it before."""
 
     statement: laws.Var | laws.Requires
@@ -28,12 +28,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LawPlan:
     """What is done: the steps, the block (predictions in batches, or code case by case), the ensures."""
 
     law: Law
     domain: Domain
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     random_in_ensures: tuple[laws.Call, ...]
     order_of_draws: dict[int, int]
     predictions: tuple[Prediction, ...] | None
@@ -69,7 +69,7 @@ class Plan:
         return "an `ensures` draws at random" if self.random_in_ensures else None
 
 
-def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> Plan:
+def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> LawPlan:
     """The plan of a law. Raises LawError where the law is wrong, InputError where code is refused."""
     domain = domain or Domain("none")
     require_checked(law, domain)
@@ -84,7 +84,7 @@ def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> Pl
     in_ensures = tuple(call for each in law.ensures for call in _random(each.condition))
     calls = [*(call for step in steps for call in step.random), *in_ensures]
     order = {id(call): index for index, call in enumerate(calls)}
-    return Plan(law, domain, steps, in_ensures, order, found, code)
+    return LawPlan(law, domain, steps, in_ensures, order, found, code)
 
 
 def _compiled(law: Law) -> CodeType:
@@ -93,9 +93,9 @@ def _compiled(law: Law) -> CodeType:
     return compile(python.increment_lineno(tree, law.block.at.line - 1), law.name, "exec")
 
 
-def _scheduled(law: Law) -> tuple[Step, ...]:
+def _scheduled(law: Law) -> tuple[PlanStep, ...]:
     """Variables in order, each precondition as soon as it and those before it can be judged."""
-    steps: list[Step] = []
+    steps: list[PlanStep] = []
     waiting = list(law.requires)
     declared: set[str] = {each.name for each in law.inputs}
     variables = {each.name for each in law.variables}
@@ -103,11 +103,11 @@ def _scheduled(law: Law) -> tuple[Step, ...]:
     def judge_what_can_be() -> None:
         while waiting and _names(waiting[0].condition) & variables <= declared:
             condition = waiting.pop(0)
-            steps.append(Step(condition, _random(condition.condition)))
+            steps.append(PlanStep(condition, _random(condition.condition)))
 
     judge_what_can_be()
     for variable in law.variables:
-        steps.append(Step(variable, _random(variable.value)))
+        steps.append(PlanStep(variable, _random(variable.value)))
         declared.add(variable.name)
         judge_what_can_be()
     return tuple(steps)

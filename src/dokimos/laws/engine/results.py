@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dokimos.laws.domain import Domain
-from dokimos.laws.engine.cases import Case
+from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.grouping import Grouping, NamedRates
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.language.syntax import Law
@@ -13,7 +13,7 @@ from dokimos.laws.models.loading import Model
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class LawSettings:
     """How a law is tested.
 
     `budget` is the number of tests: cases in which the precondition holds. `exhaustive` goes through all
@@ -38,10 +38,10 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Violation:
+class LawViolation:
     """A case that violates the law also when it is predicted record by record, and in words."""
 
-    case: Case
+    case: LawCase
     words: str
 
 
@@ -59,7 +59,7 @@ class LawResult:
     law: Law
     domain: Domain
     model: Model
-    settings: Settings
+    settings: LawSettings
     source: str
     draws: int
     rejected: int
@@ -69,7 +69,7 @@ class LawResult:
     unique: int
     inputs: int
     failed: int
-    errors: tuple[tuple[str, Case], ...]
+    errors: tuple[tuple[str, LawCase], ...]
     unconfirmed: int
     is_exhaustive: bool
     is_in_order: bool
@@ -77,7 +77,7 @@ class LawResult:
     is_starved: bool
     classes: NamedRates
     groups: tuple[Grouping, ...]
-    violations: tuple[Violation, ...]
+    violations: tuple[LawViolation, ...]
     seconds: float
 
     @property

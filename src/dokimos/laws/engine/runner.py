@@ -18,7 +18,7 @@ from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, column, full
 from dokimos.laws.engine.functions import AllFailed, Failures, call_single, case_rng, explain, single_value
-from dokimos.laws.engine.plan import Plan
+from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.loading import Model
 
@@ -73,7 +73,7 @@ class Runner:
     `errors` collects what fails, `rejected` counts cases that a precondition or an empty range rules out.
     """
 
-    def __init__(self, plan: Plan, model: Model, labels: Callable[[], NDArray[Any]]) -> None:
+    def __init__(self, plan: LawPlan, model: Model, labels: Callable[[], NDArray[Any]]) -> None:
         self.plan, self.model, self.errors = plan, model, Errors()
         self.rejected = 0
         self.labels = labels

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.engine.cases import Case, case_of, frame_of
+from dokimos.laws.engine.cases import LawCase, case_of, frame_of
 from dokimos.laws.engine.drawing import Given
 from dokimos.laws.engine.frame import Frame, Records
 from dokimos.laws.engine.runner import Runner
@@ -17,7 +17,7 @@ _TRIED = 48
 _ROUNDS = 40
 
 
-def shrink(cases: list[Case], runner: Runner) -> list[Case]:
+def shrink(cases: list[LawCase], runner: Runner) -> list[LawCase]:
     """Each case with other draws that violate too and change the records less, where there are such.
 
     All draws of a case are tried in turn, of all cases at once, until nothing gets smaller. A case never
@@ -35,8 +35,8 @@ def shrink(cases: list[Case], runner: Runner) -> list[Case]:
     return best
 
 
-def _shrink_draw(cases: list[Case], draw: int, runner: Runner) -> list[Case]:
-    tried: list[Case] = []
+def _shrink_draw(cases: list[LawCase], draw: int, runner: Runner) -> list[LawCase]:
+    tried: list[LawCase] = []
     owner: list[int] = []
     for index, case in enumerate(cases):
         for value in _candidates(case.draws[draw]):
@@ -72,7 +72,7 @@ def _candidates(value: int | float) -> list[int | float]:
     return list(dict.fromkeys([*near, *steps, *below, *beyond, value + sign, value]))
 
 
-def run_cases(cases: list[Case], runner: Runner, *, one_by_one: bool = False) -> Frame:
+def run_cases(cases: list[LawCase], runner: Runner, *, one_by_one: bool = False) -> Frame:
     """Run cases with the draws that they have; the frame of those that violate the law."""
     frame, draws = frame_of(cases)
     given = Given(draws)

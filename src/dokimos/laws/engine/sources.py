@@ -19,7 +19,7 @@ from dokimos.laws.engine.functions import explain
 from dokimos.laws.features import Kind, Layout
 
 
-class Source(Protocol):
+class InputSource(Protocol):
     """Gives records to be the inputs of a law."""
 
     @property
@@ -94,7 +94,7 @@ class Ranges:
         raise InputError("Records drawn from ranges have no rows.")
 
 
-def find_source(given: str, domain: Domain) -> Source:
+def find_source(given: str, domain: Domain) -> InputSource:
     """`test`, `range` or `pool:FILE` of a domain. Raises InputError."""
     if given == "test":
         if domain.inputs is None:
@@ -124,7 +124,7 @@ def call_domain(function: Callable[..., Any], domain: Domain, what: str) -> Any:
         raise InputError(f"Domain {domain.name}: {explain(problem, what)}.") from None
 
 
-def labels_of(domain: Domain, source: Source) -> Callable[[], NDArray[Any]]:
+def labels_of(domain: Domain, source: InputSource) -> Callable[[], NDArray[Any]]:
     """The labels of a domain's test set, fetched when first asked for."""
     known: list[NDArray[Any]] = []
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain import Domain
-from dokimos.laws.engine.cases import Case, case_of
+from dokimos.laws.engine.cases import LawCase, case_of
 from dokimos.laws.engine.drawing import Drawer, Enumerator, Sampler, TooMany
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, full
 from dokimos.laws.engine.functions import Failures
 from dokimos.laws.engine.grouping import Grouping
-from dokimos.laws.engine.plan import Plan, make_plan
-from dokimos.laws.engine.results import LawResult, Settings, Violation
+from dokimos.laws.engine.plan import LawPlan, make_plan
+from dokimos.laws.engine.results import LawResult, LawSettings, LawViolation
 from dokimos.laws.engine.runner import CaseError, Judged, Runner
 from dokimos.laws.engine.shrinking import run_cases, shrink
-from dokimos.laws.engine.sources import Source, call_domain, find_source, labels_of
+from dokimos.laws.engine.sources import InputSource, call_domain, find_source, labels_of
 from dokimos.laws.engine.tallies import Tally
 from dokimos.laws.language.syntax import Law, Literal
 from dokimos.laws.models.loading import Model, as_model
@@ -42,14 +42,14 @@ _FIRST_PART = 64
 
 
 def test_law(
-    law: Law, *, model: Any = None, domain: Domain | None = None, settings: Settings | None = None
+    law: Law, *, model: Any = None, domain: Domain | None = None, settings: LawSettings | None = None
 ) -> LawResult:
     """Test a law against a model (a path, or anything that `models.py` takes; the domain's where None).
 
     Interrupted (Ctrl-C), gives the result of the tests done so far. Raises LawError or InputError where
     the law, the domain or the model is not usable.
     """
-    settings = settings or Settings()
+    settings = settings or LawSettings()
     if settings.budget < 1 or settings.keep < 1:
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
     plan = make_plan(law, domain, allow_code=settings.allow_code)
@@ -77,9 +77,9 @@ def as_domain_model(given: Any, domain: Domain) -> Model:
 class _Session:
     """The state of one test."""
 
-    def __init__(self, runner: Runner, source: Source, settings: Settings) -> None:
+    def __init__(self, runner: Runner, source: InputSource, settings: LawSettings) -> None:
         self._runner, self._source, self._settings = runner, source, settings
-        self._plan: Plan = runner.plan
+        self._plan: LawPlan = runner.plan
         self._tally = Tally(settings.keep)
         self._draws = self._held = self._tested = 0
         self._interrupted = self._starved = False
@@ -280,7 +280,7 @@ class _Session:
             seconds=seconds,
         )
 
-    def _confirmed(self) -> tuple[tuple[Violation, ...], int]:
+    def _confirmed(self) -> tuple[tuple[LawViolation, ...], int]:
         """The kept violations, shrunk, of which each is one when its records are predicted one by one.
 
         And how many are none then. An interruption leaves what has been confirmed until then.
@@ -293,8 +293,8 @@ class _Session:
 
         if self._settings.shrink:
             self._guarded(make_small)
-        sure: list[Violation] = []
-        rounding: list[Case] = []
+        sure: list[LawViolation] = []
+        rounding: list[LawCase] = []
 
         def confirm() -> None:
             for smallest, original in zip(small, cases, strict=True):
@@ -307,12 +307,12 @@ class _Session:
         self._guarded(confirm)
         return tuple(sure), len(rounding)
 
-    def _confirm(self, case: Case) -> Violation | None:
+    def _confirm(self, case: LawCase) -> LawViolation | None:
         again = run_cases([case], self._runner, one_by_one=True)
         if again.size == 0:
             return None
         found = case_of(again, 0, self._plan.law)
-        return Violation(found, describe(found, self._plan.law, self._plan.domain))
+        return LawViolation(found, describe(found, self._plan.law, self._plan.domain))
 
     def _group_name(self, feature: str, value: Any) -> str:
         layout = self._plan.domain.layout
@@ -322,5 +322,5 @@ class _Session:
         return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _case(error: CaseError, law: Law) -> Case:
+def _case(error: CaseError, law: Law) -> LawCase:
     return case_of(error.case, 0, law)

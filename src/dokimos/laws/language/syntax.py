@@ -33,14 +33,14 @@ NOWHERE = Position(1, 1)
 
 
 @dataclass(frozen=True)
-class Node:
+class SyntaxNode:
     """Anything that stands somewhere in a law."""
 
     at: Position = field(default=NOWHERE, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Expression(Node):
+class Expression(SyntaxNode):
     """Anything that has a value."""
 
     def children(self) -> tuple[Expression, ...]:
@@ -155,7 +155,7 @@ class ForAll(Expression):
 
 
 @dataclass(frozen=True)
-class Statement(Node):
+class Statement(SyntaxNode):
     """One line of a law; `end_line` is where its semicolon stands."""
 
     end_line: int = field(default=1, compare=False, kw_only=True)
@@ -216,7 +216,7 @@ Declaration = Input | Var | Requires | Output
 
 
 @dataclass(frozen=True)
-class Comment(Node):
+class Comment(SyntaxNode):
     """A comment as written, with its own marks."""
 
     text: str

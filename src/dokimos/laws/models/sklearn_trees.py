@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.models.trees import Ensemble, Tree
+from dokimos.laws.models.trees import DecisionTree, Ensemble
 
 _SINGLE = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
 _FORESTS = (
@@ -97,13 +97,13 @@ def _classes(estimator: Any) -> tuple[float | str, ...]:
     return () if is_index else tuple(classes)
 
 
-def _tree(tree: Any) -> Tree:
+def _tree(tree: Any) -> DecisionTree:
     """A tree of scikit-learn; older versions hold counts where later ones hold shares."""
     feature = np.where(tree.children_left < 0, -1, tree.feature).astype(np.int64)
     value = np.asarray(tree.value, dtype=np.float64)[:, 0, :]
     if value.shape[1] > 1 and value[0].sum() > 1.5:
         value = value / value.sum(axis=1, keepdims=True)
-    return Tree(
+    return DecisionTree(
         feature,
         np.asarray(tree.threshold, dtype=np.float64),
         np.asarray(tree.children_left, dtype=np.int64),
@@ -112,8 +112,8 @@ def _tree(tree: Any) -> Tree:
     )
 
 
-def _placed(tree: Tree, column: int, columns: int) -> Tree:
+def _placed(tree: DecisionTree, column: int, columns: int) -> DecisionTree:
     """A tree of one score as one of several scores, the others 0."""
     value = np.zeros((len(tree.value), columns))
     value[:, column] = tree.value[:, 0]
-    return Tree(tree.feature, tree.threshold, tree.left, tree.right, value)
+    return DecisionTree(tree.feature, tree.threshold, tree.left, tree.right, value)

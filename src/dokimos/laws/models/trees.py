@@ -27,7 +27,7 @@ LEAF = -1
 
 
 @dataclass(frozen=True)
-class Tree:
+class DecisionTree:
     """One tree as arrays over its nodes; node 0 is the root.
 
     A record goes to `left` where its column `feature` is at most `threshold`, else to `right`; a nan goes
@@ -61,7 +61,7 @@ class Ensemble:
 
     def __init__(
         self,
-        trees: Sequence[Tree],
+        trees: Sequence[DecisionTree],
         *,
         inputs: int,
         base: Iterable[float],
@@ -181,9 +181,9 @@ def read_trees(content: bytes, *, name: str) -> Ensemble:
         raise UnreadableFile(name, f"is damaged: {problem}.") from None
 
 
-def _read_tree(given: dict[str, Any], inputs: int, scores: int) -> Tree:
+def _read_tree(given: dict[str, Any], inputs: int, scores: int) -> DecisionTree:
     """A tree whose every walk ends. Raises ValueError."""
-    tree = Tree(
+    tree = DecisionTree(
         _array(given["feature"], np.int64),
         _array(given["threshold"], np.float64),
         _array(given["left"], np.int64),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.laws.domain import Domain
-from dokimos.laws.engine.cases import Case
+from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.features import Kind, Layout, Slot
 from dokimos.laws.language.blocks import predictions
 from dokimos.laws.language.syntax import Law
@@ -60,7 +60,7 @@ class Shown:
     trouble: str = ""
 
 
-def show(case: Case, law: Law, domain: Domain) -> Shown:
+def show(case: LawCase, law: Law, domain: Domain) -> Shown:
     """The records that the case is about, the first input first."""
     records = _records(case, law)
     names, values = tuple(records), list(records.values())
@@ -90,7 +90,7 @@ def show(case: Case, law: Law, domain: Domain) -> Shown:
     )
 
 
-def _records(case: Case, law: Law) -> dict[str, Any]:
+def _records(case: LawCase, law: Law) -> dict[str, Any]:
     """The inputs and the records that are predicted; all records where the block is other code."""
     found = predictions(law)
     known: dict[str, Any] = {**case.inputs, **case.values}
@@ -105,7 +105,7 @@ def _is_record(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
-def _decisions(case: Case, law: Law, domain: Domain, names: tuple[str, ...]) -> tuple[Row, ...]:
+def _decisions(case: LawCase, law: Law, domain: Domain, names: tuple[str, ...]) -> tuple[Row, ...]:
     """One row with the decision on each record, or one for each output where code gives them."""
     found = predictions(law)
     outputs = [each.name for each in law.outputs if each.name in case.values]

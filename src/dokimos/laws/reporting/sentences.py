@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.laws.domain import Domain
-from dokimos.laws.engine.cases import Case
+from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.features import Kind, Layout, Slot
 from dokimos.laws.language.blocks import predictions
 from dokimos.laws.language.syntax import Law
@@ -18,7 +18,7 @@ _LISTED = 6
 _SHOWN_TEXT = 60
 
 
-def describe(case: Case, law: Law, domain: Domain) -> str:
+def describe(case: LawCase, law: Law, domain: Domain) -> str:
     """One sentence, such as: with 3 more felonies the risk falls from high to low (x1 is row 17)."""
     predicted = {each.output: each.record for each in predictions(law) or ()}
     outputs = [each.name for each in law.outputs if each.name in case.values]
@@ -43,7 +43,9 @@ def _comparable(base: Any, other: Any) -> bool:
     return isinstance(base, np.ndarray) and isinstance(other, np.ndarray) and base.shape == other.shape
 
 
-def _outcome(case: Case, outputs: list[str], predicted: dict[str, str], base: str, domain: Domain) -> str:
+def _outcome(
+    case: LawCase, outputs: list[str], predicted: dict[str, str], base: str, domain: Domain
+) -> str:
     """What became of the decision."""
     first = [name for name in outputs if predicted.get(name) == base]
     others = [name for name in outputs if name not in first]

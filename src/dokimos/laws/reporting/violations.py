@@ -12,7 +12,7 @@ from typing import Any
 from dokimos import __version__
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.domain import Domain
-from dokimos.laws.engine.cases import Case, as_record, case_of, from_json, to_json
+from dokimos.laws.engine.cases import LawCase, as_record, case_of, from_json, to_json
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.results import LawResult
@@ -37,7 +37,7 @@ class Saved:
     model: str
     model_sha256: str | None
     source: str
-    cases: tuple[Case, ...]
+    cases: tuple[LawCase, ...]
     words: tuple[str, ...]
 
 
@@ -125,7 +125,7 @@ def _rate(rate: Rate) -> dict[str, float]:
     }
 
 
-def _case(case: Case) -> dict[str, Any]:
+def _case(case: LawCase) -> dict[str, Any]:
     inputs = {
         name: {"row": case.rows[name], "record": to_json(record)} for name, record in case.inputs.items()
     }
@@ -161,9 +161,9 @@ def read_violations(path: Path) -> Saved:
         raise UnreadableFile(path, f"is damaged: {type(problem).__name__} {problem}.") from None
 
 
-def _read_case(content: dict[str, Any], law: Law) -> Case:
+def _read_case(content: dict[str, Any], law: Law) -> LawCase:
     names = [each.name for each in law.inputs]
-    return Case(
+    return LawCase(
         inputs={name: as_record(content["inputs"][name]["record"]) for name in names},
         rows={name: content["inputs"][name]["row"] for name in names},
         draws=tuple(from_json(each) for each in content["draws"]),

@@ -20,7 +20,7 @@ from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.laws.domain import Domain, load_domain, shipped_domains
 from dokimos.laws.engine.plan import make_plan
-from dokimos.laws.engine.results import LawResult, Settings
+from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.sources import call_domain
 from dokimos.laws.engine.testing import as_domain_model, test_law
 from dokimos.laws.language.parser import read_law
@@ -72,7 +72,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Job:
+class StudyJob:
     """A run to be had."""
 
     domain: Domain
@@ -91,7 +91,7 @@ class Job:
 
     def run(self) -> tuple[Run | None, bool]:
         """The run, and whether it was interrupted; no run where not all draws can be gone through."""
-        settings = Settings(
+        settings = LawSettings(
             budget=self.budget or 1,
             seed=self.seed or 0,
             exhaustive=self.seed is None,
@@ -146,7 +146,7 @@ class Quality:
         return self.domain, self.model
 
 
-def quality_of(job: Job) -> Quality | None:
+def quality_of(job: StudyJob) -> Quality | None:
     """How good the model of a job is; None where its domain has no labels."""
     domain = job.domain
     if domain.inputs is None or domain.labels is None:
@@ -177,7 +177,7 @@ def domains_with_laws() -> tuple[str, ...]:
     return tuple(name for name in shipped_domains() if shipped_laws(name))
 
 
-def jobs_of(name: str, *, seeds: int | None = None, budget: int | None = None) -> list[Job]:
+def jobs_of(name: str, *, seeds: int | None = None, budget: int | None = None) -> list[StudyJob]:
     """All runs of a domain: each model, each law, each seed, and all draws where they are made in batches.
 
     Raises InputError where there is no such domain, or its data or models cannot be had.
@@ -196,7 +196,7 @@ def jobs_of(name: str, *, seeds: int | None = None, budget: int | None = None) -
             in_batches = make_plan(law, domain).code is None
             every: list[int | None] = [*range(seeds), *([None] if in_batches else [])]
             jobs += [
-                Job(domain, kind, model, law, law_name, seed, 0 if seed is None else budget)
+                StudyJob(domain, kind, model, law, law_name, seed, 0 if seed is None else budget)
                 for seed in every
             ]
     return jobs
@@ -210,7 +210,7 @@ def _models(domain: Domain) -> dict[str, Model]:
     return {ONLY_MODEL: as_domain_model(None, domain)}
 
 
-class Records:
+class StudyRecords:
     """The runs in a JSON file, written anew, whole, with each that is added."""
 
     def __init__(self, path: Path) -> None:
@@ -272,7 +272,7 @@ def _items(path: Path, content: dict[str, Any], what: str, kind: type[Item]) -> 
         raise UnreadableFile(path, f"is damaged: {type(problem).__name__} {problem}.") from None
 
 
-def run_jobs(jobs: list[Job], records: Records, step: Callable[[str], None]) -> None:
+def run_jobs(jobs: list[StudyJob], records: StudyRecords, step: Callable[[str], None]) -> None:
     """Have every job run that is not there already. Raises KeyboardInterrupt where interrupted."""
     for job in jobs:
         quality = records.qualities.get((job.domain.name, job.model_name))

@@ -27,7 +27,7 @@ _BATCH = 32
 
 
 @dataclass(frozen=True)
-class Split:
+class DataSplit:
     """Records and labels to train on, and others to test on."""
 
     train: Matrix
@@ -45,23 +45,23 @@ class Study:
     """
 
     name: str
-    load: Callable[[], tuple[Matrix, Labels] | Split]
+    load: Callable[[], tuple[Matrix, Labels] | DataSplit]
     hidden: tuple[int, ...]
     epochs: int
     decay: float = 0.0
     together: bool = False
 
     @cached_property
-    def split(self) -> Split:
+    def split(self) -> DataSplit:
         """The split that the data comes with, or the shuffled data, a third of it for tests."""
         loaded = self.load()
-        if isinstance(loaded, Split):
+        if isinstance(loaded, DataSplit):
             return loaded
         records, labels = loaded
         order = np.random.default_rng(_SPLIT_SEED).permutation(len(records))
         tests = round(_TEST_SHARE * len(records))
         test, train = order[:tests], order[tests:]
-        return Split(records[train], labels[train], records[test], labels[test])
+        return DataSplit(records[train], labels[train], records[test], labels[test])
 
     def train(self, seed: int = 0) -> bytes:
         """The trained network as the content of an ONNX file."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.laws.models.trees import LEAF, Ensemble, Tree, read_trees, write_trees
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
 from dokimos.laws.studies.training import Labels, Matrix, Study, rightness
 
 
@@ -99,10 +99,10 @@ class _Growing:
         middle = low + (high - low) / 2
         return int(column), middle if low <= middle < high else low
 
-    def tree(self) -> Tree:
+    def tree(self) -> DecisionTree:
         """What has grown."""
         feature, threshold, left, right = zip(*self._nodes, strict=True)
-        return Tree(
+        return DecisionTree(
             np.array(feature, dtype=np.int64),
             np.array(threshold, dtype=np.float64),
             np.array(left, dtype=np.int64),

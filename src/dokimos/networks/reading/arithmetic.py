@@ -9,27 +9,27 @@ from types import MappingProxyType
 import numpy as np
 
 from dokimos.networks.graph import Attribute
-from dokimos.networks.reading.lowering import Call, Lowering, Rule, axes_of, axis_of
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axes_of, axis_of
 
 
-def _plain(lowering: Lowering, call: Call) -> None:
+def _plain(lowering: Lowering, call: OnnxCall) -> None:
     lowering.emit(call, call.op, call.inputs, output=call.outputs[0])
 
 
-def _extremum(lowering: Lowering, call: Call) -> None:
+def _extremum(lowering: Lowering, call: OnnxCall) -> None:
     if len(call.inputs) == 1:
         lowering.alias(call.outputs[0], call.inputs[0])
     else:
         _plain(lowering, call)
 
 
-def _leaky_relu(lowering: Lowering, call: Call) -> None:
+def _leaky_relu(lowering: Lowering, call: OnnxCall) -> None:
     lowering.emit(
         call, "LeakyRelu", call.inputs, {"alpha": call.real("alpha", 0.01)}, output=call.outputs[0]
     )
 
 
-def _gemm(lowering: Lowering, call: Call) -> None:
+def _gemm(lowering: Lowering, call: OnnxCall) -> None:
     attributes: dict[str, Attribute] = {
         "alpha": call.real("alpha", 1.0),
         "beta": call.real("beta", 1.0),
@@ -40,7 +40,7 @@ def _gemm(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Gemm", inputs, attributes, output=call.outputs[0])
 
 
-def _scalar(lowering: Lowering, call: Call, position: int, what: str) -> float:
+def _scalar(lowering: Lowering, call: OnnxCall, position: int, what: str) -> float:
     """The one number that an input holds, however often."""
     array = lowering.constant(call, position, what)
     distinct = np.unique(array.reshape(-1))
@@ -55,7 +55,7 @@ def _scalar(lowering: Lowering, call: Call, position: int, what: str) -> float:
     return float(number)
 
 
-def _clip(lowering: Lowering, call: Call) -> None:
+def _clip(lowering: Lowering, call: OnnxCall) -> None:
     bounds = {"min": -np.inf, "max": np.inf}
     for position, key in enumerate(("min", "max"), start=1):
         if call.opset >= 11 and call.input(position):
@@ -67,7 +67,7 @@ def _clip(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Clip", call.inputs[:1], bounds, output=call.outputs[0])
 
 
-def _pow(lowering: Lowering, call: Call) -> None:
+def _pow(lowering: Lowering, call: OnnxCall) -> None:
     exponent = _scalar(lowering, call, 1, "the exponent")
     base = call.inputs[0]
     shape = np.broadcast_shapes(lowering.shape(base), lowering.shape(call.inputs[1]))
@@ -76,7 +76,7 @@ def _pow(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Pow", [base], {"exponent": exponent}, output=call.outputs[0])
 
 
-def _softmax(lowering: Lowering, call: Call) -> None:
+def _softmax(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     rank = len(shape)
     axis = axis_of(call, call.integer("axis", 1 if call.opset < 13 else -1), rank)
@@ -90,7 +90,7 @@ def _softmax(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Reshape", [soft], {"shape": shape}, output=call.outputs[0])
 
 
-def _batch_normalization(lowering: Lowering, call: Call) -> None:
+def _batch_normalization(lowering: Lowering, call: OnnxCall) -> None:
     if call.flag("training_mode", 0) or not call.flag("spatial", 1):
         call.refuse("only inference with one scale per channel is supported.")
     parameters = ("the scale", "the bias", "the mean", "the variance")
@@ -103,7 +103,7 @@ def _batch_normalization(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "BatchNormalization", call.inputs, {"epsilon": epsilon}, output=call.outputs[0])
 
 
-def _reduce(lowering: Lowering, call: Call) -> None:
+def _reduce(lowering: Lowering, call: OnnxCall) -> None:
     rank = len(lowering.shape(call.inputs[0]))
     axes = call.integers("axes") or lowering.integers(call, 1, "the axes") or ()
     if not axes and call.flag("noop_with_empty_axes", 0):

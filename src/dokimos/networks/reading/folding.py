@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.networks.reading.lowering import MOST_NUMBERS, Call, Lowering
+from dokimos.networks.reading.lowering import MOST_NUMBERS, Lowering, OnnxCall
 
 Array = NDArray[Any]
 
@@ -46,7 +46,7 @@ def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
         raise UnreadableFile(place, f"the tensor {name!r} is malformed ({error}).") from error
 
 
-def fold(lowering: Lowering, call: Call, node: onnx.NodeProto) -> bool:
+def fold(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> bool:
     """Whether the outputs of the node are known; if so, `lowering` now knows them."""
     rule = _RULES.get(call.op)
     if rule is not None:
@@ -61,7 +61,7 @@ def fold(lowering: Lowering, call: Call, node: onnx.NodeProto) -> bool:
     return True
 
 
-def _on_integers(lowering: Lowering, call: Call, node: onnx.NodeProto) -> list[Array]:
+def _on_integers(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> list[Array]:
     known = {name: lowering.value(name) for name in call.inputs if name}
     if call.op in ("Div", "Mod"):
         # The reference and the runtimes round quotients of negative numbers differently.
@@ -79,7 +79,7 @@ def _on_integers(lowering: Lowering, call: Call, node: onnx.NodeProto) -> list[A
         raise UnreadableFile(call.place, f"node {call.outputs[0]!r} ({call.op}): {reason}.") from error
 
 
-def _constant(lowering: Lowering, call: Call) -> bool:
+def _constant(lowering: Lowering, call: OnnxCall) -> bool:
     for key, value in call.attributes.items():
         if key == "value":
             lowering.know(call.outputs[0], array_of(value, place=call.place))
@@ -94,19 +94,19 @@ def _constant(lowering: Lowering, call: Call) -> bool:
     return True
 
 
-def _shape(lowering: Lowering, call: Call) -> bool:
+def _shape(lowering: Lowering, call: OnnxCall) -> bool:
     shape = lowering.shape(call.inputs[0])
     end = call.attributes.get("end")
     lowering.know(call.outputs[0], np.array(shape[call.integer("start", 0) : end], dtype=np.int64))
     return True
 
 
-def _size(lowering: Lowering, call: Call) -> bool:
+def _size(lowering: Lowering, call: OnnxCall) -> bool:
     lowering.know(call.outputs[0], np.array(math.prod(lowering.shape(call.inputs[0])), dtype=np.int64))
     return True
 
 
-def _constant_of_shape(lowering: Lowering, call: Call) -> bool:
+def _constant_of_shape(lowering: Lowering, call: OnnxCall) -> bool:
     shape = lowering.integers(call, 0, "its shape") or ()
     if any(n < 0 for n in shape) or math.prod(shape) > MOST_NUMBERS:
         call.refuse(f"its shape {list(shape)} is negative or too large.")
@@ -118,7 +118,7 @@ def _constant_of_shape(lowering: Lowering, call: Call) -> bool:
     return True
 
 
-def _cast(lowering: Lowering, call: Call) -> bool:
+def _cast(lowering: Lowering, call: OnnxCall) -> bool:
     try:
         target = onnx.helper.tensor_dtype_to_np_dtype(call.integer("to", 0))
     except KeyError:
@@ -139,7 +139,7 @@ def _cast(lowering: Lowering, call: Call) -> bool:
     return True
 
 
-_RULES: Mapping[str, Callable[[Lowering, Call], bool]] = MappingProxyType(
+_RULES: Mapping[str, Callable[[Lowering, OnnxCall], bool]] = MappingProxyType(
     {
         "Cast": _cast,
         "Constant": _constant,

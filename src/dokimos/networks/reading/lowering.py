@@ -24,7 +24,7 @@ _FOLDED = frozenset({*structural.REARRANGE, "Concat"})
 
 
 @dataclass(frozen=True)
-class Call:
+class OnnxCall:
     """One ONNX node as the file spells it."""
 
     op: str
@@ -105,14 +105,14 @@ class Lowering:
         """Record that a tensor is another one."""
         self._aliases[name] = self.resolve(target)
 
-    def constant(self, call: Call, position: int, what: str) -> Array:
+    def constant(self, call: OnnxCall, position: int, what: str) -> Array:
         """The array given as an input that must be constant."""
         array = self.value(call.input(position))
         if array is None:
             call.refuse(f"{what} must be constant, not computed from the network's input.")
         return array
 
-    def integers(self, call: Call, position: int, what: str) -> tuple[int, ...] | None:
+    def integers(self, call: OnnxCall, position: int, what: str) -> tuple[int, ...] | None:
         """The integers given as an input that must be constant, None where it is left out."""
         if not call.input(position):
             return None
@@ -123,7 +123,7 @@ class Lowering:
 
     def emit(
         self,
-        call: Call,
+        call: OnnxCall,
         op: str,
         inputs: Sequence[str],
         attributes: Mapping[str, Attribute] | None = None,
@@ -182,7 +182,7 @@ class Lowering:
             shapes={name: shape for name, shape in self.shapes.items() if name in needed | {source}},
         )
 
-    def _check(self, call: Call, node: Node) -> None:
+    def _check(self, call: OnnxCall, node: Node) -> None:
         for name in node.inputs:
             array = self.values.get(name)
             if array is not None and array.dtype != self.dtype:
@@ -202,7 +202,7 @@ class Lowering:
 
 
 #: How one ONNX operator becomes core operators that write `call.outputs`.
-Rule = Callable[[Lowering, Call], None]
+Rule = Callable[[Lowering, OnnxCall], None]
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
@@ -210,14 +210,14 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
 
 
-def axis_of(call: Call, axis: int, rank: int) -> int:
+def axis_of(call: OnnxCall, axis: int, rank: int) -> int:
     """`axis` counted from the front; refused where there is no such axis."""
     if not -rank <= axis < rank:
         call.refuse(f"there is no axis {axis} in a tensor of rank {rank}.")
     return axis + rank if axis < 0 else axis
 
 
-def axes_of(call: Call, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+def axes_of(call: OnnxCall, axes: Sequence[int], rank: int) -> tuple[int, ...]:
     """`axes` counted from the front, each at most once."""
     counted = tuple(axis_of(call, axis, rank) for axis in axes)
     if len(set(counted)) < len(counted):

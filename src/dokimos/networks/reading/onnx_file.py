@@ -23,7 +23,7 @@ from dokimos.networks.reading import arithmetic as lower_arithmetic
 from dokimos.networks.reading import rearranging as lower_rearranging
 from dokimos.networks.reading import windows as lower_windows
 from dokimos.networks.reading.folding import array_of, fold
-from dokimos.networks.reading.lowering import MOST_NUMBERS, Call, Lowering, Rule, attributes_of
+from dokimos.networks.reading.lowering import MOST_NUMBERS, Lowering, OnnxCall, Rule, attributes_of
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
     {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_windows.RULES}
@@ -178,7 +178,7 @@ def _live(nodes: Sequence[onnx.NodeProto], output: str) -> list[onnx.NodeProto]:
 
 
 def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
-    call = Call(
+    call = OnnxCall(
         op=node.op_type,
         opset=opset,
         inputs=tuple(node.input),

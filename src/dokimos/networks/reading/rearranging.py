@@ -9,14 +9,14 @@ from types import MappingProxyType
 import numpy as np
 
 from dokimos.networks.graph import Attribute, Shape
-from dokimos.networks.reading.lowering import Call, Lowering, Rule, axes_of, axis_of
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, axes_of, axis_of
 
 
-def _reshaped(lowering: Lowering, call: Call, shape: Shape) -> None:
+def _reshaped(lowering: Lowering, call: OnnxCall, shape: Shape) -> None:
     lowering.emit(call, "Reshape", call.inputs[:1], {"shape": shape}, output=call.outputs[0])
 
 
-def _reshape(lowering: Lowering, call: Call) -> None:
+def _reshape(lowering: Lowering, call: OnnxCall) -> None:
     old = lowering.shape(call.inputs[0])
     wanted = lowering.integers(call, 1, "its shape") or ()
     if not call.flag("allowzero", 0):
@@ -31,18 +31,18 @@ def _reshape(lowering: Lowering, call: Call) -> None:
     _reshaped(lowering, call, wanted)
 
 
-def _flatten(lowering: Lowering, call: Call) -> None:
+def _flatten(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     axis = call.integer("axis", 1)
     axis = axis if axis == len(shape) else axis_of(call, axis, len(shape))
     _reshaped(lowering, call, (prod(shape[:axis]), prod(shape[axis:])))
 
 
-def _axes(lowering: Lowering, call: Call) -> tuple[int, ...] | None:
+def _axes(lowering: Lowering, call: OnnxCall) -> tuple[int, ...] | None:
     return call.integers("axes") if call.opset < 13 else lowering.integers(call, 1, "its axes")
 
 
-def _squeeze(lowering: Lowering, call: Call) -> None:
+def _squeeze(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     axes = _axes(lowering, call)
     if axes is None:
@@ -53,7 +53,7 @@ def _squeeze(lowering: Lowering, call: Call) -> None:
     _reshaped(lowering, call, tuple(n for axis, n in enumerate(shape) if axis not in counted))
 
 
-def _unsqueeze(lowering: Lowering, call: Call) -> None:
+def _unsqueeze(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     axes = _axes(lowering, call) or ()
     rank = len(shape) + len(axes)
@@ -62,7 +62,7 @@ def _unsqueeze(lowering: Lowering, call: Call) -> None:
     _reshaped(lowering, call, tuple(1 if axis in counted else next(sizes) for axis in range(rank)))
 
 
-def _expand(lowering: Lowering, call: Call) -> None:
+def _expand(lowering: Lowering, call: OnnxCall) -> None:
     old = lowering.shape(call.inputs[0])
     wanted = lowering.integers(call, 1, "its shape") or ()
     try:
@@ -72,11 +72,11 @@ def _expand(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Expand", call.inputs[:1], {"shape": shape}, output=call.outputs[0])
 
 
-def _alias(lowering: Lowering, call: Call) -> None:
+def _alias(lowering: Lowering, call: OnnxCall) -> None:
     lowering.alias(call.outputs[0], call.inputs[0])
 
 
-def _dropout(lowering: Lowering, call: Call) -> None:
+def _dropout(lowering: Lowering, call: OnnxCall) -> None:
     if len(call.outputs) > 1 and call.outputs[1]:
         call.refuse("its output of a mask is not supported.")
     if call.input(2) and lowering.constant(call, 2, "training_mode").any():
@@ -84,7 +84,7 @@ def _dropout(lowering: Lowering, call: Call) -> None:
     _alias(lowering, call)
 
 
-def _transpose(lowering: Lowering, call: Call) -> None:
+def _transpose(lowering: Lowering, call: OnnxCall) -> None:
     rank = len(lowering.shape(call.inputs[0]))
     perm = call.integers("perm") or tuple(reversed(range(rank)))
     if sorted(perm) != list(range(rank)):
@@ -92,7 +92,7 @@ def _transpose(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Transpose", call.inputs, {"perm": perm}, output=call.outputs[0])
 
 
-def _concat(lowering: Lowering, call: Call) -> None:
+def _concat(lowering: Lowering, call: OnnxCall) -> None:
     axis = axis_of(call, call.integer("axis", 1), len(lowering.shape(call.inputs[0])))
     if len(call.inputs) == 1:
         _alias(lowering, call)
@@ -100,7 +100,7 @@ def _concat(lowering: Lowering, call: Call) -> None:
         lowering.emit(call, "Concat", call.inputs, {"axis": axis}, output=call.outputs[0])
 
 
-def _slice(lowering: Lowering, call: Call) -> None:
+def _slice(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     if call.opset < 10:
         starts, ends = call.integers("starts") or (), call.integers("ends") or ()
@@ -138,7 +138,7 @@ def _clamped(start: int, end: int, step: int, size: int) -> tuple[int, int]:
     return min(max(start, 0), size - 1), -size - 1 if end < 0 else min(end, size - 1)
 
 
-def _split_sizes(lowering: Lowering, call: Call, size: int) -> tuple[int, ...]:
+def _split_sizes(lowering: Lowering, call: OnnxCall, size: int) -> tuple[int, ...]:
     """How long the parts are into which `Split` cuts an axis of this size."""
     count = len(call.outputs)
     given = call.integers("split") if call.opset < 13 else lowering.integers(call, 1, "its sizes")
@@ -154,7 +154,7 @@ def _split_sizes(lowering: Lowering, call: Call, size: int) -> tuple[int, ...]:
     return tuple(max(min(chunk, size - i * chunk), 0) for i in range(count))
 
 
-def _split(lowering: Lowering, call: Call) -> None:
+def _split(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     axis = axis_of(call, call.integer("axis", 0), len(shape))
     begin = 0
@@ -170,7 +170,7 @@ def _split(lowering: Lowering, call: Call) -> None:
         begin += size
 
 
-def _gather(lowering: Lowering, call: Call) -> None:
+def _gather(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     axis = axis_of(call, call.integer("axis", 0), len(shape))
     indices = lowering.integers(call, 1, "its indices") or ()
@@ -184,7 +184,7 @@ def _gather(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Gather", call.inputs[:1], attributes, output=call.outputs[0])
 
 
-def _pad(lowering: Lowering, call: Call) -> None:
+def _pad(lowering: Lowering, call: OnnxCall) -> None:
     shape = lowering.shape(call.inputs[0])
     rank = len(shape)
     if call.text("mode", "constant") != "constant":

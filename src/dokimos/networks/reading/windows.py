@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from dokimos.networks.graph import Attribute, Shape
-from dokimos.networks.reading.lowering import Call, Lowering, Rule
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule
 
 
-def _per_axis(call: Call, name: str, rank: int) -> tuple[int, ...]:
+def _per_axis(call: OnnxCall, name: str, rank: int) -> tuple[int, ...]:
     values = call.integers(name) or (1,) * rank
     if len(values) != rank or min(values) < 1:
         call.refuse(f"its {name} {list(values)} are not {rank} positive integers.")
@@ -28,7 +28,7 @@ def _same_pads(
     return (*begins, *ends)
 
 
-def _window(lowering: Lowering, call: Call, kernel: Sequence[int]) -> dict[str, Attribute]:
+def _window(lowering: Lowering, call: OnnxCall, kernel: Sequence[int]) -> dict[str, Attribute]:
     """The strides, pads and dilations of a convolution or pooling, normalised."""
     space = lowering.shape(call.inputs[0])[2:]
     rank = len(kernel)
@@ -55,7 +55,7 @@ def _window(lowering: Lowering, call: Call, kernel: Sequence[int]) -> dict[str, 
     return {"strides": strides, "pads": pads, "dilations": dilations}
 
 
-def _conv(lowering: Lowering, call: Call) -> None:
+def _conv(lowering: Lowering, call: OnnxCall) -> None:
     kernel = lowering.constant(call, 1, "its weights").shape[2:]
     if call.input(2):
         lowering.constant(call, 2, "its bias")
@@ -68,7 +68,7 @@ def _conv(lowering: Lowering, call: Call) -> None:
     lowering.emit(call, "Conv", [n for n in call.inputs if n], attributes, output=call.outputs[0])
 
 
-def _pool(lowering: Lowering, call: Call) -> None:
+def _pool(lowering: Lowering, call: OnnxCall) -> None:
     if len(call.outputs) > 1 and call.outputs[1]:
         call.refuse("its output of indices is not supported.")
     space = lowering.shape(call.inputs[0])[2:]
@@ -89,7 +89,7 @@ def _columns(attributes: Mapping[str, Attribute], name: str) -> tuple[int, ...]:
 
 
 def _ceiled(
-    call: Call, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
+    call: OnnxCall, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
 ) -> tuple[int, ...]:
     """The pads under which rounding the number of windows down gives what ONNX gets rounding up.
 
@@ -115,7 +115,7 @@ def _ceiled(
 
 
 def _refuse_empty_windows(
-    call: Call, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
+    call: OnnxCall, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
 ) -> None:
     strides, pads, dilations = (_columns(attributes, name) for name in ("strides", "pads", "dilations"))
     rank = len(kernel)
@@ -128,7 +128,7 @@ def _refuse_empty_windows(
                 call.refuse("one of its windows lies wholly in the padding.")
 
 
-def _global_average_pool(lowering: Lowering, call: Call) -> None:
+def _global_average_pool(lowering: Lowering, call: OnnxCall) -> None:
     axes = tuple(range(2, len(lowering.shape(call.inputs[0]))))
     attributes: dict[str, Attribute] = {"axes": axes, "keepdims": 1}
     lowering.emit(call, "ReduceMean", call.inputs, attributes, output=call.outputs[0])

@@ -10,7 +10,7 @@ ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
-class Expression:
+class AffineExpression:
     """constant + Σ terms[v]·v, without zero coefficients. Treat `terms` as read-only."""
 
     constant: Fraction = ZERO
@@ -22,25 +22,27 @@ class Expression:
             (c * (lower[v] if c > 0 else upper[v]) for v, c in self.terms.items()), ZERO
         )
 
-    def replace(self, variable: int, factor: Fraction, by: Expression) -> Expression:
+    def replace(self, variable: int, factor: Fraction, by: AffineExpression) -> AffineExpression:
         """This expression with its term in `variable` left out and factor·by added."""
         return combine(
             [
                 (
                     Fraction(1),
-                    Expression(self.constant, {v: c for v, c in self.terms.items() if v != variable}),
+                    AffineExpression(self.constant, {v: c for v, c in self.terms.items() if v != variable}),
                 ),
                 (factor, by),
             ]
         )
 
 
-def variable(number: int) -> Expression:
+def variable(number: int) -> AffineExpression:
     """The expression that is just this variable."""
-    return Expression(ZERO, {number: Fraction(1)})
+    return AffineExpression(ZERO, {number: Fraction(1)})
 
 
-def combine(weighted: Iterable[tuple[Fraction, Expression]], constant: Fraction = ZERO) -> Expression:
+def combine(
+    weighted: Iterable[tuple[Fraction, AffineExpression]], constant: Fraction = ZERO
+) -> AffineExpression:
     """constant + Σ factor·expression."""
     terms: dict[int, Fraction] = {}
     for factor, expression in weighted:
@@ -50,10 +52,12 @@ def combine(weighted: Iterable[tuple[Fraction, Expression]], constant: Fraction 
         constant += added.constant
         for v, c in added.terms.items():
             terms[v] = terms[v] + c if v in terms else c
-    return Expression(constant, {v: c for v, c in terms.items() if c})
+    return AffineExpression(constant, {v: c for v, c in terms.items() if c})
 
 
-def _scaled(expression: Expression, factor: Fraction) -> Expression:
+def _scaled(expression: AffineExpression, factor: Fraction) -> AffineExpression:
     if factor == -1:
-        return Expression(-expression.constant, {v: -c for v, c in expression.terms.items()})
-    return Expression(factor * expression.constant, {v: factor * c for v, c in expression.terms.items()})
+        return AffineExpression(-expression.constant, {v: -c for v, c in expression.terms.items()})
+    return AffineExpression(
+        factor * expression.constant, {v: factor * c for v, c in expression.terms.items()}
+    )

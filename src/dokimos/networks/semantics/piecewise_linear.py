@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import rational
-from dokimos.networks.semantics.expressions import Expression, combine, variable
+from dokimos.networks.semantics.expressions import AffineExpression, combine, variable
 from dokimos.networks.semantics.float32 import TINY, dot_rounding
 from dokimos.networks.semantics.propagation import propagate
-from dokimos.networks.semantics.rounded import Rounded
+from dokimos.networks.semantics.rounded_tensor import Rounded
 from dokimos.networks.semantics.structural import REARRANGE, concat, pad, window_rows, windows
 
 Array = NDArray[Any]
@@ -39,9 +39,9 @@ class PiecewiseLinear:
     """
 
     inputs: int
-    relus: Mapping[int, Expression]
+    relus: Mapping[int, AffineExpression]
     noise: Mapping[int, Fraction]
-    outputs: tuple[Expression, ...]
+    outputs: tuple[AffineExpression, ...]
 
 
 class _Translation:
@@ -51,7 +51,7 @@ class _Translation:
         self._rounding = rounding
         self._inputs = network.input_size
         self._count = network.input_size
-        self.relus: dict[int, Expression] = {}
+        self.relus: dict[int, AffineExpression] = {}
         self.noise: dict[int, Fraction] = {}
         self.table: dict[str, Callable[[Node, Sequence[Array | None]], Array]] = {
             "Add": self._add,
@@ -60,7 +60,9 @@ class _Translation:
             "Gemm": self._gemm,
             "MatMul": self._matmul,
             "Neg": lambda node, parts: _each(_negate, _only(parts)),
-            "Pad": lambda node, parts: pad(node, _only(parts), Expression(Fraction(node.real("value")))),
+            "Pad": lambda node, parts: pad(
+                node, _only(parts), AffineExpression(Fraction(node.real("value")))
+            ),
             "Relu": self._relu,
             "Sub": self._sub,
             **dict.fromkeys(REARRANGE, self._rearrange),
@@ -79,7 +81,7 @@ class _Translation:
             raise UnsupportedOp("network", f"the float32 values of {name!r} may overflow on this box")
         return sizes
 
-    def _noisy(self, exact: Expression, terms: int, magnitude: float) -> Expression:
+    def _noisy(self, exact: AffineExpression, terms: int, magnitude: float) -> AffineExpression:
         """A sum of `terms` products of at most this magnitude, with its rounding in float32."""
         if self._rounding is None:
             return exact
@@ -88,10 +90,10 @@ class _Translation:
             raise UnsupportedOp("network", "the float32 values of a sum may overflow on this box")
         return self._with_noise(exact, bound)
 
-    def _with_noise(self, exact: Expression, bound: float) -> Expression:
+    def _with_noise(self, exact: AffineExpression, bound: float) -> AffineExpression:
         number = self.new_variable()
         self.noise[number] = Fraction(bound)
-        return Expression(exact.constant, {**exact.terms, number: Fraction(1)})
+        return AffineExpression(exact.constant, {**exact.terms, number: Fraction(1)})
 
     def _affine(self, rows: Array, weights: Array, bias: Array, sizes: Array | None) -> Array:
         """Row r, column m of the answer: Σ_k weights[k, m]·rows[r, k] + bias[m], with its noise.
@@ -110,7 +112,7 @@ class _Translation:
             lone = terms == 1 and (not column or abs(next(iter(column.values()))) == 1)
             for r in range(rows.shape[0]):
                 if names is not None:
-                    exact = Expression(constant, {names[r][k]: column[k] for k in support})
+                    exact = AffineExpression(constant, {names[r][k]: column[k] for k in support})
                 else:
                     exact = combine(((column[k], rows[r, k]) for k in support), constant)
                 if magnitudes is None or not terms:
@@ -151,7 +153,7 @@ class _Translation:
         channels, per_group, *kernel = w.shape
         bias = np.broadcast_to(_bias(node, parts), (channels,))
         sizes = self._sizes(node.inputs[0])
-        seen = window_rows(node, x, kernel, Expression())
+        seen = window_rows(node, x, kernel, AffineExpression())
         seen_sizes = None if sizes is None else window_rows(node, sizes, kernel, 0.0)
         taps = per_group * int(np.prod(kernel))
         groups = node.integer("group")
@@ -167,7 +169,7 @@ class _Translation:
                     None if seen_sizes is None else seen_sizes[:, its_taps],
                 )
             )
-        space = windows(node, x, kernel, Expression()).shape[2 : 2 + len(kernel)]
+        space = windows(node, x, kernel, AffineExpression()).shape[2 : 2 + len(kernel)]
         return np.concatenate(columns, axis=1).T.reshape(1, channels, *space)
 
     def _sum(self, node: Node, parts: Sequence[Array | None], sign: int) -> Array:
@@ -190,7 +192,7 @@ class _Translation:
         return self._sum(node, parts, -1)
 
     def _relu(self, node: Node, parts: Sequence[Array | None]) -> Array:
-        def rectify(e: Expression) -> Expression:
+        def rectify(e: AffineExpression) -> AffineExpression:
             number = self.new_variable()
             self.relus[number] = e
             return variable(number)
@@ -208,7 +210,7 @@ def _names(rows: Array) -> list[list[int]] | None:
     return cast("list[list[int]]", names) if distinct else None
 
 
-def _name(e: Expression) -> int | None:
+def _name(e: AffineExpression) -> int | None:
     if e.constant or len(e.terms) != 1:
         return None
     ((number, factor),) = e.terms.items()
@@ -239,11 +241,11 @@ def _only(parts: Sequence[Array | None]) -> Array:
     return _expressions(_present(parts[0]))
 
 
-def _negate(e: Expression) -> Expression:
+def _negate(e: AffineExpression) -> AffineExpression:
     return combine([(Fraction(-1), e)])
 
 
-def _each(function: Callable[[Expression], Expression], x: Array) -> Array:
+def _each(function: Callable[[AffineExpression], AffineExpression], x: Array) -> Array:
     out = np.empty(x.shape, dtype=object)
     for at, expression in enumerate(x.flat):
         out.flat[at] = function(expression)
@@ -268,7 +270,7 @@ def _expressions(x: Array) -> Array:
         return x
     out = np.empty(x.shape, dtype=object)
     for at, value in enumerate(x.flat):
-        out.flat[at] = Expression(Fraction(float(value)))
+        out.flat[at] = AffineExpression(Fraction(float(value)))
     return out
 
 

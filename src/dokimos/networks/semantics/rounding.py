@@ -27,7 +27,7 @@ from dokimos.networks.semantics.float32 import (
 )
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant, outward_box
 from dokimos.networks.semantics.propagation import Rule, propagate
-from dokimos.networks.semantics.rounded import Rounded, Step
+from dokimos.networks.semantics.rounded_tensor import Rounded, RoundedNode
 from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
 
 __all__ = ["FLOAT32_MAX", "UNIT_ROUNDOFF", "Rounded", "dot_rounding", "rounding_bounds"]
@@ -76,7 +76,7 @@ def _rule(op: str, ulps: int) -> Rule[Rounded]:
 
     def rule(node: Node, arguments: Sequence[Rounded | None]) -> Rounded:
         real = real_rule(node, [None if a is None else a.real for a in arguments])
-        error = safe(error_rule(Step(node, real, arguments, ulps)))
+        error = safe(error_rule(RoundedNode(node, real, arguments, ulps)))
         error = infinite_beyond(real.magnitude + error, error)
         return Rounded(real.lower, real.upper, np.broadcast_to(error, real.shape))
 

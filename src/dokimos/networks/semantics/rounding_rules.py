@@ -55,41 +55,41 @@ from dokimos.networks.semantics.outward import (
     point,
     square_root,
 )
-from dokimos.networks.semantics.rounded import ErrorRule, Rounded, Step
+from dokimos.networks.semantics.rounded_tensor import ErrorRule, Rounded, RoundedNode
 
 
-def _one_rounding(step: Step, passed: Floats) -> Floats:
+def _one_rounding(step: RoundedNode, passed: Floats) -> Floats:
     """`passed` on, and one operation: its exact result on floats is within `passed` of a real value."""
     return passed + UNIT_ROUNDOFF * (step.real.magnitude + passed) + TINY
 
 
-def _moved(step: Step) -> Floats:
+def _moved(step: RoundedNode) -> Floats:
     return structural.REARRANGE[step.node.op](step.node, step[0].error)
 
 
-def _unchanged(step: Step) -> Floats:
+def _unchanged(step: RoundedNode) -> Floats:
     return step[0].error
 
 
-def _concat(step: Step) -> Floats:
+def _concat(step: RoundedNode) -> Floats:
     return structural.concat(step.node, [part.error for part in step.present])
 
 
-def _pad(step: Step) -> Floats:
+def _pad(step: RoundedNode) -> Floats:
     return structural.pad(step.node, step[0].error, 0.0)
 
 
-def _add(step: Step) -> Floats:
+def _add(step: RoundedNode) -> Floats:
     return _one_rounding(step, step[0].error + step[1].error)
 
 
-def _multiply(step: Step) -> Floats:
+def _multiply(step: RoundedNode) -> Floats:
     """x̂ŷ − xy = x(ŷ − y) + ŷ(x̂ − x)."""
     a, b = step[0], step[1]
     return _one_rounding(step, a.real.magnitude * b.error + b.magnitude * a.error)
 
 
-def _divide(step: Step) -> Floats:
+def _divide(step: RoundedNode) -> Floats:
     """x̂/ŷ − x/y = ((x̂ − x) − (x/y)(ŷ − y)) / ŷ, where ŷ cannot be zero."""
     a, b = step[0], step[1]
     least = b.floats.mignitude
@@ -97,7 +97,7 @@ def _divide(step: Step) -> Floats:
     return np.where(least > 0, _one_rounding(step, passed), np.inf)
 
 
-def _largest_input_error(step: Step) -> Floats:
+def _largest_input_error(step: RoundedNode) -> Floats:
     """|max(x̂, ŷ) − max(x, y)| <= max(|x̂ − x|, |ŷ − y|), and so for min."""
     result = step[0].error
     for other in step.present[1:]:
@@ -105,12 +105,12 @@ def _largest_input_error(step: Step) -> Floats:
     return result
 
 
-def _relu(step: Step) -> Floats:
+def _relu(step: RoundedNode) -> Floats:
     """Both values are 0 where x and x̂ are negative."""
     return np.where(step[0].floats.upper <= 0, 0.0, step[0].error)
 
 
-def _leaky_relu(step: Step) -> Floats:
+def _leaky_relu(step: RoundedNode) -> Floats:
     """Slope alpha, and one multiplication, below 0; slope 1 above."""
     x, alpha = step[0], abs(step.node.real("alpha"))
     below = -np.minimum(x.floats.lower, 0.0)
@@ -119,7 +119,7 @@ def _leaky_relu(step: Step) -> Floats:
     return np.where(x.error > 0, slope * x.error, 0.0) + added
 
 
-def _max_pool(step: Step) -> Floats:
+def _max_pool(step: RoundedNode) -> Floats:
     kernel = step.node.integers("kernel")
     windows = structural.windows(step.node, step[0].error, kernel, 0.0)
     return np.asarray(windows.max(axis=tuple(range(-len(kernel), 0))))
@@ -137,14 +137,14 @@ def _sum(
     return infinite_beyond(size * (1.0 + gamma(terms + 2, UNIT_ROUNDOFF)), passed / divisor + added)
 
 
-def _reduce_sum(step: Step) -> Floats:
+def _reduce_sum(step: RoundedNode) -> Floats:
     x, axes = step[0], step.node.integers("axes")
     return _sum(
         x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.array(1.0)
     )
 
 
-def _reduce_mean(step: Step) -> Floats:
+def _reduce_mean(step: RoundedNode) -> Floats:
     x, axes = step[0], step.node.integers("axes")
     count = np.prod([x.error.shape[axis] for axis in axes], dtype=np.float64)
     return _sum(
@@ -152,7 +152,7 @@ def _reduce_mean(step: Step) -> Floats:
     )
 
 
-def _average_pool(step: Step) -> Floats:
+def _average_pool(step: RoundedNode) -> Floats:
     x, kernel = step[0], step.node.integers("kernel")
     errors = structural.windows(step.node, x.error, kernel, 0.0)
     magnitudes = structural.windows(step.node, x.magnitude, kernel, 0.0)
@@ -169,13 +169,13 @@ def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Flo
     return passed, safe_product(a.magnitude, size, product, terms)
 
 
-def _matmul(step: Step) -> Floats:
+def _matmul(step: RoundedNode) -> Floats:
     terms = step[0].error.shape[-1]
     passed, size = _bilinear(step[0], step[1], np.matmul, terms)
     return passed + dot_rounding(terms, size)
 
 
-def _conv(step: Step) -> Floats:
+def _conv(step: RoundedNode) -> Floats:
     """The bias is one more term of the sum."""
     x, w, bias = step[0], step[1], step.optional(2)
     terms = int(np.prod(w.error.shape[1:]))
@@ -187,7 +187,7 @@ def _conv(step: Step) -> Floats:
     return passed + dot_rounding(terms + 1, safe(size))
 
 
-def _gemm(step: Step) -> Floats:
+def _gemm(step: RoundedNode) -> Floats:
     """alpha·Σ + beta·C: C is one more term, and a factor other than 1 one more rounding of every term.
 
     alpha multiplies sums of products; an underflow before it grows by |alpha|.
@@ -205,7 +205,7 @@ def _gemm(step: Step) -> Floats:
     return infinite_beyond(partial * (1.0 + gamma(terms, UNIT_ROUNDOFF)), passed + added)
 
 
-def _batch_normalization(step: Step) -> Floats:
+def _batch_normalization(step: RoundedNode) -> Floats:
     """y = (x − mean)·a + bias with a = scale/√(variance + ε), in either order of evaluation.
 
     variance + ε, √, reciprocal and scaling round a at most four times; a product, mean·a, its sum with
@@ -232,28 +232,28 @@ def _batch_normalization(step: Step) -> Floats:
     return np.where(usable, infinite_beyond(2.0 * largest, bound), np.inf)
 
 
-def _exp(step: Step) -> Floats:
+def _exp(step: RoundedNode) -> Floats:
     x = step[0]
     largest = elementary.exp(x.floats).upper
     passed = np.where(x.error > 0, largest * x.error, 0.0)
     return passed + step.ulps * (ULP * largest + 2.0**-149) + TINY
 
 
-def _tanh(step: Step) -> Floats:
+def _tanh(step: RoundedNode) -> Floats:
     """The derivative 1 − tanh² is greatest where |x| is least."""
     x = step[0]
     least = elementary.tanh(point(x.floats.mignitude)).lower
     return np.where(x.error > 0, (1.0 - least) * (1.0 + least) * x.error, 0.0) + step.ulps * ULP + TINY
 
 
-def _sigmoid(step: Step) -> Floats:
+def _sigmoid(step: RoundedNode) -> Floats:
     """The derivative s(1 − s) is greatest where |x| is least, and decreases in s >= 1/2."""
     x = step[0]
     least = np.maximum(elementary.sigmoid(point(x.floats.mignitude)).lower, 0.5)
     return np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0) + step.ulps * ULP + TINY
 
 
-def _softmax(step: Step) -> Floats:
+def _softmax(step: RoundedNode) -> Floats:
     """s_i = e^{x_i}/Σ_j e^{x_j} of n numbers.
 
     Passed on: Σ_j |∂s_i/∂x_j| = 2 s_i (1 − s_i) <= 1/2, times the largest error along the axis.
@@ -283,7 +283,7 @@ def _softmax(step: Step) -> Floats:
     return infinite_beyond(spread, passed + added)
 
 
-def _power(step: Step) -> Floats:
+def _power(step: RoundedNode) -> Floats:
     """x^n: slope |n|·|x|^(n−1), largest at the smallest or the largest |x|; γ_|n| of repeated
     multiplication.
 

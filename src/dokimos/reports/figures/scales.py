@@ -20,7 +20,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """Places numbers between `start` and `end`; `values` are those worth a label."""
 
     start: float
@@ -48,7 +48,7 @@ def spelt(value: float) -> str:
     return re.sub(r"e([-+])0*", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.6g}")
 
 
-def linear(values: Sequence[float], start: float, end: float, *, steps: int = 5) -> Scale:
+def linear(values: Sequence[float], start: float, end: float, *, steps: int = 5) -> AxisScale:
     """An axis with round numbers that holds all `values`."""
     low, high = min(values), max(values)
     size = max(abs(low), abs(high))
@@ -56,12 +56,12 @@ def linear(values: Sequence[float], start: float, end: float, *, steps: int = 5)
         low, high = (low - size, high + size) if size else (0.0, 1.0)
     step = round_step((high - low) / steps)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return Scale(
+    return AxisScale(
         start, end, first * step, last * step, float, tuple(k * step for k in range(first, last + 1))
     )
 
 
-def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
+def logarithmic(values: Sequence[float], start: float, end: float) -> AxisScale:
     """An axis between 1, 2 or 5 times powers of ten that holds all `values`, which are positive."""
     steps = [
         factor * 10.0**power
@@ -75,7 +75,7 @@ def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
         steps = [low, 10 * low, high]
     inside = tuple(step for step in steps if low <= step <= high)
     tens = tuple(step for step in inside if math.log10(step) == round(math.log10(step)))
-    return Scale(start, end, low, high, math.log10, inside if len(inside) <= 9 else tens)
+    return AxisScale(start, end, low, high, math.log10, inside if len(inside) <= 9 else tens)
 
 
 def _power(value: float) -> int:
@@ -83,7 +83,7 @@ def _power(value: float) -> int:
     return max(math.floor(math.log10(value) + 1e-9), -300)
 
 
-def two_sided(values: Sequence[float], start: float, end: float) -> Scale:
+def two_sided(values: Sequence[float], start: float, end: float) -> AxisScale:
     """Logarithmic above and below 0, with 0 between: for values of either sign and all sizes."""
     sizes = [abs(v) for v in values if v]
     if not sizes:
@@ -101,10 +101,10 @@ def two_sided(values: Sequence[float], start: float, end: float) -> Scale:
     ups = [p for k, p in enumerate(powers) if max(values) > (powers[k - 1] if k else 0)]
     downs = [-p for k, p in enumerate(powers) if -min(values) > (powers[k - 1] if k else 0)]
     marked = (*reversed(downs), 0.0, *ups)
-    return Scale(start, end, marked[0], marked[-1], bend, marked)
+    return AxisScale(start, end, marked[0], marked[-1], bend, marked)
 
 
-def fitting(values: Sequence[float], start: float, end: float) -> Scale:
+def fitting(values: Sequence[float], start: float, end: float) -> AxisScale:
     """Linear where all values are of about one size; otherwise by their size, down to a millionth.
 
     What is so small or so large that floats cannot be computed with is put at 0 or at the end.

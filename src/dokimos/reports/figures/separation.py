@@ -8,7 +8,7 @@ from dokimos.difficulty.explain.rows import Separation
 from dokimos.difficulty.explain.sentences import MEANINGS, SYMBOLS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import WIDE, draw_keys, series_class, series_shape
-from dokimos.reports.figures.scales import Scale
+from dokimos.reports.figures.scales import AxisScale
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet
 
 _ROW, _LEAST, _GAP = 17, 34, 10
@@ -25,7 +25,7 @@ def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "au
     beside = width > 500
     left = 262 if beside else 14
     top = y = draw_keys(sheet, keys, x=6, y=16, right=width - 6) + 18
-    x = Scale(left, width - 20, 0.0, 1.0, float, (0.0, 0.25, 0.5, 0.75, 1.0))
+    x = AxisScale(left, width - 20, 0.0, 1.0, float, (0.0, 0.25, 0.5, 0.75, 1.0))
     marks = Sheet()
     for component in components:
         of_it = [row for row in rows if row.component == component]
@@ -51,7 +51,7 @@ def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "au
     return Figure(name, title, _in_words(rows), width, int(y + 42), sheet.body + marks.body)
 
 
-def _draw(sheet: Sheet, row: Separation, x: Scale, y: float, number: int) -> None:
+def _draw(sheet: Sheet, row: Separation, x: AxisScale, y: float, number: int) -> None:
     kind = series_class(number)
     if row.auc is None:
         sheet.text(x(0.5) + 8, y + 4, f"{row.subject}: {row.note.partition(':')[0]}", "tick")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dokimos.difficulty.explain.rows import Status, Step, Trajectory
+from dokimos.difficulty.explain.rows import Status, Trajectory, TrajectoryStep
 from dokimos.difficulty.explain.sentences import SYMBOLS
 from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
-from dokimos.reports.figures.scales import Scale, fitting, spelt
+from dokimos.reports.figures.scales import AxisScale, fitting, spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
 
 _STRIP, _GAP, _LINE = 62, 26, 19
@@ -79,7 +79,9 @@ class _Columns:
         return min(max(0.42 * self.step, 1.3), 3.4)
 
 
-def _draw_component(sheet: Sheet, component: str, steps: Sequence[Step], x: _Columns, top: float) -> float:
+def _draw_component(
+    sheet: Sheet, component: str, steps: Sequence[TrajectoryStep], x: _Columns, top: float
+) -> float:
     """One strip; returns where it ends."""
     found = [(k, step.components.get(component)) for k, step in enumerate(steps)]
     known = [(k, value) for k, value in found if value is not None]
@@ -101,14 +103,14 @@ def _draw_component(sheet: Sheet, component: str, steps: Sequence[Step], x: _Col
     return bottom
 
 
-def _few(scale: Scale) -> tuple[float, ...]:
+def _few(scale: AxisScale) -> tuple[float, ...]:
     """The ends of a scale, and 0 if it lies between."""
     inner = (0.0,) if scale.low < 0 < scale.high else ()
     return (scale.low, *inner, scale.high)
 
 
 def _draw_verifier(
-    sheet: Sheet, verifier: str, steps: Sequence[Step], x: _Columns, top: float, *, beside: bool
+    sheet: Sheet, verifier: str, steps: Sequence[TrajectoryStep], x: _Columns, top: float, *, beside: bool
 ) -> float:
     if beside:
         sheet.text(x.left - 8, top + 13, _cut(verifier, x.left - 12), "label", Anchor.END)
@@ -127,7 +129,9 @@ def _draw_verifier(
     return top + _LINE
 
 
-def _draw_families(sheet: Sheet, steps: Sequence[Step], x: _Columns, top: float, bottom: float) -> float:
+def _draw_families(
+    sheet: Sheet, steps: Sequence[TrajectoryStep], x: _Columns, top: float, bottom: float
+) -> float:
     """A line wherever a family begins, its name below, in as many lines as they need; returns the end."""
     free: list[float] = []
     for k, step in enumerate(steps):
@@ -144,7 +148,7 @@ def _draw_families(sheet: Sheet, steps: Sequence[Step], x: _Columns, top: float,
     return bottom + 8 + 14 * len(free)
 
 
-def _step_in_words(step: Step) -> str:
+def _step_in_words(step: TrajectoryStep) -> str:
     values = [f"{SYMBOLS[c]} {v:.3g}" for c in COMPONENTS if (v := step.components.get(c)) is not None]
     said = [f"{verifier} {status.value}" for verifier, status in step.outcomes.items()]
     return f"{step.instance}: {', '.join([*values, *said])}"

@@ -8,7 +8,7 @@ from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.pinned import RUNNERS, PinnedVerifier
+from dokimos.verifiers.managed import RUNNERS, PinnedVerifier
 from dokimos.verifiers.vnncomp_results import read_verdict
 
 _RUNNER = RUNNERS / "neuralsat_runner.py"

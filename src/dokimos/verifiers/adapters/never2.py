@@ -13,7 +13,7 @@ from dokimos.properties.reading import read_vnnlib_file
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.pinned import RUNNERS, PinnedVerifier
+from dokimos.verifiers.managed import RUNNERS, PinnedVerifier
 from dokimos.verifiers.results import read_result
 
 _RUNNER = RUNNERS / "never2_runner.py"

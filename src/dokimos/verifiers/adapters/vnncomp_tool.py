@@ -11,7 +11,7 @@ from typing import ClassVar
 from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
-from dokimos.verifiers.pinned import RUNNERS
+from dokimos.verifiers.managed import RUNNERS
 from dokimos.verifiers.placed import PlacedVerifier
 from dokimos.verifiers.vnncomp_results import read_verdict
 

@@ -34,7 +34,7 @@ from typing import Any
 _OTHER = {"sat": "unsat", "unsat": "sat"}
 
 
-class Task:
+class ScriptedTask:
     """One instance and what the script wants of it."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -66,31 +66,31 @@ class Task:
         return self.property_file.read_text().count("(declare-const X_")
 
 
-def be_right(task: Task) -> None:
+def be_right(task: ScriptedTask) -> None:
     """Answer with the truth."""
     task.write(*task.truth())
 
 
-def be_wrong(task: Task) -> None:
+def be_wrong(task: ScriptedTask) -> None:
     """Answer the opposite of the truth."""
     answer = _OTHER[task.truth()[0]]
     task.write(answer, ["0"] * task.inputs() if answer == "sat" else None)
 
 
-def be_slow(task: Task) -> None:
+def be_slow(task: ScriptedTask) -> None:
     """Take a while, then be right."""
     time.sleep(task.entry.get("seconds", 1.0))
     be_right(task)
 
 
-def be_busy(task: Task) -> None:
+def be_busy(task: ScriptedTask) -> None:
     """Compute for a while, then be right."""
     while time.process_time() < task.entry.get("seconds", 1.0):
         pass
     be_right(task)
 
 
-def crash(task: Task) -> None:
+def crash(task: ScriptedTask) -> None:
     """Say something that looks like an answer, and crash."""
     print("the property is safe: unsat", flush=True)
     if "signal" in task.entry:
@@ -98,7 +98,7 @@ def crash(task: Task) -> None:
     sys.exit(task.entry.get("exit_code", 3))
 
 
-def hang(task: Task) -> None:
+def hang(task: ScriptedTask) -> None:
     """Never end, and leave a child that never ends."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0 and task.entry.get("detached"):
@@ -112,7 +112,7 @@ def hang(task: Task) -> None:
         time.sleep(3600)
 
 
-def flood(task: Task) -> None:
+def flood(task: ScriptedTask) -> None:
     """Print a great deal, then be right."""
     line = b"all work and no play makes a verifier dull\n" * 1000
     for _ in range(task.entry.get("megabytes", 64) * 1_000_000 // len(line)):
@@ -121,7 +121,7 @@ def flood(task: Task) -> None:
     be_right(task)
 
 
-def take_memory(task: Task) -> None:
+def take_memory(task: ScriptedTask) -> None:
     """Take memory bit by bit and keep it."""
     held = bytearray()
     for _ in range(task.entry.get("megabytes", 1024)):
@@ -129,12 +129,12 @@ def take_memory(task: Task) -> None:
     time.sleep(3600)
 
 
-def write_raw(task: Task, content: str) -> None:
+def write_raw(task: ScriptedTask, content: str) -> None:
     """Put anything at all into the result file."""
     task.result.write_text(content)
 
 
-BEHAVIOURS: dict[str, Callable[[Task], None]] = {
+BEHAVIOURS: dict[str, Callable[[ScriptedTask], None]] = {
     "right": be_right,
     "wrong": be_wrong,
     "slow": be_slow,
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--truth", type=Path, default=Path("truth"))
     parser.add_argument("--instance", required=True)
     parser.add_argument("files", nargs=3, type=Path)
-    task = Task(parser.parse_args())
+    task = ScriptedTask(parser.parse_args())
     if "executions" in task.script:
         # One write of a short line: atomic, also with several runs at once.
         with Path(task.script["executions"]).open("ab", buffering=0) as file:

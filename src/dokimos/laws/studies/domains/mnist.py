@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.datasets.packages import NpmFile
-from dokimos.laws.studies.training import Split, Study
+from dokimos.laws.studies.training import DataSplit, Study
 
 CLASSES = [str(digit) for digit in range(10)]
 DECISION = "digit"
@@ -35,13 +35,13 @@ def _bytes_of(part: str, kind: str) -> NDArray[np.uint8]:
     return np.frombuffer(file.fetch(), dtype=np.uint8, offset=_HEADER[kind])
 
 
-def _load() -> Split:
+def _load() -> DataSplit:
     train, test = (
         _bytes_of(part, "images-idx3").reshape(-1, _SIDE * _SIDE).astype(kind)
         for part, kind in (("train", np.float32), ("t10k", np.int16))
     )
     labels = (_bytes_of(part, "labels-idx1").astype(np.int64) for part in ("train", "t10k"))
-    return Split(train, next(labels), test, next(labels))
+    return DataSplit(train, next(labels), test, next(labels))
 
 
 STUDY = Study("mnist", _load, hidden=(30, 30, 30), epochs=10, together=True)

@@ -18,7 +18,7 @@ from dokimos.laws.features import text as text_feature
 from dokimos.laws.studies.opinions import Collection, Memory, load_reviews, sentences_of
 from dokimos.laws.studies.reading import Readers, kept_readers
 from dokimos.laws.studies.sentences import average
-from dokimos.laws.studies.training import Split, Study
+from dokimos.laws.studies.training import DataSplit, Study
 
 FEATURES = [text_feature("positive"), text_feature("negative")]
 CLASSES = ["positive", "negative"]
@@ -43,9 +43,9 @@ def _readers() -> Readers:
     return kept_readers(_MEMORY.vectors[rows], labels)
 
 
-def _load() -> Split:
+def _load() -> DataSplit:
     train, test = _reviews().train, _reviews().test
-    return Split(encode(train.parts), train.labels, encode(test.parts), test.labels)
+    return DataSplit(encode(train.parts), train.labels, encode(test.parts), test.labels)
 
 
 STUDY = Study("reviews", _load, hidden=(16,), epochs=3, decay=0.3)

@@ -19,7 +19,7 @@ from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.laws.studies.listening import train_listener
 from dokimos.laws.studies.synthesis import Voice, Wave, synthesiser
-from dokimos.laws.studies.training import Split, Study
+from dokimos.laws.studies.training import DataSplit, Study
 
 CLASSES = ["yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go"]
 DECISION = "word"
@@ -77,7 +77,7 @@ def _afresh(work: Callable[[], tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any],
         return process.submit(work).result()
 
 
-def _load() -> Split:
+def _load() -> DataSplit:
     """The utterances, spoken once and kept."""
     path = home() / "data" / f"speech-{_UTTERANCES}-{_TEST_UTTERANCES}-{_SEED}.npz"
     if not path.is_file():
@@ -94,7 +94,7 @@ def _load() -> Split:
         write_whole(path, buffer.getvalue())
     with np.load(path, allow_pickle=False) as kept:
         train, test = (kept[name].astype(np.int32) for name in ("train", "test"))
-        return Split(train, kept["labels"], test, kept["test_labels"])
+        return DataSplit(train, kept["labels"], test, kept["test_labels"])
 
 
 class _Listener(Study):

@@ -29,7 +29,7 @@ class Severity(Enum):
 
 
 @dataclass(frozen=True)
-class Problem:
+class LawProblem:
     """One thing wrong with a law."""
 
     at: Position
@@ -52,7 +52,7 @@ def require_checked(law: Law, domain: Domain | None) -> None:
         raise LawError(law.name, law.text, errors[0].at, f"{errors[0].message}{more}.")
 
 
-def check_law(law: Law, domain: Domain | None = None) -> tuple[Problem, ...]:
+def check_law(law: Law, domain: Domain | None = None) -> tuple[LawProblem, ...]:
     """All that is wrong with a law, in the order of the text.
 
     Without a domain its functions and features are taken on trust.
@@ -66,15 +66,15 @@ class _Checker:
     def __init__(self, law: Law, domain: Domain | None) -> None:
         self.law = law
         self.domain = domain
-        self.problems: list[Problem] = []
+        self.problems: list[LawProblem] = []
         self.types: dict[str, Type] = {}
         self.used: set[str] = set()
 
     def error(self, at: Position, message: str) -> None:
-        self.problems.append(Problem(at, message))
+        self.problems.append(LawProblem(at, message))
 
     def warn(self, at: Position, message: str) -> None:
-        self.problems.append(Problem(at, message, Severity.WARNING))
+        self.problems.append(LawProblem(at, message, Severity.WARNING))
 
     def run(self) -> None:
         law = self.law

@@ -36,7 +36,7 @@ class Rounded:
 
 
 @dataclass(frozen=True)
-class Step:
+class RoundedNode:
     """One node to be bounded: its inputs, and the enclosure of its real values."""
 
     node: Node
@@ -60,4 +60,4 @@ class Step:
 
 
 #: What the float32 error of a node's output is at most.
-ErrorRule = Callable[[Step], Floats]
+ErrorRule = Callable[[RoundedNode], Floats]
