@@ -51,6 +51,15 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_without_fonts_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "find_spec", lambda _: object())
-    monkeypatch.setattr(pictures, "_render", lambda _: b"the same")
+    monkeypatch.setattr(pictures, "_render", lambda _, font=None: b"the same")
+    pictures._font.cache_clear()
     with pytest.raises(InputError, match="no font"):
         pictures.require_renderer()
+    pictures._font.cache_clear()
+
+
+def test_the_first_font_that_is_there_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "_render", lambda _, font=None: str(font == "Noto Sans").encode())
+    pictures._font.cache_clear()
+    assert pictures._font() == "Noto Sans"
+    pictures._font.cache_clear()

@@ -7,6 +7,7 @@ the system, so that there must be one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +19,13 @@ from dokimos.reports.figures.svg import Figure
 ZOOM = 3
 """Pixels of a picture for one of the drawing: about 300 to the inch where it is as wide as a page."""
 
-_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><text x="2" y="16">M</text></svg>'
+#: What generic names of fonts may stand for, the first that is there; resvg itself knows Arial only.
+FONTS = ("DejaVu Sans", "Liberation Sans", "Noto Sans", "Roboto", "Arial", "Helvetica", "FreeSans")
+
+_PROBE = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
+    '<text x="2" y="16" font-family="sans-serif">M</text></svg>'
+)
 _BLANK = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"></svg>'
 
 
@@ -28,7 +35,7 @@ def require_renderer() -> None:
         raise InputError(
             "--png needs the package resvg-py, which is not installed: pip install 'dokimos[png]'."
         )
-    if _render(_PROBE) == _render(_BLANK):
+    if _render(_PROBE, font=_font()) == _render(_BLANK):
         raise InputError(
             "--png finds no font on this machine to write labels with; install one, such as fonts-dejavu."
         )
@@ -36,18 +43,25 @@ def require_renderer() -> None:
 
 def write_pictures(figures: Iterable[Figure], folder: Path) -> tuple[str, ...]:
     """Write each figure to `folder` as SVG and as PNG; returns their names."""
-    style = drawing_style()
+    style, font = drawing_style(), _font()
     names = []
     for figure in figures:
         drawing = figure.standalone(style)
-        picture = _render(drawing)
+        picture = _render(drawing, font=font)
         write_whole(folder / f"{figure.name}.svg", drawing.encode("utf-8"), what="the drawing")
         write_whole(folder / f"{figure.name}.png", picture, what="the picture")
         names.append(figure.name)
     return tuple(names)
 
 
-def _render(drawing: str) -> bytes:
+@cache
+def _font() -> str:
+    """A font without serifs that this machine has; any name where it has none of those we know."""
+    blank = _render(_BLANK)
+    return next((font for font in FONTS if _render(_PROBE, font=font) != blank), FONTS[0])
+
+
+def _render(drawing: str, *, font: str | None = None) -> bytes:
     import resvg_py
 
-    return bytes(resvg_py.svg_to_bytes(svg_string=drawing, zoom=ZOOM))
+    return bytes(resvg_py.svg_to_bytes(svg_string=drawing, zoom=ZOOM, sans_serif_family=font))
