@@ -103,9 +103,14 @@ class Collection:
 
 def load_reviews() -> Collection:
     """The reviews, always the same. Raises InputError where the data cannot be had."""
-    csv.field_size_limit(10**7)
-    every = csv.DictReader(io.StringIO(_FILE.fetch().decode("utf-8")))
-    rows = [(row["text"], int(row["label"])) for row in every if row["source"] == _SOURCE]
+    every = io.StringIO(_FILE.fetch().decode("utf-8"))
+    before = csv.field_size_limit(10**7)
+    try:
+        rows = [
+            (row["text"], int(row["label"])) for row in csv.DictReader(every) if row["source"] == _SOURCE
+        ]
+    finally:
+        csv.field_size_limit(before)
     train, test = source_sentences(rows)
     rng = np.random.default_rng(_SEED)
     made = put_together(train, _MADE, rng), put_together(test, _TEST_MADE, rng)
