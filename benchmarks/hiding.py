@@ -14,21 +14,22 @@ from statistics import mean
 
 import torch
 
-from dokimos.attacks.pgd import Attacked, Budget, pgd
+from dokimos.attacks.base import AttackResult
+from dokimos.attacks.pgd import PGD
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import LabelledInstance, Semantics
 
-BUDGETS = (Budget(), Budget(first_step=0.1, last_step=0.1), Budget(first_step=0.5, last_step=0.5))
+STEP_SIZES = (PGD(), PGD(first_step=0.1, last_step=0.1), PGD(first_step=0.5, last_step=0.5))
 
 
-def attacked(labelled: LabelledInstance, seed: int) -> Attacked:
-    """The best of all budgets."""
+def attacked(labelled: LabelledInstance, seed: int) -> AttackResult:
+    """The best of all step sizes."""
     instance = labelled.instance
     question = read_vnnlib(instance.property_file, file=instance.name)
     network = read_onnx(instance.network_file)
-    found = (pgd(network, question, seed=seed, budget=budget) for budget in BUDGETS)
+    found = (attack(network, question, seed=seed) for attack in STEP_SIZES)
     return min(found, key=lambda one: one.least_margin)
 
 

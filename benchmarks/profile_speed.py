@@ -21,15 +21,15 @@ from time import process_time
 import numpy as np
 import torch
 
+from dokimos.attacks.margin_pass import batch_size, torch_margin
 from dokimos.difficulty.components import CANONICAL, EXTRAS
-from dokimos.difficulty.gradient_pass import batch_size, torch_margin
 from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.margin_form import margin_form
 from dokimos.difficulty.profiles import COMPONENTS, ProfileSettings
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.differentiable import to_torch
 from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.margins import margin_form
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 
 REPEATS = 5
@@ -92,7 +92,7 @@ def measure(name: str, network: Network, samples: int) -> None:
     def passes() -> None:
         for start in range(0, samples, batch):
             x = points[start : start + batch].clone().requires_grad_(True)
-            torch.autograd.grad(margin(x, function(x)).sum(), x)
+            torch.autograd.grad(margin(x, function(x), None)[0].sum(), x)
 
     def five() -> None:
         seen = Inspection(network, asked, settings)
@@ -116,7 +116,7 @@ def measure(name: str, network: Network, samples: int) -> None:
                 moved = torch.cat([x + steps, x - steps] if central else [x[None], x + steps])
                 for start in range(0, len(moved), batch):
                     part = moved[start : start + batch]
-                    margin(part, function(part))
+                    margin(part, function(part), None)
 
     torch.set_num_threads(1)
     bare, ours, all_of_it = seconds(passes), seconds(five), seconds(everything)

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.difficulty.sampling import float_ends, sample
+from dokimos.difficulty.sampling import sample
+from dokimos.properties.margins import float_ends
 from dokimos.properties.model import Box
 
 ends = st.lists(

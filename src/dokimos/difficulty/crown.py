@@ -23,12 +23,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dokimos.difficulty.gradient_pass import BATCH_BYTES, one_thread
-from dokimos.difficulty.margin_form import MarginForm
-from dokimos.difficulty.sampling import Floats, float_ends
+from dokimos.difficulty.sampling import Floats
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.differentiable import TABLE
+from dokimos.networks.semantics.differentiable import BATCH_BYTES, TABLE, one_thread
 from dokimos.networks.semantics.outward import Interval
+from dokimos.properties.margins import MarginForm, float_ends
 from dokimos.properties.model import Box
 
 RECTIFIERS = ("Relu", "LeakyRelu")

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dokimos.core.errors import InputError
 from dokimos.difficulty.interval_bound import row_bounds
-from dokimos.difficulty.margin_form import MarginForm, margin_cases, margin_form, why_no_margin
 from dokimos.difficulty.profiles import ProfileSettings
-from dokimos.difficulty.sampling import Floats, float_ends, sample
+from dokimos.difficulty.sampling import Floats, sample
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Interval
 from dokimos.networks.semantics.phases import Phases, phases
+from dokimos.properties.margins import MarginForm, float_ends, margin_cases, margin_form, why_no_margin
 from dokimos.properties.model import Box, Property
 
 if TYPE_CHECKING:
+    from dokimos.attacks.margin_pass import MarginValues
     from dokimos.difficulty.crown import CrownBound
-    from dokimos.difficulty.gradient_pass import Sampled
 
 #: A case has at least this many samples, however many cases share them.
 LEAST_SAMPLES = 2
+#: How many numbers the gradients of all samples together may hold (800 MB).
+MOST_NUMBERS = 10**8
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +73,26 @@ class Inspection:
         )
 
     @cached_property
-    def sampled(self) -> Sampled:
-        """The margins and gradients at the samples, case after case."""
-        from dokimos.difficulty.gradient_pass import look
+    def sampled(self) -> MarginValues:
+        """The margins and gradients at the samples, case after case; 0 along inputs that a box fixes."""
+        from dokimos.attacks.margin_pass import MarginPass, MarginValues
 
-        free = [(low < high).astype(np.float64) for low, high in map(float_ends, self.boxes)]
-        return look(self.network, self.forms, self.points, free)
+        self._require_memory()
+        margins, gradients = [], []
+        for form, box, points in zip(self.forms, self.boxes, self.points, strict=True):
+            found = MarginPass(self.network, form)(points)
+            lower, upper = float_ends(box)
+            margins.append(found.margins)
+            gradients.append(found.gradients * (lower < upper))
+        return MarginValues(np.concatenate(margins), np.concatenate(gradients))
+
+    def _require_memory(self) -> None:
+        count, size = sum(map(len, self.points)), self.network.input_size
+        if count * size > MOST_NUMBERS:
+            raise InputError(
+                f"{count} samples of {size} inputs need too much memory; "
+                f"ask for {MOST_NUMBERS // size} at most."
+            )
 
     @cached_property
     def least_margin(self) -> float | None:

@@ -19,10 +19,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dokimos.difficulty.margin_form import Rows
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.interval import lift_constant
 from dokimos.networks.semantics.outward import Floats, Interval, add, bilinear, multiply, negate, total
+from dokimos.properties.margins import Rows
 
 
 @dataclass(frozen=True, eq=False)

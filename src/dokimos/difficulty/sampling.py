@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.properties.margins import float_ends
 from dokimos.properties.model import Box
 
 Floats = NDArray[np.float64]
-
-
-def float_ends(box: Box) -> tuple[Floats, Floats]:
-    """Both ends of the box, each at the nearest float64."""
-    return np.array([float(x) for x in box.lower]), np.array([float(x) for x in box.upper])
 
 
 def sample(box: Box, count: int, rng: np.random.Generator) -> Floats:

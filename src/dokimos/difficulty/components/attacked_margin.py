@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dokimos.attacks.base import Target
+from dokimos.attacks.pgd import descend
 from dokimos.difficulty.components.base import Component
 from dokimos.difficulty.components.margin import not_finite
 from dokimos.difficulty.profiles import Measurement
-from dokimos.difficulty.sampling import float_ends
+from dokimos.difficulty.sampling import Floats
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection
@@ -39,21 +41,14 @@ class AttackedMargin(Component):
         cases = zip(
             np.split(seen.sampled.margins, ends), np.split(seen.sampled.gradients, ends), strict=True
         )
-        found = [_descend(seen, number, *case) for number, case in enumerate(cases)]
+        found = [_attacked(seen, number, *case) for number, case in enumerate(cases)]
         return Measurement(min(seen.least_margin, *found))
 
 
-def _descend(seen: Inspection, case: int, margins: np.ndarray, slopes: np.ndarray) -> float:
+def _attacked(seen: Inspection, case: int, margins: Floats, gradients: Floats) -> float:
     """The least margin on the way down from the best samples of one case; ∞ if it is never finite."""
-    from dokimos.difficulty.gradient_pass import look
-
-    lower, upper = float_ends(seen.boxes[case])
-    free = (lower < upper).astype(np.float64)
+    target = Target(seen.network, seen.forms[case], seen.boxes[case], dtype=np.float64)
     best = np.argsort(margins, kind="stable")[:STARTS]
-    points, slope, least = seen.points[case][best], slopes[best], float("inf")
-    for share in np.linspace(FIRST_STEP, LAST_STEP, STEPS):
-        points = np.clip(points - share * (upper - lower) / 2 * np.sign(slope), lower, upper)
-        there = look(seen.network, (seen.forms[case],), (points,), (free,))
-        least = min(least, *there.margins[np.isfinite(there.margins)].tolist(), float("inf"))
-        slope = np.nan_to_num(there.gradients)
-    return least
+    shares = np.linspace(FIRST_STEP, LAST_STEP, STEPS).tolist()
+    descend(target, seen.points[case][best], gradients[best], shares)
+    return target.least_margin

@@ -5,7 +5,8 @@ Importing this module imports torch, which takes seconds: import it where gradie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from math import prod
 from types import MappingProxyType
@@ -20,6 +21,9 @@ from torch import Tensor
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.propagation import Rule, propagate
+
+#: How much memory the tensors of one batch may take; smaller ones also stay closer to the processor.
+BATCH_BYTES = 64 * 2**20
 
 _CONVOLUTIONS: Mapping[int, Callable[..., Tensor]] = MappingProxyType(
     {1: nnf.conv1d, 2: nnf.conv2d, 3: nnf.conv3d}
@@ -58,6 +62,17 @@ def to_torch(
         return batched(points) if len(points) else points.new_zeros((0, network.output_size))
 
     return function
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute with one thread of torch: sums in one order, and processes beside each other undisturbed."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _given(arguments: Sequence[Tensor | None]) -> list[Tensor]:

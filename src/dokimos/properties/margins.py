@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dokimos.networks.semantics.interval import round_outward
 from dokimos.networks.semantics.outward import Floats, Interval, point
-from dokimos.properties.model import Case, Linear, Property, Terms
+from dokimos.properties.model import Box, Case, Linear, Property, Terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,11 @@ def why_no_margin(property: Property) -> str | None:
 def margin_cases(property: Property) -> tuple[Case, ...]:
     """The cases that have inputs and call some output unsafe."""
     return tuple(case for case in property.cases if case.any_of and not case.box.is_empty)
+
+
+def float_ends(box: Box) -> tuple[Floats, Floats]:
+    """Both ends of the box, each at the nearest float64."""
+    return np.array([float(x) for x in box.lower]), np.array([float(x) for x in box.upper])
 
 
 def _nearest_matrix(terms: Sequence[Terms], width: int) -> Floats:

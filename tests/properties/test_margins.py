@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.difficulty.margin_form import margin_cases, margin_form, why_no_margin
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.margins import margin_cases, margin_form, why_no_margin
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.violation import violation_at
 from tests.difficulty.seeing import dense, observe, unit_box
@@ -47,13 +47,13 @@ def test_it_is_minus_the_slack_of_the_exact_replay(
 ) -> None:
     import torch
 
-    from dokimos.difficulty.gradient_pass import torch_margin
+    from dokimos.attacks.margin_pass import torch_margin
 
     point = (x / 2, y / 2)
     exact = violation_at(read_onnx(IDENTITY), asking(Case(BOX, any_of)), point).margin_lower
     assert exact is not None
     at = torch.tensor([[float(v) for v in point]], dtype=torch.float64)
-    margin = torch_margin(margin_form(Case(BOX, any_of), 2, 2))(at, at)
+    margin, _ = torch_margin(margin_form(Case(BOX, any_of), 2, 2))(at, at, None)
     assert float(margin[0]) == float(-exact)
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from dokimos.attacks import margin_pass
+from dokimos.attacks.margin_pass import MarginPass
 from dokimos.core.errors import InputError
-from dokimos.difficulty import gradient_pass
+from dokimos.difficulty import inspection
 from tests.difficulty.seeing import dense, observe, random_dense, unit_box
 
 UNSAFE = "(or (and (<= Y_0 Y_1)) (and (<= Y_0 Y_2)))"
@@ -19,12 +21,11 @@ def test_gradients_are_those_of_central_differences(inner: str) -> None:
         random_dense(np.random.default_rng(1), (3, 5, 4, 3), inner), unit_box(3, 3, UNSAFE), samples=40
     )
     step, points = 1e-6, seen.points[0][:20]
-    free = [np.ones(3)]
     for i in range(3):
         moved = [points.copy(), points.copy()]
         moved[0][:, i] += step
         moved[1][:, i] -= step
-        ahead, behind = (gradient_pass.look(seen.network, seen.forms, [m], free).margins for m in moved)
+        ahead, behind = (MarginPass(seen.network, seen.forms[0])(m).margins for m in moved)
         differences = (ahead - behind) / (2 * step)
         assert np.allclose(differences, seen.sampled.gradients[:20, i], atol=1e-6)
 
@@ -32,9 +33,9 @@ def test_gradients_are_those_of_central_differences(inner: str) -> None:
 def test_the_size_of_batches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     network, asked = random_dense(np.random.default_rng(2), (3, 5, 3)), unit_box(3, 3, UNSAFE)
     whole = observe(network, asked, samples=30).sampled
-    monkeypatch.setattr(gradient_pass, "BATCH_BYTES", 1)
+    monkeypatch.setattr(margin_pass, "BATCH_BYTES", 1)
     single = observe(network, asked, samples=30)
-    assert gradient_pass.batch_size(single.network) == 1
+    assert margin_pass.batch_size(single.network) == 1
     assert np.allclose(single.sampled.margins, whole.margins, rtol=1e-12)
     assert np.allclose(single.sampled.gradients, whole.gradients, rtol=1e-12)
 
@@ -64,7 +65,7 @@ def test_threads_are_as_before() -> None:
 
 
 def test_too_many_samples_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradient_pass, "MOST_NUMBERS", 100)
+    monkeypatch.setattr(inspection, "MOST_NUMBERS", 100)
     seen = observe(dense(([[1, 1]], [0])), unit_box(2, 1, "(<= Y_0 -9)"), samples=51)
     with pytest.raises(InputError, match="ask for 50 at most"):
         seen.sampled  # noqa: B018
