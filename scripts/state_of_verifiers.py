@@ -26,6 +26,7 @@ from dokimos.core.errors import DokimosError
 from dokimos.difficulty.explain.facts import read_facts
 from dokimos.execution.limits import Limits
 from dokimos.judging.judged_campaign import judge_folder
+from dokimos.judging.rules import RULE_SETS
 from dokimos.reports.state import SuiteState, is_starved, state_page
 from dokimos.verifiers.catalogue import installed
 
@@ -33,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERIFIERS = ("marabou", "vibecheck", "neuralsat", "never2", "reference")
 WALL_SECONDS = {"quick": 30, "twins": 30, "disjuncts": 30, "ops": 10, "scale": 10}
 MEMORY_BYTES = 4 * 10**9
-RULES = "exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero"
+RULES = ",".join(RULE_SETS.shipped)
 
 
 def run_suite(name: str, out: Path, *, jobs: int) -> None:

@@ -22,7 +22,7 @@ from tests.judging.test_judge import record
 from tests.scripting import StubInstance, at_least, instance, relu_network
 
 F = Fraction
-NAMES = tuple(rules.name for rules in RULE_SETS)
+NAMES = RULE_SETS.shipped
 #: y = relu(x0) + relu(x1), inputs in [0, 1]; unsafe where y >= 0.75.
 ASKED = at_least("0.75", low="0.0")
 RIGHT = (F(1), F(3, 4))
@@ -34,7 +34,7 @@ OUT_BY_MUCH = (F(2), F(0))
 
 def judged(given: StubInstance, *records: RunRecord) -> tuple[Judgement, ...]:
     numbered = [replace(r, job=str(k), verifier=f"v{k}") for k, r in enumerate(records)]
-    return judge_all(numbered, {"s": [given]}, reproduce=lambda _: "", rules=RULE_SETS)
+    return judge_all(numbered, {"s": [given]}, reproduce=lambda _: "", rules=rule_sets(NAMES))
 
 
 def points(given: StubInstance, one: RunRecord, *others: RunRecord) -> tuple[int, ...]:
@@ -43,7 +43,10 @@ def points(given: StubInstance, one: RunRecord, *others: RunRecord) -> tuple[int
 
 def test_the_names() -> None:
     assert NAMES == ("exact", "vnncomp2026", "vnncomp2025-small", "vnncomp2025-zero")
-    assert rule_sets(["vnncomp2026", "exact", "exact"]) == (RULE_SETS[1], RULE_SETS[0])
+    assert rule_sets(["vnncomp2026", "exact", "exact"]) == (
+        RULE_SETS["vnncomp2026"],
+        RULE_SETS["exact"],
+    )
     with pytest.raises(InputError, match="did you mean 'vnncomp2026'"):
         rule_sets(["vnncomp2062"])
 

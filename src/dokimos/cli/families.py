@@ -33,6 +33,6 @@ def families(
     table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")
     table.add_column("family")
     table.add_column("what makes it hard", overflow="fold")
-    for family_name in CONSTRUCTIONS:
-        table.add_row(family_name, CONSTRUCTIONS[family_name].summary)
+    for family_name, family in CONSTRUCTIONS.items():
+        table.add_row(family_name, family.summary)
     out.print(table)

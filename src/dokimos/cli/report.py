@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.judging.rules import RULE_SETS
+
 
 def report(
     run: Annotated[list[Path], typer.Argument(help="The folder of a campaign; several may be given.")],
@@ -21,9 +23,9 @@ def report(
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
-    rules: Annotated[
-        str, typer.Option(help="The rule sets to show side by side.")
-    ] = "exact,vnncomp2026,vnncomp2025-small,vnncomp2025-zero",
+    rules: Annotated[str, typer.Option(help="The rule sets to show side by side.")] = ",".join(
+        RULE_SETS.shipped
+    ),
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
     from dokimos.cli.reporting import read_report

@@ -3,17 +3,17 @@
 from typing import Any
 
 from dokimos.constructions.base import Construction
-from dokimos.core.registry import Registry
+from dokimos.core.plugins import PluggableRegistry
 
-CONSTRUCTIONS: Registry[Construction[Any]] = Registry(
+CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
     "family",
     {
         "constant-on-box": "dokimos.constructions.families.constant_on_box:ConstantOnBox",
         "contractive-cnn": "dokimos.constructions.families.contractive_cnn:ContractiveCnn",
         "convex-corners": "dokimos.constructions.families.convex_corners:ConvexCorners",
         "disjuncts": "dokimos.constructions.families.disjuncts:Disjuncts",
-        "exclusive-pairs": "dokimos.constructions.families.exclusive_pairs:ExclusivePairs",
         "exact-radius": "dokimos.constructions.families.exact_radius:ExactRadius",
+        "exclusive-pairs": "dokimos.constructions.families.exclusive_pairs:ExclusivePairs",
         "linear-attention": "dokimos.constructions.families.linear_attention:LinearAttention",
         "ops": "dokimos.constructions.families.ops:Ops",
         "paired-bias": "dokimos.constructions.families.paired_bias:PairedBias",
@@ -21,6 +21,8 @@ CONSTRUCTIONS: Registry[Construction[Any]] = Registry(
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",
     },
+    group="dokimos.constructions",
+    expects=Construction,
 )
 
 __all__ = ["CONSTRUCTIONS", "Construction"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Generic, TypeVar
 
@@ -22,31 +22,35 @@ def unknown_name(kind: str, name: str, known: list[str]) -> InputError:
 class Registry(Generic[T]):
     """Names to elements, each loaded from ``"module:attribute"`` when first asked for.
 
-    Loading late keeps ``dokimos --help`` fast: naming an element imports nothing.
+    Loading late keeps ``dokimos --help`` fast: naming an element imports nothing. Names come in the order
+    in which they are listed. `core.plugins` has the registry that packages of others may add to.
     """
 
-    def __init__(self, kind: str, targets: dict[str, str]) -> None:
+    def __init__(self, kind: str, targets: Mapping[str, str]) -> None:
         self._kind = kind
         self._targets = dict(targets)
         self._loaded: dict[str, T] = {}
 
     def add(self, name: str, element: T) -> None:
-        """Register an element that is already in memory (a third party's, or a test's)."""
-        if name in self._targets or name in self._loaded:
+        """Register an element that is already in memory."""
+        if name in self:
             raise InputError(f"The {self._kind} {name!r} is registered twice; choose another name.")
         self._loaded[name] = element
 
     def __getitem__(self, name: str) -> T:
         if name not in self._loaded:
-            if name not in self._targets:
-                raise unknown_name(self._kind, name, sorted(self))
-            module, _, attribute = self._targets[name].partition(":")
-            factory: Callable[[], T] = getattr(import_module(module), attribute)
-            self._loaded[name] = factory()
+            self._loaded[name] = self._load(name)
         return self._loaded[name]
 
+    def _load(self, name: str) -> T:
+        if name not in self._targets:
+            raise unknown_name(self._kind, name, list(self))
+        module, _, attribute = self._targets[name].partition(":")
+        factory: Callable[[], T] = getattr(import_module(module), attribute)
+        return factory()
+
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*self._targets, *self._loaded}))
+        return iter(dict.fromkeys([*self._targets, *self._loaded]))
 
     def __contains__(self, name: object) -> bool:
         return name in self._targets or name in self._loaded

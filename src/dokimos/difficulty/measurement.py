@@ -35,7 +35,7 @@ def profile_of(name: str, network: Path, property: Path, settings: ProfileSettin
         property_sha256=sha256(contents[1]),
         settings=settings,
         components={component: CANONICAL[component](seen) for component in COMPONENTS},
-        extras={extra: EXTRAS[extra](seen) for extra in EXTRAS},
+        extras={name: extra(seen) for name, extra in EXTRAS.items()},
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.judging.rules import RuleSet, WitnessRule, witness_problem
+from dokimos.judging.rules import RuleSet, WitnessRule
 from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays
+from dokimos.judging.witness_rules import witness_problem
 from dokimos.suites.answers import Answer
 
 

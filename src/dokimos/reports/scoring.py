@@ -53,7 +53,6 @@ def scoring_rows(judgements: Sequence[Judgement], naming: Naming) -> ScoringRows
     rules = tuple(dict.fromkeys(score.rules for score in found))
     if not rules:
         return None
-    known = {each.name: each.about for each in RULE_SETS}
     by_place: dict[tuple[str, str], dict[str, Score]] = {}
     for score in found:
         by_place.setdefault((score.suite, score.verifier), {})[score.rules] = score
@@ -62,7 +61,7 @@ def scoring_rows(judgements: Sequence[Judgement], naming: Naming) -> ScoringRows
         sums.setdefault(total.verifier, {})[total.rules] = (total.points, total.worth)
     return ScoringRows(
         rules=rules,
-        about=tuple(known.get(name, "") for name in rules),
+        about=tuple(RULE_SETS[name].about if name in RULE_SETS else "" for name in rules),
         scores=tuple(
             ScoreRow(
                 printable(suite),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.core.registry import Registry
+from dokimos.core.plugins import PluggableRegistry
 from dokimos.verifiers.base import NO_ATTACK, Verifier
 from dokimos.verifiers.placed import PlacedVerifier
 
-VERIFIERS: Registry[Verifier] = Registry(
+VERIFIERS: PluggableRegistry[Verifier] = PluggableRegistry(
     "verifier",
     {
         "alpha-beta-crown": "dokimos.verifiers.adapters.vnncomp_tool:alpha_beta_crown",
@@ -24,6 +24,8 @@ VERIFIERS: Registry[Verifier] = Registry(
         "vnncomp": "dokimos.verifiers.adapters.vnncomp_tool:VnncompTool",
         "vnnlib2": "dokimos.verifiers.adapters.vnnlib2_solver:Vnnlib2Solver",
     },
+    group="dokimos.verifiers",
+    expects=Verifier,
 )
 
 
@@ -46,7 +48,7 @@ def catalogue() -> tuple[CatalogueRow, ...]:
     """All known verifiers, by name."""
     return tuple(
         CatalogueRow(name, verifier.version(), verifier.limitations, verifier.how_to_get())
-        for name, verifier in ((name, VERIFIERS[name]) for name in VERIFIERS)
+        for name, verifier in VERIFIERS.items()
     )
 
 

@@ -1,5 +1,6 @@
 """The Difficulty Profile: what makes an instance hard, one file per component."""
 
+from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
 from dokimos.difficulty.components.base import Component
 
@@ -15,8 +16,8 @@ CANONICAL: Registry[Component] = Registry(
     },
 )
 
-#: What is measured beside them.
-EXTRAS: Registry[Component] = Registry(
+#: What is measured beside them; packages may add to these.
+EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
     "extra measurement",
     {
         "attacked_margin": "dokimos.difficulty.components.attacked_margin:AttackedMargin",
@@ -28,6 +29,8 @@ EXTRAS: Registry[Component] = Registry(
         "parameters": "dokimos.difficulty.components.sizes:Parameters",
         "unstable_units": "dokimos.difficulty.components.sizes:UnstableUnits",
     },
+    group="dokimos.components",
+    expects=Component,
 )
 
 __all__ = ["CANONICAL", "EXTRAS", "Component"]

@@ -1,0 +1,160 @@
+"""Registries that other packages add to, by entry points.
+
+A package names its elements in its pyproject.toml, one line each, in the group of their registry::
+
+    [project.entry-points."dokimos.verifiers"]
+    my-verifier = "my_package.verifier:MyVerifier"
+
+Nothing of a package is imported before its element is asked for. A package that is broken costs its own
+elements and no others: its faults are logged, one sentence each.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dokimos import __version__
+from dokimos.core.errors import InputError
+from dokimos.core.registry import Registry, unknown_name
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Provider:
+    """The installed package that an element comes from."""
+
+    package: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version}"
+
+
+DOKIMOS = Provider("dokimos", __version__)
+
+
+class PluggableRegistry(Registry[T]):
+    """A registry with a door: what Dokimos ships, then what installed packages add in its `group`.
+
+    `expects` is the class that every element must be of; `elements` are shipped ones that are in memory. An
+    entry point may name an element, or a class or function that makes one when called without arguments. A
+    name that Dokimos ships stays Dokimos's, and a name that two packages claim belongs to neither; both are
+    logged once.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        targets: Mapping[str, str],
+        *,
+        group: str,
+        expects: type[Any],
+        elements: Mapping[str, T] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(kind, targets)
+        self.group = group
+        self._expects = expects
+        self._points: dict[str, EntryPoint] | None = None
+        self._loaded.update(elements)
+
+    @property
+    def shipped(self) -> tuple[str, ...]:
+        """The names that do not come from installed packages, which are not looked at for this."""
+        return tuple(name for name in super().__iter__() if name not in (self._points or ()))
+
+    @property
+    def plugged_in(self) -> tuple[str, ...]:
+        """The names that installed packages add."""
+        return tuple(self._plugins())
+
+    def provider(self, name: str) -> Provider:
+        """The package that `name` comes from."""
+        points = self._plugins()
+        if name in points:
+            return provider_of(points[name])
+        if name not in self:
+            raise unknown_name(self._kind, name, list(self))
+        return DOKIMOS
+
+    def items(self) -> Iterator[tuple[str, T]]:
+        """All elements that can be loaded. What cannot is logged, and left out."""
+        for name in self:
+            try:
+                yield name, self[name]
+            except InputError as error:
+                if name not in self._plugins():
+                    raise
+                log.warning("%s", error)
+
+    def _load(self, name: str) -> T:
+        point = self._plugins().get(name)
+        if point is None:
+            return super()._load(name)
+        try:
+            found: Any = point.load()
+            if not isinstance(found, self._expects) and callable(found):
+                found = found()
+        except Exception as error:  # whatever the package does wrong
+            raise self._broken(name, point, f"{type(error).__name__}: {error}") from error
+        if not isinstance(found, self._expects):
+            raise self._broken(name, point, f"it is {type(found).__name__}, not a {self._expects.__name__}")
+        made: T = found
+        return made
+
+    def _broken(self, name: str, point: EntryPoint, reason: str) -> InputError:
+        first = reason.strip().splitlines()[0]
+        return InputError(
+            f"The {self._kind} {name!r} of package {provider_of(point)} cannot be loaded ({first}); "
+            "repair or uninstall that package."
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.shipped, *self._plugins()])
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._plugins()
+
+    def _plugins(self) -> dict[str, EntryPoint]:
+        """The entry points of installed packages, by name; looked up when first asked for."""
+        if self._points is None:
+            self._points = self._scan()
+        return self._points
+
+    def _scan(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points
+
+        claimed: dict[str, dict[str, EntryPoint]] = {}
+        for point in entry_points(group=self.group):
+            claimed.setdefault(point.name, {})[str(provider_of(point))] = point
+        found: dict[str, EntryPoint] = {}
+        for name in sorted(claimed):
+            packages = sorted(claimed[name])
+            if super().__contains__(name):
+                log.warning(
+                    "The %s %r of package %s is not used: %s has one of that name; rename it.",
+                    *(self._kind, name, " and ".join(packages), DOKIMOS),
+                )
+            elif len(packages) > 1:
+                log.warning(
+                    "The %s %r is not used: the packages %s both have one; uninstall one of them.",
+                    *(self._kind, name, " and ".join(packages)),
+                )
+            else:
+                found[name] = claimed[name][packages[0]]
+        return found
+
+
+def provider_of(point: EntryPoint) -> Provider:
+    """The package that an entry point belongs to."""
+    if point.dist is None:
+        return Provider(point.module, "of unknown version")
+    return Provider(point.dist.name, point.dist.version)
