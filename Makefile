@@ -19,14 +19,15 @@ state: .venv/.base
 	@for verifier in marabou vibecheck neuralsat never2; do $(BIN)/dokimos verifiers install $$verifier || exit; done
 	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
 
-test: .venv/.dev browser lint
+# The tests run in two processes, and ruff and mypy beside them; what those say comes last.
+test: .venv/.dev browser
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
-	$(BIN)/coverage run -m pytest
+	@$(MAKE) --no-print-directory lint >.lint.log 2>&1 & lint=$$!; \
+	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=; tests=$$?; \
+	wait $$lint; linted=$$?; cat .lint.log; rm -f .lint.log; [ $$tests -eq 0 ] && [ $$linted -eq 0 ]
 	@for package in $(PROVEN_PACKAGES); do \
-	  if [ -d src/dokimos/$$package ]; then \
-	    echo "coverage of $$package:"; \
-	    $(BIN)/coverage report --include="src/dokimos/$$package/*" --skip-covered --fail-under=95 || exit 1; \
-	  fi; \
+	  echo "coverage of $$package:"; \
+	  $(BIN)/coverage report --include="src/dokimos/$$package/*" --skip-covered --fail-under=95 || exit 1; \
 	done
 
 test-slow: .venv/.dev

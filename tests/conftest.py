@@ -5,17 +5,66 @@ examples are the same every time, so that a change is judged by what it changes.
 
 A shell starts what it runs in the background with interrupts ignored, and all processes below inherit that:
 tests of being interrupted would wait for nothing.
+
+Where the tests run in several processes, those that measure limits, start clusters or drive a browser share
+one: they would disturb each other. Coverage is measured only in tests of the packages that are held to it,
+for tracing takes more time than the tests themselves.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from tests.making import made_once
 
 settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+ROOT = Path(__file__).parent
+#: Tests in these folders, and those with these marks, have one process for themselves.
+ALONE = ("execution", "campaigns")
+ALONE_MARKS = {"browser", "marabou", "verifiers"}
+#: Tests in these folders reach the packages whose coverage is held.
+COVERED = ("checker", "contracts", "judging", "laws")
+
+TINY = """\
+seed = 3
+timeout_seconds = 5
+[[draw]]
+family = "exclusive-pairs"
+knobs = { inputs = 20, pairs = 2 }
+[[draw]]
+family = "paired-bias"
+knobs = { size = 5, depth = 0, pairs = 2 }
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(ROOT).parts[0]
+        if folder in ALONE or ALONE_MARKS & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.xdist_group("alone"))
+        if folder not in COVERED:
+            item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.fixture(scope="session")
+def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recipes") / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="session")
+def copy_of_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Copies the suite of the tiny recipe, made once for the whole run, to a place of one's own."""
+    return made_once(tmp_path_factory, TINY)

@@ -38,25 +38,6 @@ def dokimos(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return run
 
 
-TINY = """\
-seed = 3
-timeout_seconds = 5
-[[draw]]
-family = "exclusive-pairs"
-knobs = { inputs = 20, pairs = 2 }
-[[draw]]
-family = "paired-bias"
-knobs = { size = 5, depth = 0, pairs = 2 }
-"""
-
-
-@pytest.fixture(scope="session")
-def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("recipes") / "tiny.toml"
-    path.write_text(TINY)
-    return path
-
-
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a test installs or caches outlives it."""

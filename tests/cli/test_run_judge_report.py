@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,8 @@ from tests.cli.conftest import Dokimos
 
 
 @pytest.fixture
-def suite(dokimos: Dokimos, tiny_recipe: Path, tmp_path: Path) -> Path:
-    assert dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "suite").code == 0
-    return tmp_path / "suite"
+def suite(copy_of_tiny: Callable[[Path], Path], tmp_path: Path) -> Path:
+    return copy_of_tiny(tmp_path / "suite")
 
 
 def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **content: object) -> None:

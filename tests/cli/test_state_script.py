@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -12,17 +13,16 @@ import pytest
 
 from dokimos.campaigns.journal import read_journal
 from dokimos.suites.folder import read_suite
-from tests.cli.conftest import Dokimos
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "state_of_verifiers.py"
 
 
 @pytest.fixture
 def state(
-    dokimos: Dokimos, tiny_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copy_of_tiny: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> ModuleType:
     """The script, with a tiny suite and the scripted verifier in the place of what ships."""
-    assert dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "tiny").code == 0
+    copy_of_tiny(tmp_path / "tiny")
     spec = importlib.util.spec_from_file_location("state_of_verifiers", SCRIPT)
     assert spec is not None
     assert spec.loader is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.cli.conftest import Dokimos
@@ -59,9 +60,9 @@ def test_what_cannot_be_installed(dokimos: Dokimos) -> None:
 
 
 def test_the_reference_runs_from_the_command_line(
-    dokimos: Dokimos, tiny_recipe: Path, tmp_path: Path
+    dokimos: Dokimos, copy_of_tiny: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    assert dokimos("generate", "--suite", tiny_recipe, "--out", tmp_path / "suite").code == 0
+    copy_of_tiny(tmp_path / "suite")
     run = ("run", tmp_path / "suite", "--verifier", "reference", "--timeout", 30, "--out", tmp_path / "run")
     assert dokimos(*run).code == 0
     judged = dokimos("judge", tmp_path / "run")
