@@ -21,13 +21,13 @@ from dokimos.campaigns.campaign import Progress, run_campaign
 from dokimos.campaigns.journal import read_journal
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.constructions.generation import shipped_suite
-from dokimos.constructions.recipes import shipped_names
 from dokimos.core.errors import DokimosError
 from dokimos.difficulty.explain.facts import read_facts
 from dokimos.execution.limits import Limits
 from dokimos.judging.judged_campaign import judge_folder
 from dokimos.judging.rules import RULE_SETS
 from dokimos.reports.state import SuiteState, is_starved, state_page
+from dokimos.suites.finding import shipped_names
 from dokimos.verifiers.catalogue import installed
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.cli.run import parse_bytes
-from dokimos.constructions.generation import find_suite
+from dokimos.constructions.generation import shipped_suite
 from dokimos.core.errors import InputError
 from tests.cli.conftest import Dokimos
 
@@ -133,7 +133,7 @@ def test_a_shipped_suite_is_reproduced_by_its_name(
     dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(monkeypatch, tmp_path, default={"behaviour": "wrong"})
-    one = find_suite("scale").entries[0].name
+    one = shipped_suite("scale").entries[0].name
     run = tmp_path / "run"
     assert dokimos("run", "scale", "--only", one, "--verifier", "scripted", "--out", run).code == 0
     judged = dokimos("judge", run, "--rules", "exact")

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from dokimos.constructions.generation import Made, find_suite, generate_suite, spelt_out
+from dokimos.constructions.generation import Made, generate_suite, shipped_suite, spelt_out
 from dokimos.constructions.recipes import Recipe, parse_recipe
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
+from dokimos.suites.finding import find_suite
 
 TINY = """
 about = "tiny"
@@ -127,10 +129,14 @@ def test_a_shipped_suite_is_made_once(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     made: list[Made] = []
-    first = find_suite("quick", progress=made.append)
+    make = partial(shipped_suite, progress=made.append)
+    with pytest.raises(InputError, match="suite quick has not been generated yet; make it with `doki"):
+        find_suite("quick")
+    first = find_suite("quick", make=make)
     count = len(made)
     assert count == len(first.entries)
-    assert find_suite("quick", progress=made.append) == first
+    assert find_suite("quick", make=make) == first
+    assert find_suite("quick") == first
     assert len(made) == count
 
 

@@ -16,8 +16,9 @@ from dokimos.constructions.probes import ANYTHING, FAMILY, make_probe, point_of,
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
-from dokimos.suites.folder import files_of, read_suite, store_files, write_index
+from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Semantics
+from dokimos.suites.writing import files_of, store_files, write_index
 from tests.constructions.siblings import draw
 from tests.scripting import at_least, relu_network
 

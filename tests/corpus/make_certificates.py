@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dokimos.suites.instance import Instance, Label, Truth
-from dokimos.suites.truth_file import dump_truth
+from dokimos.suites.writing import dump_truth
 from tests.checker.files import instance_of, model, question, repaired, stated
 from tests.checker.mutants import TINY, base_statements
 from tests.checker.proofs.test_split_tree import ASKED, HAT, LEAF, proof

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import Struct
 
-from dokimos.core.errors import InputError, UnsupportedOp
+from dokimos.checker.data import read_data
+from dokimos.core import strict_json
+from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.networks.chain import Chain, Layer, as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.rewriting import (
-    STEPS,
     Duplicate,
     Identity,
     Merge,
@@ -19,11 +23,20 @@ from dokimos.networks.rewriting import (
     Rescale,
     Rewriting,
     SplitUnit,
-    step_from_json,
-    step_to_json,
+    Step,
 )
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.networks.writing.chain_file import write_chain
+from tests.checker.files import model
+
+STEPS = [str(step.__struct_config__.tag) for step in get_args(Step)]
+
+
+class OneStep(Struct):
+    """A step as it stands in a certificate."""
+
+    step: Step
 
 
 def random_chain(rng: np.random.Generator, *, rectified: tuple[bool, ...] = (True, True, False)) -> Chain:
@@ -40,7 +53,7 @@ def random_chain(rng: np.random.Generator, *, rectified: tuple[bool, ...] = (Tru
 
 
 def outputs(chain: Chain, point: list[Fraction]) -> tuple[Fraction, ...]:
-    return evaluate(read_onnx(chain.build()), point).lower
+    return evaluate(read_onnx(write_chain(chain)), point).lower
 
 
 def some_step(kind: str, chain: Chain, rng: np.random.Generator) -> Rewriting:
@@ -52,7 +65,7 @@ def some_step(kind: str, chain: Chain, rng: np.random.Generator) -> Rewriting:
     if kind == "duplicate":
         return Duplicate(1, int(rng.integers(len(chain.layers[1].bias))), int(rng.integers(1, 4)))
     if kind == "split":
-        return SplitUnit(0, tuple(f"{int(t)}/8" for t in rng.integers(-20, 21, size=size)))
+        return SplitUnit(0, tuple(Fraction(int(t), 8) for t in rng.integers(-20, 21, size=size)))
     return Identity(1) if kind == "identity" else Merge(1)
 
 
@@ -64,7 +77,7 @@ def test_every_step_keeps_the_function(kind: str, seed: int) -> None:
     chain = random_chain(rng, rectified=(True, kind != "merge", False))
     step = some_step(kind, chain, rng)
     after = step.apply(chain)
-    assert step_from_json(step_to_json(step)) == step
+    assert read_data({"step": strict_json.plain(step)}, OneStep).step == step
     for _ in range(5):
         point = [Fraction(int(k), 8) for k in rng.integers(-30, 31, size=3)]
         assert outputs(after, point) == outputs(chain, point)
@@ -72,12 +85,43 @@ def test_every_step_keeps_the_function(kind: str, seed: int) -> None:
 
 def test_a_chain_survives_being_written_and_read() -> None:
     chain = random_chain(np.random.default_rng(0))
-    assert as_chain(read_onnx(chain.build())).build() == chain.build()
+    assert write_chain(as_chain(read_onnx(write_chain(chain)))) == write_chain(chain)
 
 
 def test_an_image_is_made_flat_first() -> None:
     image = ModelBuilder([1, 2, 2]).flatten().affine(np.eye(4), np.zeros(4)).relu().build(4)
-    assert as_chain(read_onnx(image)).build() == image
+    assert write_chain(as_chain(read_onnx(image))) == image
+
+
+def test_chains_are_equal_number_for_number() -> None:
+    chain = random_chain(np.random.default_rng(0))
+    assert chain.equals(random_chain(np.random.default_rng(0)))
+    first, *others = chain.layers
+    changed = first.weight.copy()
+    changed[0, 0] = np.nextafter(changed[0, 0], np.float32(np.inf))
+    for other in (
+        replace(chain, input_shape=(1, 3)),
+        replace(chain, layers=chain.layers[:-1]),
+        replace(chain, layers=(replace(first, rectified=False), *others)),
+        replace(chain, layers=(replace(first, weight=changed), *others)),
+        replace(chain, layers=(replace(first, weight=first.weight.T), *others)),
+        replace(chain, layers=(replace(first, bias=first.bias + 1), *others)),
+        replace(chain, layers=(replace(first, bias=first.bias * np.float32(np.nan)), *others)),
+    ):
+        assert not chain.equals(other)
+        assert not other.equals(chain)
+
+
+def test_rows_beside_each_other_are_no_chain() -> None:
+    """Each of two rows goes through the layer by itself: not what one layer does to both."""
+    rows = model(
+        [("Reshape", ["X", "i_shape"], "rows"), ("Gemm", ["rows", "W"], "Y")],
+        {"i_shape": np.array([2, 2], dtype=np.int64), "W": np.eye(2, dtype=np.float32)},
+        [1, 4],
+        [2, 2],
+    )
+    with pytest.raises(UnsupportedOp, match="only chains of dense layers"):
+        as_chain(read_onnx(rows))
 
 
 def test_what_is_no_dense_chain_is_refused() -> None:
@@ -99,10 +143,10 @@ def test_what_is_no_dense_chain_is_refused() -> None:
         Rescale(0, (200, 0, 0)),
         Duplicate(0, 99, 1),
         Duplicate(0, 0, 0),
-        SplitUnit(7, ("0",)),
-        SplitUnit(0, ("0",)),
-        SplitUnit(0, ("x", "0", "0")),
-        SplitUnit(0, ("1/0", "0", "0")),
+        SplitUnit(7, (Fraction(0),)),
+        SplitUnit(0, (Fraction(0),)),
+        SplitUnit(0, (Fraction(1, 10), Fraction(0), Fraction(0))),
+        SplitUnit(0, (Fraction(10**300), Fraction(0), Fraction(0))),
         Identity(2),
         Merge(0),
         Merge(2),
@@ -147,8 +191,11 @@ def test_what_float32_does_not_hold_is_refused() -> None:
         {"step": "permute", "layer": 0, "order": 1},
         {"step": "permute", "layer": 0, "order": ["0"]},
         {"step": "split", "layer": 0, "thresholds": [1]},
+        {"step": "split", "layer": 0, "thresholds": ["x", "0", "0"]},
+        {"step": "split", "layer": 0, "thresholds": ["1/0", "0", "0"]},
+        {"step": "merge", "layer": 1.0},
     ],
 )
 def test_what_is_no_step_is_refused(document: object) -> None:
-    with pytest.raises(InputError):
-        step_from_json(document)
+    with pytest.raises(UnreadableFile):
+        read_data({"step": document}, OneStep)

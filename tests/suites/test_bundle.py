@@ -11,8 +11,9 @@ import pytest
 
 from dokimos.checker import check
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.folder import files_of, read_suite, store_files, write_index
+from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Instance, LabelledInstance
+from dokimos.suites.writing import files_of, store_files, write_index
 from tests.checker.files import model, question, stated
 
 

@@ -19,16 +19,12 @@ DEFAULT_ULPS = 8
 
 @dataclass(frozen=True)
 class Problem:
-    """What a proof speaks of, as read from the two files, and the witness that came with the label.
-
-    `network_file` is what `network` was read from, for proofs about the file itself.
-    """
+    """What a proof speaks of, as read from the two files, and the witness that came with the label."""
 
     network: Network
     property: Property
     witness: Point | None = None
     ulps: int = DEFAULT_ULPS
-    network_file: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,6 @@ def prove(
         property=read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib"),
         witness=witness,
         ulps=ulps,
-        network_file=instance.network_file,
     )
     if certificate.kind not in CERTIFICATES:
         raise UnreadableFile(instance.name, f"its certificate has the unknown kind {certificate.kind!r}")

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.strict_json import convert
 from dokimos.properties.decimals import parse_decimal
 
 PLACE = "certificate"
+T = TypeVar("T")
+
+
+class NoData(Struct, forbid_unknown_fields=True):
+    """The form of a proof that needs no data."""
+
+
+def read_data(data: Mapping[str, Any], form: type[T]) -> T:
+    """The data of a certificate as a typed form. Raises UnreadableFile where it has the wrong shape.
+
+    A rational number is a string: an integer, a decimal or a fraction "p/q".
+    """
+    return convert(
+        dict(data), form, file=PLACE, what="the data of this kind of proof", hooks={Fraction: _rational}
+    )
 
 
 def expect_keys(data: Mapping[str, Any], *keys: str) -> None:
@@ -30,6 +48,13 @@ def rational(value: Any, what: str) -> Fraction:
         return numerator / parse_decimal(bottom, exponent=False) if slash else numerator
     except (InputError, ZeroDivisionError):
         raise UnreadableFile(PLACE, f"{what} is not a number: {value[:80]!r}") from None
+
+
+def _rational(value: Any) -> Fraction:
+    try:
+        return rational(value, "it")
+    except UnreadableFile as error:
+        raise ValueError(error.reason) from None
 
 
 def rationals(data: Mapping[str, Any], key: str) -> tuple[Fraction, ...]:

@@ -75,10 +75,11 @@ def profile(
 def _tasks(
     suite: str, property: Path | None, settings: ProfileSettings, out: Path | None
 ) -> list[ProfileTask]:
-    from dokimos.constructions.generation import find_suite
+    from dokimos.constructions.generation import shipped_suite
     from dokimos.core.errors import InputError
     from dokimos.difficulty.measurement import ProfileTask
     from dokimos.difficulty.profiles import FOLDER
+    from dokimos.suites.finding import find_suite
     from dokimos.suites.folder import instance_name
 
     if property is not None:
@@ -87,7 +88,7 @@ def _tasks(
         return [ProfileTask(name, network, property, settings, out or Path(FOLDER))]
     if suite.endswith((".onnx", ".onnx.gz")):
         raise InputError(f"{suite} is a network; give its property too: dokimos profile NETWORK PROPERTY.")
-    found = find_suite(suite)
+    found = find_suite(suite, make=shipped_suite)
     folder = out or found.folder / FOLDER
     return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
 

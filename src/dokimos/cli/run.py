@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, cast
@@ -126,10 +127,15 @@ def _quiet(verifiers: list[Verifier]) -> list[Verifier]:
 def _found(given: str) -> Suite:
     """The suite of a folder or a name; making a shipped one for the first time takes a while."""
     from dokimos.cli.output import progress_bar
-    from dokimos.constructions.generation import find_suite
+    from dokimos.constructions.generation import Made, shipped_suite
+    from dokimos.suites.finding import find_suite
 
     with progress_bar(f"making {given}", None) as step:
-        return find_suite(given, progress=lambda made: step(f"{made.name}: {made.label}, proven"))
+
+        def progress(made: Made) -> None:
+            step(f"{made.name}: {made.label}, proven")
+
+        return find_suite(given, make=partial(shipped_suite, progress=progress))
 
 
 def _wanted(suite: Suite, only: list[str]) -> tuple[SuiteEntry, ...]:

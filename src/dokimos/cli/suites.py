@@ -8,7 +8,8 @@ def suites() -> None:
     from rich.table import Table
 
     from dokimos.cli.output import console
-    from dokimos.constructions.recipes import shipped_names, shipped_recipe
+    from dokimos.constructions.recipes import shipped_recipe
+    from dokimos.suites.finding import shipped_names
 
     table = Table()
     for column in ("suite", "instances", "families", "timeout", "about"):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
 
 from dokimos.constructions.draft import Draft
+from dokimos.core import strict_json
 from dokimos.core.errors import ConstructionFailed, InputError, UnsupportedOp
 from dokimos.core.registry import unknown_name
 from dokimos.networks.chain import Chain, as_chain
@@ -22,8 +24,8 @@ from dokimos.networks.rewriting import (
     Rescale,
     Rewriting,
     SplitUnit,
-    step_to_json,
 )
+from dokimos.networks.writing.chain_file import write_chain
 from dokimos.suites.instance import Certificate, Label
 
 #: The families whose networks are chains of dense layers and ReLUs, which is what steps can rewrite.
@@ -59,7 +61,7 @@ def _duplications(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
 
 def _splits(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     size = len(chain.layers[0].bias)
-    return [SplitUnit(0, tuple(f"{int(t)}/64" for t in rng.integers(-4, 5, size=size)))]
+    return [SplitUnit(0, tuple(Fraction(int(t), 64) for t in rng.integers(-4, 5, size=size)))]
 
 
 def _identities(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
@@ -120,12 +122,12 @@ def _rewritten(draft: Draft, steps: Sequence[Rewriting]) -> Draft:
     chain = as_chain(read_onnx(draft.network))
     for step in steps:
         chain = step.apply(chain)
-    network = chain.build()
+    network = write_chain(chain)
     if draft.label is Label.SAT:
         return replace(draft, network=network)
     data = {
         "base": base64.b64encode(draft.network).decode("ascii"),
-        "steps": [step_to_json(step) for step in steps],
+        "steps": strict_json.parse(strict_json.write(steps), file="steps"),
         "kind": draft.certificate.kind,
         "data": dict(draft.certificate.data),
     }

@@ -12,19 +12,13 @@ import numpy as np
 
 from dokimos import __version__
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.recipes import Draw, Recipe, shipped_names, shipped_recipe
+from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
 from dokimos.core.errors import InputError
-from dokimos.core.home import home
 from dokimos.core.parallel import default_jobs, each
-from dokimos.suites.folder import (
-    InstanceFiles,
-    Suite,
-    files_of,
-    read_suite,
-    store_files,
-    write_index,
-)
+from dokimos.suites.finding import cached_folder
+from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.instance import sha256
+from dokimos.suites.writing import InstanceFiles, files_of, store_files, write_index
 
 #: Fewer pairs than this are made faster in one process than it takes to start others.
 WORTH_PROCESSES = 6
@@ -224,23 +218,10 @@ def holds(folder: Path, recipe: Recipe) -> bool:
     return made and document.get("dokimos") == __version__ and complete
 
 
-def find_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) -> Suite:
-    """The suite in the folder `name`, or the shipped suite of that name, generated into the cache."""
-    folder = Path(name)
-    if folder.exists() or name not in shipped_names():
-        if not folder.exists() and folder.name == name:
-            raise InputError(
-                f"There is no folder {name!r} and no shipped suite of that name; "
-                f"shipped: {', '.join(shipped_names())}."
-            )
-        return read_suite(folder)
-    return shipped_suite(name, progress=progress)
-
-
 def shipped_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) -> Suite:
     """The shipped suite of that name, whatever folders there are, generated into the cache."""
     recipe = shipped_recipe(name)
-    folder = home() / "suites" / f"{name}-{_key(recipe)}"
+    folder = cached_folder(name)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

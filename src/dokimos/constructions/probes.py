@@ -25,16 +25,9 @@ from dokimos.core.errors import DokimosError
 from dokimos.properties.model import Box, Case, Conjunction, Linear, Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
-from dokimos.suites.folder import (
-    Suite,
-    SuiteEntry,
-    files_of,
-    read_content,
-    read_suite,
-    store_files,
-    write_index,
-)
+from dokimos.suites.folder import Suite, SuiteEntry, read_content, read_suite
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance, Truth, sha256
+from dokimos.suites.writing import files_of, store_files, write_index
 
 FAMILY = "probe"
 _Y_0 = ((0, Fraction(1)),)

@@ -21,7 +21,6 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +28,7 @@ from typing import Any
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.registry import unknown_name
+from dokimos.suites.finding import shipped_names, shipped_text
 
 _DRAW_KEYS = {
     "family": str,
@@ -102,18 +102,9 @@ def shipped_suites() -> dict[str, str]:
     return {name: shipped_recipe(name).about for name in shipped_names()}
 
 
-def shipped_names() -> list[str]:
-    """The names of the shipped suites."""
-    folder = resources.files("dokimos.constructions") / "suites"
-    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
-
-
 def shipped_recipe(name: str) -> Recipe:
     """The recipe of a shipped suite. Raises InputError, with the known names, for any other."""
-    if name not in shipped_names():
-        raise unknown_name("suite", name, shipped_names())
-    file = resources.files("dokimos.constructions") / "suites" / f"{name}.toml"
-    return parse_recipe(file.read_text(encoding="utf-8"), file=f"{name}.toml")
+    return parse_recipe(shipped_text(name), file=f"{name}.toml")
 
 
 def parse_recipe(text: str, *, file: str) -> Recipe:

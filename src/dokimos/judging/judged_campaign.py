@@ -11,12 +11,12 @@ from pathlib import Path
 from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.manifest import Manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
-from dokimos.constructions.recipes import shipped_names
 from dokimos.core.errors import InputError
 from dokimos.core.home import home
 from dokimos.judging.judge import judge_all
 from dokimos.judging.rules import rule_sets
 from dokimos.judging.verdicts import Judgement
+from dokimos.suites.finding import shipped_names
 from dokimos.suites.folder import SuiteEntry, read_suite
 
 

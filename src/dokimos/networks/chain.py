@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.writing.builder import ModelBuilder
 
 Weights = NDArray[np.float32]
 
@@ -22,6 +21,14 @@ class Layer:
     bias: Weights
     rectified: bool
 
+    def equals(self, other: Layer) -> bool:
+        """Whether the other layer has the same numbers."""
+        return (
+            self.rectified == other.rectified
+            and np.array_equal(self.weight, other.weight)
+            and np.array_equal(self.bias, other.bias)
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Chain:
@@ -30,20 +37,17 @@ class Chain:
     input_shape: tuple[int, ...]
     layers: tuple[Layer, ...]
 
-    def build(self) -> bytes:
-        """The chain as an ONNX file; the same chain gives the same bytes."""
-        builder = ModelBuilder(self.input_shape)
-        if len(self.input_shape) > 1:
-            builder.flatten()
-        for layer in self.layers:
-            builder.affine(layer.weight.astype(np.float64), layer.bias.astype(np.float64))
-            if layer.rectified:
-                builder.relu()
-        return builder.build(len(self.layers[-1].bias))
+    def equals(self, other: Chain) -> bool:
+        """Whether the other chain has the same layers, number for number."""
+        return (
+            self.input_shape == other.input_shape
+            and len(self.layers) == len(other.layers)
+            and all(map(Layer.equals, self.layers, other.layers))
+        )
 
 
 def as_chain(network: Network) -> Chain:
-    """The network as a chain. Raises UnsupportedOp where it is none."""
+    """The chain that computes the same function as the network. Raises UnsupportedOp where it is none."""
     layers: list[Layer] = []
     at = network.input
     for node in network.nodes:
@@ -53,7 +57,7 @@ def as_chain(network: Network) -> Chain:
             layers.append(_dense(network, node))
         elif node.op == "Relu" and layers and not layers[-1].rectified:
             layers[-1] = Layer(layers[-1].weight, layers[-1].bias, True)
-        elif node.op != "Reshape" or layers or len(network.shapes[node.output]) != 2:
+        elif node.op != "Reshape" or layers or network.shapes[node.output] != (1, network.input_size):
             raise UnsupportedOp(node.op, "only chains of dense layers and ReLUs can be rewritten")
         at = node.output
     if not layers or network.input_shape[0] != 1 or at != network.output:

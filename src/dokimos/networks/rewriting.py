@@ -5,22 +5,18 @@ Every step is exact: its result is computed in rationals and refused where float
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.networks.chain import Chain, Layer, Weights
-from dokimos.networks.writing.builder import NotFloat32, as_float32
 
 Exact = NDArray[Any]
-#: Enough for every float32 number spelt out in full.
-MOST_DIGITS = 400
 
 
 def _exact(values: Weights) -> Exact:
@@ -28,34 +24,38 @@ def _exact(values: Weights) -> Exact:
 
 
 def _layer(weight: Exact, bias: Exact, *, rectified: bool) -> Layer:
+    return Layer(_in_float32(weight), _in_float32(bias), rectified)
+
+
+def _in_float32(exact: Exact) -> Weights:
+    """The same numbers in float32. Raises InputError where float32 does not hold one of them."""
     try:
-        return Layer(as_float32(weight), as_float32(bias), rectified)
-    except (NotFloat32, OverflowError) as error:
-        raise InputError(f"a rewritten weight is not exact in float32: {error}") from None
+        with np.errstate(over="ignore"):
+            rounded = np.array([float(value) for value in exact.flat], dtype=np.float32)
+        kept = all(
+            value.as_integer_ratio() == number.as_integer_ratio()
+            for value, number in zip(exact.flat, rounded.tolist(), strict=True)
+        )
+    except OverflowError:
+        kept = False
+    if not kept:
+        raise InputError("a rewritten weight is not exact in float32")
+    return rounded.reshape(exact.shape)
 
 
-def _number(text: str) -> Fraction:
-    """A decimal or a fraction. Few bits suffice for float32; a long exponent would never end."""
-    if len(text) > MOST_DIGITS or not set(text) <= set("+-./0123456789"):
-        raise ValueError("not a short decimal or fraction")
-    return Fraction(text)
-
-
-@dataclass(frozen=True)
-class Rewriting(ABC):
+class Rewriting(Struct, frozen=True, tag_field="step", forbid_unknown_fields=True):
     """One change to the chain at layer number `layer` (from 0)."""
 
-    name: ClassVar[str]
     layer: int
 
-    @abstractmethod
     def apply(self, chain: Chain) -> Chain:
         """The chain after the step. Raises InputError where the step does not fit the chain."""
+        raise NotImplementedError
 
     def _hidden(self, chain: Chain) -> tuple[Layer, Layer]:
         """The layer and the one that reads it; it must be rectified."""
         if not 0 <= self.layer < len(chain.layers) - 1 or not chain.layers[self.layer].rectified:
-            raise InputError(f"step {self.name!r}: there is no hidden layer {self.layer}")
+            raise InputError(f"there is no hidden layer {self.layer} to rewrite")
         return chain.layers[self.layer], chain.layers[self.layer + 1]
 
     def _replaced(self, chain: Chain, count: int, *layers: Layer) -> Chain:
@@ -64,14 +64,12 @@ class Rewriting(ABC):
         return replace(chain, layers=(*chain.layers[:at], *layers, *chain.layers[at + count :]))
 
 
-@dataclass(frozen=True)
-class Permute(Rewriting):
+class Permute(Rewriting, frozen=True, tag="permute"):
     """Neuron i of the new layer is neuron order[i] of the old one; the next layer reads them so.
 
     A sum does not change with the order of its terms.
     """
 
-    name: ClassVar[str] = "permute"
     order: tuple[int, ...]
 
     def apply(self, chain: Chain) -> Chain:
@@ -84,14 +82,12 @@ class Permute(Rewriting):
         return self._replaced(chain, 2, moved, replace(after, weight=after.weight[:, order]))
 
 
-@dataclass(frozen=True)
-class Rescale(Rewriting):
+class Rescale(Rewriting, frozen=True, tag="scale"):
     """Neuron i is multiplied by 2^exponents[i], and what reads it divided by that.
 
     max(0, c·z) = c·max(0, z) for c > 0.
     """
 
-    name: ClassVar[str] = "scale"
     exponents: tuple[int, ...]
 
     def apply(self, chain: Chain) -> Chain:
@@ -105,14 +101,12 @@ class Rescale(Rewriting):
         return self._replaced(chain, 2, scaled, reading)
 
 
-@dataclass(frozen=True)
-class Duplicate(Rewriting):
+class Duplicate(Rewriting, frozen=True, tag="duplicate"):
     """Neuron `neuron` is written twice; the first copy gets a share of 2^-halvings of what reads it.
 
     v·h = (v·s)·h + (v·(1 − s))·h.
     """
 
-    name: ClassVar[str] = "duplicate"
     neuron: int
     halvings: int
 
@@ -135,38 +129,30 @@ class Duplicate(Rewriting):
         )
 
 
-@dataclass(frozen=True)
-class SplitUnit(Rewriting):
+class SplitUnit(Rewriting, frozen=True, tag="split"):
     """Every preactivation z_i goes through two ReLUs first: z = max(0, z − t) − max(0, t − z) + t.
 
     With t inside the range of z both are unstable.
     """
 
-    name: ClassVar[str] = "split"
-    thresholds: tuple[str, ...]
+    thresholds: tuple[Fraction, ...]
 
     def apply(self, chain: Chain) -> Chain:
         """Put a layer of twice as many neurons before this one."""
         if not 0 <= self.layer < len(chain.layers):
             raise InputError(f"step 'split': there is no layer {self.layer}")
         here = chain.layers[self.layer]
-        try:
-            t = np.array([_number(text) for text in self.thresholds], dtype=object)
-        except (ValueError, ZeroDivisionError, TypeError):
-            raise InputError("step 'split': a threshold is not a number spelt as a string") from None
+        t = np.array(self.thresholds, dtype=object)
         if len(t) != len(here.bias):
             raise InputError("step 'split': it needs one threshold for each neuron")
-        weight, bias, one = _exact(here.weight), _exact(here.bias), np.eye(len(t), dtype=np.int64)
+        weight, bias, one = _exact(here.weight), _exact(here.bias), np.eye(len(t), dtype=object)
         both = _layer(np.vstack([weight, -weight]), np.concatenate([bias - t, t - bias]), rectified=True)
         joined = _layer(np.hstack([one, -one]), t, rectified=here.rectified)
         return self._replaced(chain, 1, both, joined)
 
 
-@dataclass(frozen=True)
-class Identity(Rewriting):
+class Identity(Rewriting, frozen=True, tag="identity"):
     """A layer that copies the rectified values of this one: max(0, h) = h for h >= 0."""
-
-    name: ClassVar[str] = "identity"
 
     def apply(self, chain: Chain) -> Chain:
         """Insert the copy after this layer."""
@@ -176,11 +162,8 @@ class Identity(Rewriting):
         return self._replaced(chain, 1, here, copy)
 
 
-@dataclass(frozen=True)
-class Merge(Rewriting):
+class Merge(Rewriting, frozen=True, tag="merge"):
     """A layer without ReLU and the next become one: V·(W·x + b) + c = (V·W)·x + (V·b + c)."""
-
-    name: ClassVar[str] = "merge"
 
     def apply(self, chain: Chain) -> Chain:
         """Multiply the two affine maps out, exactly."""
@@ -192,32 +175,5 @@ class Merge(Rewriting):
         return self._replaced(chain, 2, _layer(v.dot(w), bias, rectified=after.rectified))
 
 
-STEPS: Mapping[str, type[Rewriting]] = {
-    step.name: step for step in (Permute, Rescale, Duplicate, SplitUnit, Identity, Merge)
-}
-
-
-def step_to_json(step: Rewriting) -> dict[str, Any]:
-    """A step as plain JSON."""
-    values = {f.name: getattr(step, f.name) for f in fields(step)}
-    return {"step": step.name} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-
-
-def step_from_json(document: Any) -> Rewriting:
-    """A step from plain JSON. Raises InputError where it is none."""
-    if not isinstance(document, dict) or document.get("step") not in STEPS:
-        raise InputError(f"a step must be an object whose 'step' is one of {', '.join(STEPS)}")
-    kind = STEPS[document["step"]]
-    expected = {f.name: str(f.type) for f in fields(kind)}
-    if set(document) != {"step", *expected}:
-        raise InputError(f"a step {kind.name!r} must hold exactly: {', '.join(expected)}")
-    values = {name: _value(document[name], of, f"{kind.name}.{name}") for name, of in expected.items()}
-    return kind(**values)
-
-
-def _value(value: Any, of: str, what: str) -> Any:
-    inner = {"int": int, "tuple[int, ...]": int, "tuple[str, ...]": str}[of]
-    items = value if of.startswith("tuple") and isinstance(value, list) else [value]
-    if of.startswith("tuple") != isinstance(value, list) or any(type(item) is not inner for item in items):
-        raise InputError(f"{what} has the wrong type")
-    return tuple(items) if of.startswith("tuple") else value
+Step = Permute | Rescale | Duplicate | SplitUnit | Identity | Merge
+"""Any step, told by its name under "step"."""

@@ -10,19 +10,17 @@ suite/
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.gzipped import uncompressed
-from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
-from dokimos.suites.truth_file import dump_truth, load_json, load_truth
+from dokimos.suites.instance import Instance, Truth, sha256
+from dokimos.suites.truth_file import load_json, load_truth
 
 SCHEMA = 1
 
@@ -202,64 +200,3 @@ def _benchmark_name(folder: Path) -> str:
 
 def _stem(path: str) -> str:
     return Path(path).name.removesuffix(".gz").removesuffix(".onnx").removesuffix(".vnnlib")
-
-
-@dataclass(frozen=True)
-class InstanceFiles:
-    """What an instance is on disk: the contents of its three files, and its label by name."""
-
-    name: str
-    label: str
-    network: bytes
-    property: bytes
-    truth: str | None
-
-
-def files_of(labelled: LabelledInstance) -> InstanceFiles:
-    """The files of an instance."""
-    instance, truth = labelled.instance, labelled.truth
-    origin = {
-        "family": instance.family,
-        "parameters": dict(instance.parameters),
-        "seed": instance.seed,
-    }
-    return InstanceFiles(
-        name=instance.name,
-        label="" if truth is None else truth.label.value,
-        network=instance.network_file,
-        property=instance.property_file,
-        truth=None if truth is None else dump_truth(truth, origin=origin),
-    )
-
-
-def store_files(folder: Path, files: InstanceFiles) -> None:
-    """Write the files of one instance to their places in a suite's folder."""
-    for part in ("onnx", "vnnlib", "truth"):
-        (folder / part).mkdir(exist_ok=True)
-    (folder / "onnx" / f"{files.name}.onnx").write_bytes(files.network)
-    (folder / "vnnlib" / f"{files.name}.vnnlib").write_bytes(files.property)
-    if files.truth is not None:
-        (folder / "truth" / f"{files.name}.json").write_text(files.truth, encoding="utf-8")
-
-
-def write_index(
-    folder: Path,
-    listed: Sequence[tuple[str, str]],
-    timeout_seconds: float,
-    *,
-    recipe: Mapping[str, Any],
-    version: str,
-) -> None:
-    """Write `instances.csv` and `suite.json` for instances (name, family) in this order.
-
-    Shuffle them first, so that the order leaks nothing about the labels.
-    """
-    rows = (f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{timeout_seconds:g}\n" for name, _ in listed)
-    (folder / "instances.csv").write_text("".join(rows), encoding="utf-8")
-    document = {
-        "schema": SCHEMA,
-        "dokimos": version,
-        "recipe": dict(recipe),
-        "families": dict(listed),
-    }
-    (folder / "suite.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Truth files: JSON in, JSON out, and one clear sentence for everything else."""
+"""Reads truth files, with one clear sentence for everything that is none."""
 
 from __future__ import annotations
 
@@ -8,35 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.properties.decimals import exact_decimal, parse_decimal
+from dokimos.properties.decimals import parse_decimal
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth
 
 SCHEMA = 1
 _KEYS = {"schema", "label", "semantics", "certificate", "sha256", "witness", "origin"}
-
-
-def dump_truth(truth: Truth, *, origin: Mapping[str, Any]) -> str:
-    """The text of a truth file; `origin` says how the instance was made."""
-    document: dict[str, Any] = {
-        "schema": SCHEMA,
-        "label": truth.label.value,
-        "semantics": {s.value: _dump_claim(c) for s, c in truth.claims.items()},
-        "certificate": {"kind": truth.certificate.kind, "data": dict(truth.certificate.data)},
-        "sha256": {"network": truth.network_sha256, "property": truth.property_sha256},
-    }
-    if truth.witness is not None:
-        document["witness"] = [exact_decimal(x) for x in truth.witness]
-    document["origin"] = dict(origin)
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _dump_claim(claim: Claim) -> dict[str, Any]:
-    out: dict[str, Any] = {"proven": claim.proven}
-    if claim.margin is not None:
-        out["margin"] = exact_decimal(claim.margin)
-    if claim.ulps is not None:
-        out["ulps"] = claim.ulps
-    return out
 
 
 def load_truth(text: str, *, file: str) -> Truth:

@@ -98,7 +98,7 @@ def test_a_base_that_is_not_robust_does_not_pass() -> None:
     [
         ({"steps": []}, InvalidProof),
         ({"steps": [{"step": "merge", "layer": 0}]}, InvalidProof),
-        ({"steps": [{"step": "burn"}]}, InvalidProof),
+        ({"steps": [{"step": "burn"}]}, UnreadableFile),
         ({"steps": {}}, UnreadableFile),
         ({"kind": "witness"}, InvalidProof),
         ({"kind": "rewritten"}, InvalidProof),

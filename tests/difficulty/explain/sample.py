@@ -16,9 +16,9 @@ from dokimos.difficulty.explain.styles import styles_of
 from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.execution.limits import Limits
 from dokimos.suites.answers import Answer
-from dokimos.suites.folder import read_suite, write_index
+from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
-from dokimos.suites.truth_file import dump_truth
+from dokimos.suites.writing import dump_truth, write_index
 
 LIMITS = Limits(wall_seconds=10.0, memory_bytes=4_000_000_000)
 

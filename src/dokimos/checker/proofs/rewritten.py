@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from msgspec import Struct
+
 from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable
-from dokimos.checker.data import PLACE, expect_keys, text
+from dokimos.checker.data import read_data
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.checker.lemmas.rounding_slack import output_error
-from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
+from dokimos.core.errors import InputError, InvalidProof
 from dokimos.networks.chain import as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.rewriting import step_from_json
+from dokimos.networks.rewriting import Step
 from dokimos.suites.instance import Label
+
+
+class RewrittenData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The base network's file, the steps that make the shipped network of it, and the base's proof."""
+
+    base: bytes
+    steps: tuple[Step, ...]
+    kind: str
+    data: dict[str, Any]
 
 
 class Rewritten(CertificateKind):
     """`unsat` for a network that exact steps make from a base network, whose own proof is given.
 
     Theorem. If every step keeps the function over the reals (each says why), the network that they make
-    of the base computes the base's function; so if it is the shipped file, bit for bit, whatever is
-    proven of the base over the reals, margin included, is true of the shipped network.
+    of the base computes the base's function; so if it has the weights of the shipped file, number for
+    number, whatever is proven of the base over the reals, margin included, is true of the shipped network.
 
     In float32 the steps may change the rounding: the margin is what the rounding bound of the shipped
     network's outputs leaves of the margin over the reals.
@@ -35,20 +44,21 @@ class Rewritten(CertificateKind):
     proves: ClassVar[Label] = Label.UNSAT
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
-        """Replay the steps, compare the files, and prove the base."""
-        expect_keys(data, "base", "steps", "kind", "data")
-        kind = text(data, "kind")
-        if kind not in CERTIFICATES or CERTIFICATES[kind].proves is not Label.UNSAT or kind == self.name:
-            raise InvalidProof(f"a certificate of kind {kind!r} cannot prove the base network")
-        base = _decoded(text(data, "base"))
-        if _replayed(base, data["steps"]) != problem.network_file:
+        """Replay the steps, compare the weights, and prove the base."""
+        given = read_data(data, RewrittenData)
+        known = given.kind in CERTIFICATES and given.kind != self.name
+        if not known or CERTIFICATES[given.kind].proves is not Label.UNSAT:
+            raise InvalidProof(f"a certificate of kind {given.kind!r} cannot prove the base network")
+        base = read_onnx(given.base, name="base network")
+        chain = as_chain(base)
+        try:
+            for step in given.steps:
+                chain = step.apply(chain)
+        except InputError as error:
+            raise InvalidProof(f"a step cannot be replayed: {error}") from error
+        if not chain.equals(as_chain(problem.network)):
             raise InvalidProof("the steps do not make the shipped network of the base network")
-        if not isinstance(data["data"], Mapping):
-            raise UnreadableFile(PLACE, "'data' must be an object")
-        network = read_onnx(base, name="base network")
-        proven = CERTIFICATES[kind].prove(
-            replace(problem, network=network, network_file=base), data["data"]
-        )
+        proven = CERTIFICATES[given.kind].prove(replace(problem, network=base), given.data)
         return Proven(proven.real, if_provable(lambda: _margin_after_rounding(problem, proven.real)))
 
 
@@ -65,23 +75,3 @@ def _margin_after_rounding(problem: Problem, margin: Fraction) -> Fraction:
     if left <= 0:
         raise InvalidProof("rounding may undo the margin of the rewritten network")
     return left
-
-
-def _decoded(content: str) -> bytes:
-    try:
-        return base64.b64decode(content, validate=True)
-    except (binascii.Error, ValueError):
-        raise UnreadableFile(PLACE, "'base' is not a file in base64") from None
-
-
-def _replayed(base: bytes, steps: Any) -> bytes:
-    """The file that the steps make of the base network's."""
-    if not isinstance(steps, list):
-        raise UnreadableFile(PLACE, "'steps' must be a list")
-    chain = as_chain(read_onnx(base, name="base network"))
-    try:
-        for document in steps:
-            chain = step_from_json(document).apply(chain)
-    except InputError as error:
-        raise InvalidProof(f"a step cannot be replayed: {error}") from error
-    return chain.build()

@@ -1,0 +1,99 @@
+"""Writing a suite: the files of its instances, and the index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dokimos.properties.decimals import exact_decimal
+from dokimos.suites.folder import SCHEMA
+from dokimos.suites.instance import Claim, LabelledInstance, Truth
+from dokimos.suites.truth_file import SCHEMA as TRUTH_SCHEMA
+
+
+@dataclass(frozen=True)
+class InstanceFiles:
+    """What an instance is on disk: the contents of its three files, and its label by name."""
+
+    name: str
+    label: str
+    network: bytes
+    property: bytes
+    truth: str | None
+
+
+def files_of(labelled: LabelledInstance) -> InstanceFiles:
+    """The files of an instance."""
+    instance, truth = labelled.instance, labelled.truth
+    origin = {
+        "family": instance.family,
+        "parameters": dict(instance.parameters),
+        "seed": instance.seed,
+    }
+    return InstanceFiles(
+        name=instance.name,
+        label="" if truth is None else truth.label.value,
+        network=instance.network_file,
+        property=instance.property_file,
+        truth=None if truth is None else dump_truth(truth, origin=origin),
+    )
+
+
+def store_files(folder: Path, files: InstanceFiles) -> None:
+    """Write the files of one instance to their places in a suite's folder."""
+    for part in ("onnx", "vnnlib", "truth"):
+        (folder / part).mkdir(exist_ok=True)
+    (folder / "onnx" / f"{files.name}.onnx").write_bytes(files.network)
+    (folder / "vnnlib" / f"{files.name}.vnnlib").write_bytes(files.property)
+    if files.truth is not None:
+        (folder / "truth" / f"{files.name}.json").write_text(files.truth, encoding="utf-8")
+
+
+def write_index(
+    folder: Path,
+    listed: Sequence[tuple[str, str]],
+    timeout_seconds: float,
+    *,
+    recipe: Mapping[str, Any],
+    version: str,
+) -> None:
+    """Write `instances.csv` and `suite.json` for instances (name, family) in this order.
+
+    Shuffle them first, so that the order leaks nothing about the labels.
+    """
+    rows = (f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{timeout_seconds:g}\n" for name, _ in listed)
+    (folder / "instances.csv").write_text("".join(rows), encoding="utf-8")
+    document = {
+        "schema": SCHEMA,
+        "dokimos": version,
+        "recipe": dict(recipe),
+        "families": dict(listed),
+    }
+    (folder / "suite.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def dump_truth(truth: Truth, *, origin: Mapping[str, Any]) -> str:
+    """The text of a truth file; `origin` says how the instance was made."""
+    document: dict[str, Any] = {
+        "schema": TRUTH_SCHEMA,
+        "label": truth.label.value,
+        "semantics": {s.value: _dump_claim(c) for s, c in truth.claims.items()},
+        "certificate": {"kind": truth.certificate.kind, "data": dict(truth.certificate.data)},
+        "sha256": {"network": truth.network_sha256, "property": truth.property_sha256},
+    }
+    if truth.witness is not None:
+        document["witness"] = [exact_decimal(x) for x in truth.witness]
+    document["origin"] = dict(origin)
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _dump_claim(claim: Claim) -> dict[str, Any]:
+    out: dict[str, Any] = {"proven": claim.proven}
+    if claim.margin is not None:
+        out["margin"] = exact_decimal(claim.margin)
+    if claim.ulps is not None:
+        out["ulps"] = claim.ulps
+    return out
