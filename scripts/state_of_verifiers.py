@@ -12,13 +12,11 @@ What was done to the records otherwise belongs in FOLDER/notes.txt, a line each:
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dokimos.campaigns.campaign import Progress, run_campaign
-from dokimos.campaigns.journal import read_journal
+from dokimos.campaigns.campaign import Progress, run_campaign, set_runs_aside
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.constructions.generation import shipped_suite
 from dokimos.core.errors import DokimosError
@@ -60,22 +58,11 @@ def run_suite(name: str, out: Path, *, jobs: int) -> None:
     )
 
 
-def forget_starved(journal: Path) -> None:
-    """Take the runs that had too little of a processor out of a journal, so that they are done again."""
-    starved = {record.job for record in read_journal(journal) if is_starved(record)}
-
-    def is_kept(line: bytes) -> bool:
-        try:
-            return json.loads(line)["record"]["job"] not in starved
-        except (ValueError, KeyError):
-            return True  # another event, or a torn line, which the journal knows how to treat
-
-    if starved:
-        lines = journal.read_bytes().splitlines(keepends=True)
-        draft = journal.with_name(journal.name + ".part")
-        draft.write_bytes(b"".join(filter(is_kept, lines)))
-        draft.replace(journal)
-        print(f"{journal.parent}: {len(starved)} starved runs are done again", file=sys.stderr)
+def set_starved_aside(folder: Path) -> None:
+    """Have the runs that had too little of a processor done again."""
+    count = set_runs_aside(folder, is_starved, reason="it had too little of a processor")
+    if count:
+        print(f"{folder}: {count} starved runs are done again", file=sys.stderr)
 
 
 def write_page(runs: Path, page: Path, suites: Sequence[str]) -> None:
@@ -110,7 +97,7 @@ def main() -> int:
         for name in [] if options.no_runs else options.only or WALL_SECONDS:
             if name in shipped_names():
                 if options.again:
-                    forget_starved(options.runs / name / "journal.jsonl")
+                    set_starved_aside(options.runs / name)
                 run_suite(name, options.runs / name, jobs=options.jobs)
                 write_page(options.runs, options.page, list(WALL_SECONDS))
         write_page(options.runs, options.page, list(WALL_SECONDS))

@@ -18,7 +18,7 @@ import pytest
 
 import dokimos
 from dokimos.campaigns import job as performing
-from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
+from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign, set_runs_aside
 from dokimos.campaigns.manifest import ManifestSuite, describe, read_manifest, require_what_was_run
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
@@ -106,6 +106,22 @@ def test_doing_it_again_runs_nothing(tmp_path: Path) -> None:
     assert again.records == first.records
     assert executions(tmp_path) == before
     assert told == [(4, 4)]
+
+
+def test_runs_that_are_set_aside_are_done_again_and_no_others(tmp_path: Path) -> None:
+    instances, verifier = suite(tmp_path), saying(tmp_path)
+    first = run(tmp_path, instances, [verifier])
+    out = tmp_path / "out"
+    assert set_runs_aside(out, lambda _: False, reason="none") == 0
+    assert set_runs_aside(out, lambda record: record.instance == "i2", reason="disturbed") == 1
+    assert [r.instance for r in read_campaign(out).records] == [
+        r.instance for r in first.records if r.instance != "i2"
+    ]
+    told: list[tuple[int, int]] = []
+    again = run(tmp_path, instances, [verifier], resumed=lambda *counts: told.append(counts))
+    assert told == [(3, 4)]
+    assert executions(tmp_path) == {"i0": 1, "i1": 1, "i2": 2, "i3": 1}
+    assert {r.job for r in again.records} == {r.job for r in first.records}
 
 
 def test_more_repetitions_and_verifiers_may_be_added(tmp_path: Path) -> None:

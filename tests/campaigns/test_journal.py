@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from dataclasses import replace
 from fractions import Fraction
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.campaigns.journal import Journal, read_journal, record_from_json, record_to_json
+from dokimos.campaigns.journal import Journal, read_history, read_journal
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.answers import Answer
@@ -71,8 +70,13 @@ def write(path: Path, numbers: list[int]) -> None:
     )
 )
 @settings(deadline=None)
-def test_a_record_comes_back_as_it_was(record: RunRecord) -> None:
-    assert record_from_json(json.loads(json.dumps(record_to_json(record)))) == record
+def test_a_record_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, record: RunRecord) -> None:
+    path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        with Journal(path) as journal:
+            journal.finish(record)
+    assert read_journal(path) == (record,)
 
 
 def test_cut_anywhere_it_keeps_every_complete_line_and_goes_on(
@@ -152,6 +156,10 @@ def test_a_job_recorded_twice_counts_once(tmp_path: Path) -> None:
         b'{"schema": 1, "event": "finished"}',
         b'{"schema": 1, "event": "finished", "record": {}}',
         b'{"schema": 1}',
+        b'{"schema": true, "event": "resumed"}',
+        b'{"schema": 1, "event": "resumed", "job": "1"}',
+        b'{"schema": 1, "event": "set-aside", "job": "1"}',
+        b'{"schema": 1, "event": "set-aside", "job": 1, "reason": "", "at": ""}',
     ],
 )
 def test_damage_in_the_middle_is_reported_with_its_place(tmp_path: Path, line: bytes) -> None:
@@ -205,3 +213,40 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
     assert read_journal(path) == (numbered(1),)
     write(path, [2])
     assert read_journal(path) == (numbered(1), numbered(2))
+
+
+def test_a_run_that_is_set_aside_counts_as_not_done_until_it_is_done_again(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [1, 2])
+    before = path.read_bytes()
+    with Journal(path) as journal:
+        journal.set_aside("1", reason="too little of a processor", at="now")
+        assert journal.finished == {"2"}
+    assert read_journal(path) == (numbered(2),)
+    again = replace(numbered(1), detail="again")
+    with Journal(path) as journal:
+        assert journal.finished == {"2"}
+        journal.finish(again)
+        journal.finish(replace(again, detail="a third time"))
+    assert read_journal(path) == (numbered(2), again)
+    assert path.read_bytes().startswith(before), "nothing is taken out"
+
+
+def test_setting_aside_what_was_not_recorded_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    write(path, [1])
+    with Journal(path) as journal:
+        journal.set_aside("7", reason="", at="now")
+    assert read_journal(path) == (numbered(1),)
+
+
+def test_what_is_set_aside_is_neither_running_nor_finished_by_this_process(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    with Journal(path) as journal:
+        journal.started("1", "now")
+        journal.finish(numbered(1))
+        journal.finish(numbered(2))
+        journal.set_aside("1", reason="", at="now")
+    history = read_history(path)
+    assert dict(history.started) == {}
+    assert history.finished_since == history.records == (numbered(2),)

@@ -75,7 +75,10 @@ def test_starved_runs_are_done_again_and_no_others(
     lines[index] = json.dumps(event)
     journal.write_text("\n".join(lines) + "\n")
     assert "1 of them less than 50%" in run(state, monkeypatch, tmp_path)
+    before = journal.read_bytes()
     again = run(state, monkeypatch, tmp_path, "--again")
+    assert journal.read_bytes().startswith(before), "nothing is taken out of a journal"
+    assert journal.read_text().count('"set-aside"') == 1
     assert "No run was stopped by the clock" in again
     assert len(read_journal(journal)) == 4
     names = (tmp_path / "executions").read_text().split()

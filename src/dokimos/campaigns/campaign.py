@@ -56,6 +56,21 @@ def read_campaign(folder: Path) -> Campaign:
     return Campaign(folder, manifest, read_journal(folder / "journal.jsonl"))
 
 
+def set_runs_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reason: str) -> int:
+    """Have the runs of a campaign that `is_meant` picks done again; how many these are.
+
+    Their records stay in the journal, followed by an event that says why they do not count.
+    """
+    path = folder / "journal.jsonl"
+    meant = [record.job for record in read_journal(path) if is_meant(record)]
+    if not meant:
+        return 0
+    with _folder_errors(folder), _only_one(folder), Journal(path) as journal:
+        for job in meant:
+            journal.set_aside(job, reason=reason, at=now())
+    return len(meant)
+
+
 def run_campaign(
     suites: Sequence[CampaignSuite],
     verifiers: Sequence[Verifier],

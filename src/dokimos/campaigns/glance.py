@@ -82,7 +82,7 @@ def seconds_left(manifest: Manifest, history: History, now: datetime) -> float |
 
 
 def _expected(manifest: Manifest, records: Sequence[RunRecord]) -> Iterator[float]:
-    """The seconds that each run to come is expected to last."""
+    """The seconds that the runs to come are expected to last, by instance and verifier."""
     times: dict[tuple[str, ...], list[float]] = {}
     for record in records:
         for key in ((record.verifier, record.family), (record.verifier,), ()):
@@ -94,7 +94,7 @@ def _expected(manifest: Manifest, records: Sequence[RunRecord]) -> Iterator[floa
             left = manifest.repeat - done[instance.suite, instance.name, tool.name]
             keys = ((tool.name, instance.family), (tool.name,), ())
             expected = next(means[key] for key in keys if key in means)
-            yield from (expected for _ in range(left))
+            yield expected * max(left, 0)
 
 
 def _unfinished(history: History) -> list[str]:

@@ -1,32 +1,37 @@
 """The append-only journal of a campaign: one JSON object per line, and state is its replay.
 
-Every line has ``schema`` and ``event``: ``started`` (job), ``finished`` (record), ``resumed`` (a process
-opened a journal that others had written before). A line counts once it is on the disk with its end; a
-process that is killed while writing leaves a torn piece, which the next one closes with a newline and a
-``resumed`` event. So a piece that is no JSON is tolerated at the end and right before ``resumed``;
-anywhere else it is damage, and is reported.
+`events.py` lists the events. A line counts once it is on the disk with its end; a process that is killed
+while writing leaves a torn piece, which the next one closes with a newline and a ``resumed`` event. So a
+piece that is no JSON is tolerated at the end and right before ``resumed``; anywhere else it is damage, and
+is reported. Nothing is ever taken out: a run that shall not count is set aside by an event of its own.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from fractions import Fraction
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from dokimos.campaigns.records import RunRecord, Termination
+from msgspec import UNSET
+
+from dokimos.campaigns.events import (
+    SCHEMA,
+    Event,
+    Finished,
+    Resumed,
+    SetAside,
+    Started,
+    event_line,
+    parse_line,
+    to_event,
+)
+from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.execution.limits import Limits
-from dokimos.properties.model import Point
-from dokimos.suites.answers import Answer
-
-SCHEMA = 1
 
 
 class Journal:
@@ -44,7 +49,7 @@ class Journal:
         size = os.fstat(self._descriptor).st_size
         if size:
             whole = os.pread(self._descriptor, 1, size - 1) == b"\n"
-            self._append({"event": "resumed"}, after=b"" if whole else b"\n")
+            self._append(Resumed(), after=b"" if whole else b"\n")
 
     def __enter__(self) -> Self:
         return self
@@ -61,17 +66,22 @@ class Journal:
 
     def started(self, job: str, at: str) -> None:
         """Note that a job is about to run."""
-        self._append({"event": "started", "job": job, "at": at})
+        self._append(Started(job, at))
 
     def finish(self, record: RunRecord, *, worker: str | None = None) -> None:
         """Note a finished run, and a cluster's worker that did it; once this returns, it is on the disk."""
-        done_by = {} if worker is None else {"worker": worker}
-        self._append({"event": "finished", **done_by, "record": record_to_json(record)})
+        self._append(Finished(worker=UNSET if worker is None else worker, record=record))
         with self._lock:
             self._finished.add(record.job)
 
-    def _append(self, event: dict[str, Any], *, after: bytes = b"") -> None:
-        line = after + json.dumps({"schema": SCHEMA, **event}).encode() + b"\n"
+    def set_aside(self, job: str, *, reason: str, at: str) -> None:
+        """Note that what is recorded of a job shall not count: the run is to be done again."""
+        self._append(SetAside(job, reason, at))
+        with self._lock:
+            self._finished.discard(job)
+
+    def _append(self, event: Event, *, after: bytes = b"") -> None:
+        line = after + event_line(event)
         with self._lock:
             if self._failed is not None:
                 # A piece of a line may be there: whatever followed it now would be lost with it.
@@ -112,7 +122,8 @@ class History:
 def read_journal(path: Path) -> tuple[RunRecord, ...]:
     """The finished runs of a journal, in the order in which they finished; none where there is no file.
 
-    A job that was recorded twice counts once, as first recorded.
+    A job that was recorded twice counts once, as first recorded; one that was set aside, as first recorded
+    after that.
     """
     return read_history(path).records
 
@@ -122,22 +133,23 @@ def read_history(path: Path) -> History:
     records: dict[str, RunRecord] = {}
     started: dict[str, str] = {}
     since: list[RunRecord] = []
-    for line, event in _events(path):
-        try:
-            if event["event"] == "resumed":
+    for event in _events(path):
+        match event:
+            case Resumed():
                 started, since = {}, []
-            elif event["event"] == "started":
-                started[str(event.get("job"))] = str(event.get("at"))
-            else:
-                record = record_from_json(event["record"])
-                records.setdefault(record.job, record)
-                since.append(record)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError, InputError) as error:
-            raise _damaged(path, line) from error
+            case Started():
+                started[str(event.job)] = str(event.at)
+            case SetAside():
+                records.pop(event.job, None)
+                started.pop(event.job, None)
+                since = [record for record in since if record.job != event.job]
+            case Finished():
+                records.setdefault(event.record.job, event.record)
+                since.append(event.record)
     return History(tuple(records.values()), started, tuple(since))
 
 
-def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _events(path: Path) -> Iterator[Event]:
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -148,70 +160,30 @@ def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, content in enumerate(lines, start=1):
         if not content:
             continue
-        event = _parse(content)
-        if event is None:
+        document = parse_line(content)
+        if document is None:
             torn = torn or number
             continue
-        if event.get("schema") != SCHEMA:
+        place = Place(str(path), number)
+        if (schema := document.get("schema")) != SCHEMA:
+            named = schema if isinstance(schema, int | str | None) else "of another kind"
             raise UnreadableFile(
-                Place(str(path), number),
-                f"this journal has schema {event.get('schema')!r}, and this version of Dokimos reads "
-                f"{SCHEMA}; use the version that wrote it.",
+                place,
+                f"this journal has schema {str(named)[:40]}, and this version of Dokimos reads {SCHEMA}; "
+                "use the version that wrote it.",
             )
-        if torn is not None and event.get("event") != "resumed":
-            raise _damaged(path, torn)
+        if torn is not None and document.get("event") != "resumed":
+            raise _damaged(Place(str(path), torn), "no JSON")
         torn = None
-        if event.get("event") not in ("started", "finished", "resumed"):
-            raise _damaged(path, number)
-        yield number, event
+        try:
+            yield to_event(document, file=place)
+        except UnreadableFile as error:
+            raise _damaged(place, error.reason) from error
 
 
-def _parse(content: bytes) -> dict[str, Any] | None:
-    """The object on a line; None where there is none."""
-    try:
-        event = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    return event if isinstance(event, dict) else None
-
-
-def _damaged(path: Path, line: int) -> UnreadableFile:
+def _damaged(place: Place, why: str) -> UnreadableFile:
     return UnreadableFile(
-        Place(str(path), line),
-        "this line of the journal is damaged; remove it to have that run done again, or use another "
-        "folder.",
+        place,
+        f"this line of the journal is damaged ({why}); remove it to have that run done again, or use "
+        "another folder.",
     )
-
-
-def record_to_json(record: RunRecord) -> dict[str, Any]:
-    """A record as plain JSON; the witness as exact fractions."""
-    return {
-        **asdict(record),
-        "answer": record.answer.value,
-        "termination": record.termination.value,
-        "witness": _point_to_json(record.witness),
-        "outputs": _point_to_json(record.outputs),
-    }
-
-
-def record_from_json(data: dict[str, Any]) -> RunRecord:
-    """The record that `record_to_json` wrote; KeyError, TypeError or ValueError where it is not one."""
-    limits = data.get("limits")
-    return RunRecord(
-        **{
-            **data,
-            "answer": Answer(data["answer"]),
-            "termination": Termination(data["termination"]),
-            "witness": _point_from_json(data["witness"]),
-            "outputs": _point_from_json(data.get("outputs")),
-            "limits": None if limits is None else Limits(**limits),
-        }
-    )
-
-
-def _point_to_json(point: Point | None) -> list[str] | None:
-    return None if point is None else [str(x) for x in point]
-
-
-def _point_from_json(data: list[str] | None) -> Point | None:
-    return None if data is None else tuple(Fraction(x) for x in data)

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from dokimos import __version__
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
+from dokimos.campaigns.records import Count, Seconds
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
+from dokimos.core.known_keys import require_known_keys
 from dokimos.execution.limits import Limits
 
 SCHEMA = 2
@@ -29,8 +30,8 @@ class Machine:
 
     system: str
     processor: str
-    cores: int
-    memory_bytes: int
+    cores: Count
+    memory_bytes: Count
     python: str
 
 
@@ -55,7 +56,7 @@ class ManifestInstance:
     family: str
     network_sha256: str
     property_sha256: str
-    timeout_seconds: float | None
+    timeout_seconds: Seconds | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Manifest:
     verifiers: tuple[Tool, ...]
     limits: Limits
     own_timeouts: bool
-    repeat: int
+    repeat: Count
 
 
 def describe(
@@ -233,34 +234,32 @@ def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestIns
 def write_manifest(manifest: Manifest, path: Path) -> None:
     """Write it whole or not at all."""
     write_whole(
-        path, strict_json.write({"schema": SCHEMA, **asdict(manifest)}), what="the manifest", durable=True
+        path,
+        strict_json.write({"schema": SCHEMA, **strict_json.plain(manifest)}),
+        what="the manifest",
+        durable=True,
     )
 
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest at `path`; UnreadableFile where there is none."""
     try:
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if (schema := data.pop("schema", None)) != SCHEMA:
-            raise UnreadableFile(
-                path, f"this manifest has schema {schema!r}, not {SCHEMA}; use the version that wrote it."
-            )
-        return Manifest(
-            **{
-                **data,
-                "machine": Machine(**data["machine"]),
-                "suites": tuple(ManifestSuite(**s) for s in data["suites"]),
-                "instances": tuple(ManifestInstance(**i) for i in data["instances"]),
-                "verifiers": tuple(Tool(**t) for t in data["verifiers"]),
-                "limits": Limits(**data["limits"]),
-            }
-        )
+        content = path.read_bytes()
     except FileNotFoundError as error:
         raise UnreadableFile(path, "there is no campaign here; begin one with `dokimos run`.") from error
     except OSError as error:
         raise UnreadableFile(path, f"it cannot be read: {error.strerror}.") from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UnreadableFile(path, "it is no manifest of a campaign; choose another folder.") from error
+    document = strict_json.parse(content, file=path)
+    if isinstance(document, dict) and (schema := document.pop("schema", None)) != SCHEMA:
+        named = schema if isinstance(schema, int | str | None) else "of another kind"
+        raise UnreadableFile(
+            path,
+            f"this manifest has schema {str(named)[:40]}, not {SCHEMA}; use the version that wrote it.",
+        )
+    what = "the manifest of a campaign: choose another folder"
+    manifest = strict_json.convert(document, Manifest, file=path, what=what)
+    require_known_keys(document, Manifest, file=path, what=what)
+    return manifest
 
 
 def _plain(limit: float | None) -> str:

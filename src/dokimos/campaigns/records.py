@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta
 
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 
-__all__ = ["RunRecord", "Termination"]
+__all__ = ["Count", "RunRecord", "Seconds", "Termination"]
+
+Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+"""A time as a file may state it: not negative, and finite."""
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A whole number as a file may state it."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +36,15 @@ class RunRecord:
     family: str
     verifier: str
     verifier_version: str
-    repeat: int
+    repeat: Count
     answer: Answer
     witness: Point | None
     detail: str
     termination: Termination
     exit_code: int | None
-    wall_seconds: float
-    cpu_seconds: float
-    peak_memory_bytes: int
+    wall_seconds: Seconds
+    cpu_seconds: Seconds
+    peak_memory_bytes: Count
     log: str
     started_at: str
     outputs: Point | None = None

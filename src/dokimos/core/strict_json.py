@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from dokimos.core.errors import Place, UnreadableFile
+from dokimos.core.errors import InputError, Place, UnreadableFile
 
 T = TypeVar("T")
 
@@ -59,6 +59,8 @@ def convert(
         return msgspec.convert(document, kind, dec_hook=_applying(hooks or {}))
     except msgspec.ValidationError as error:
         raise UnreadableFile(file, f"{_in_words(str(error))}; this is not {what}") from None
+    except InputError as error:  # what the type itself says of its values
+        raise UnreadableFile(file, str(error)) from None
 
 
 def read(

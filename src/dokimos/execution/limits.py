@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from dokimos.core.errors import InputError
 
+_MOST = 2**63 - 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -34,3 +36,5 @@ class Limits:
         for name in ("memory_bytes", "log_bytes", "threads"):
             if getattr(self, name) < 1:
                 raise InputError(f"The limit {name} = {getattr(self, name)} must be at least 1.")
+            if getattr(self, name) > _MOST:
+                raise InputError(f"The limit {name} must be at most {_MOST}.")
