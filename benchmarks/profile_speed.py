@@ -24,13 +24,13 @@ import torch
 from dokimos.attacks.margin_pass import batch_size, torch_margin
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.profiles import COMPONENTS, ProfileSettings
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.differentiable import to_torch
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.margins import margin_form
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
+from dokimos.suites.profile_file import COMPONENTS, ProfileSettings
 
 REPEATS = 5
 RADIUS = Fraction(3, 100)

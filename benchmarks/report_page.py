@@ -20,16 +20,14 @@ from playwright.sync_api import Browser, sync_playwright
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain
-from dokimos.difficulty.explain.facts import Facts
-from dokimos.difficulty.explain.observations import JudgedRun
-from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, ProfileSettings
 from dokimos.execution.limits import Limits
-from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.context import CampaignInfo, ReportContext
 from dokimos.reports.page import write_report
 from dokimos.suites.answers import Answer
+from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Label
+from dokimos.suites.profile_file import COMPONENTS, Measurement, Profile, ProfileSettings
 
 LIMITS = Limits(wall_seconds=60)
 REPEATS = 5
@@ -85,7 +83,7 @@ def write(path: Path, instances: int, verifiers: int) -> None:
     numbers = random.Random(0)
     runs = [run(numbers, v, i) for i in range(instances) for v in range(verifiers)]
     names = dict.fromkeys(j.record.instance for j in runs)
-    known = {name: facts(numbers, name, k) for k, name in enumerate(names)}
+    known = {("made-up", name): facts(numbers, name, k) for k, name in enumerate(names)}
     size = min(1500, max(200, 2_500_000 // max(len(runs), 1)))
     tails = {j.record.job: "".join(numbers.choices(string.printable, k=size)) for j in runs}
     campaign = CampaignInfo(
@@ -100,14 +98,13 @@ def write(path: Path, instances: int, verifiers: int) -> None:
     context = ReportContext(
         title="made up", campaigns=(campaign,), dokimos_version="", generated_at="today"
     )
-    naming = Naming.of([j.record for j in runs])
     write_report(
         runs,
         context,
         path,
         log_tails=tails,
-        known={("made-up", name): found for name, found in known.items()},
-        explanation=explain([JudgedRun(runs, {"made-up": known})], naming, resampling=Resampling(100, 0)),
+        known=known,
+        explanation=explain(runs, known, resampling=Resampling(100, 0)),
     )
 
 

@@ -11,8 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from dokimos.difficulty.components import CANONICAL, EXTRAS
-from dokimos.difficulty.profiles import COMPONENTS, FOLDER, Profile, load_profile
 from dokimos.suites.folder import SuiteEntry, read_suite
+from dokimos.suites.profile_file import COMPONENTS, FOLDER, Profile, load_profile
 
 SHOWN = (*COMPONENTS, "crown_gap")
 

@@ -20,11 +20,10 @@ from dokimos.campaigns.campaign import Progress, run_campaign, set_runs_aside
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.constructions.generation import shipped_suite
 from dokimos.core.errors import DokimosError
-from dokimos.difficulty.explain.facts import read_facts
 from dokimos.execution.limits import Limits
-from dokimos.judging.judged_campaign import judge_folder
+from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.rules import RULE_SETS
-from dokimos.reports.state import SuiteState, is_starved, state_page
+from dokimos.reports.state import is_starved, state_page
 from dokimos.suites.finding import shipped_names
 from dokimos.verifiers.catalogue import installed
 
@@ -32,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERIFIERS = ("marabou", "vibecheck", "neuralsat", "never2", "reference")
 WALL_SECONDS = {"quick": 30, "twins": 30, "disjuncts": 30, "ops": 10, "scale": 10}
 MEMORY_BYTES = 4 * 10**9
-RULES = ",".join(RULE_SETS.shipped)
+RULES = tuple(RULE_SETS.shipped)
 
 
 def run_suite(name: str, out: Path, *, jobs: int) -> None:
@@ -67,20 +66,15 @@ def set_starved_aside(folder: Path) -> None:
 
 def write_page(runs: Path, page: Path, suites: Sequence[str]) -> None:
     """Judge what is recorded and write the page."""
-    states, absent = [], []
-    for name in suites:
-        if not (runs / name / "journal.jsonl").exists():
-            absent.append(name)
-            continue
-        judged = judge_folder(runs / name, rules=RULES)
-        known = read_facts(judged.folders[name], judged.campaign.manifest.instances)
-        states.append(SuiteState(judged.campaign, judged.judgements, known))
-    if states:
+    present = [name for name in suites if (runs / name / "journal.jsonl").exists()]
+    absent = [name for name in suites if name not in present]
+    if present:
+        judged = judge_campaigns([runs / name for name in present], rules=RULES)
         told = runs / "notes.txt"
         notes = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
-        text = state_page(states, command="make state", absent=absent, notes=notes)
+        text = state_page(judged.campaigns, command="make state", absent=absent, notes=notes)
         page.write_text(text, encoding="utf-8")
-        print(f"{page}: {len(states)} of {len(suites)} suites", file=sys.stderr)
+        print(f"{page}: {len(present)} of {len(suites)} suites", file=sys.stderr)
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.cli.profile_command import shown
-from dokimos.difficulty.profiles import COMPONENTS, Measurement, load_profile
+from dokimos.suites.profile_file import COMPONENTS, Measurement, load_profile
 from tests.cli.conftest import Dokimos
 from tests.difficulty.seeing import dense, unit_box
 

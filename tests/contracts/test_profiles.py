@@ -12,8 +12,8 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.components import CANONICAL, EXTRAS, Component
 from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.properties.violation import violation_at
+from dokimos.suites.profile_file import COMPONENTS
 from tests.difficulty.seeing import observe_labelled
 
 FAMILIES = tuple(CONSTRUCTIONS)

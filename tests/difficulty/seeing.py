@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.profiles import ProfileSettings
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import LabelledInstance
+from dokimos.suites.profile_file import ProfileSettings
 from tests.checker.files import model, question
 
 

@@ -12,7 +12,7 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.difficulty import measurement as measuring
 from dokimos.difficulty.measurement import ProfileTask, measure_all, path_of, profile_of
-from dokimos.difficulty.profiles import ProfileSettings, dump_profile, load_profile
+from dokimos.suites.profile_file import ProfileSettings, dump_profile, load_profile
 from tests.difficulty.seeing import dense, unit_box
 
 NETWORK = dense(([[1, 2], [3, -1]], [0, 0]), ([[1, 1]], [1]))

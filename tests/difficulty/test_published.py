@@ -10,10 +10,10 @@ import pytest
 from dokimos.difficulty.components import CANONICAL
 from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.profiles import ProfileSettings
 from dokimos.networks.reading.onnx_file import read_onnx_file
 from dokimos.properties.reading import read_vnnlib_file
 from dokimos.suites.folder import SuiteEntry, read_suite
+from dokimos.suites.profile_file import ProfileSettings
 from tests.shared import SHARED
 
 PUBLISHED = SHARED / "2021"

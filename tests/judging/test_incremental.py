@@ -10,7 +10,7 @@ import pytest
 
 from dokimos.campaigns.records import RunRecord
 from dokimos.judging import incremental as along
-from dokimos.judging.incremental import JudgeAlong
+from dokimos.judging.incremental import IncrementalJudge
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Label
@@ -20,13 +20,13 @@ from tests.scripting import at_least, instance
 WITNESS = (Fraction(1), Fraction(1))
 
 
-def verdicts(judge: JudgeAlong) -> dict[str, Verdict]:
+def verdicts(judge: IncrementalJudge) -> dict[str, Verdict]:
     return {j.record.job: j.verdict for j in judge.judgements}
 
 
 def test_only_what_is_new_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = [instance(tmp_path, name, label=Label.UNSAT) for name in ("i", "j")]
-    judge = JudgeAlong({"suite": given})
+    judge = IncrementalJudge({"suite": given})
     looked_at: list[str] = []
     real = along.judge_all
 
@@ -43,7 +43,7 @@ def test_only_what_is_new_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_later_witness_settles_an_earlier_answer(tmp_path: Path) -> None:
-    judge = JudgeAlong({"suite": [instance(tmp_path, "i", asked=at_least("1.5"))]})
+    judge = IncrementalJudge({"suite": [instance(tmp_path, "i", asked=at_least("1.5"))]})
     early = record("i", Answer.UNSAT, job="early")
     judge.judge([early])
     assert verdicts(judge) == {"early": Verdict.UNLABELLED}
@@ -53,7 +53,7 @@ def test_a_later_witness_settles_an_earlier_answer(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged_is_said_and_the_rest_is_judged(tmp_path: Path) -> None:
-    judge = JudgeAlong({"suite": [instance(tmp_path, "i", label=Label.UNSAT)]})
+    judge = IncrementalJudge({"suite": [instance(tmp_path, "i", label=Label.UNSAT)]})
     assert judge.judge([record("gone", Answer.UNSAT), record("i", Answer.UNSAT)])
     assert list(verdicts(judge).values()) == [Verdict.CORRECT]
     assert "not in the suite" in judge.problems["suite", "gone"]
@@ -61,7 +61,7 @@ def test_what_cannot_be_judged_is_said_and_the_rest_is_judged(tmp_path: Path) ->
 
 def test_judging_may_be_cut_short_and_goes_on(tmp_path: Path) -> None:
     names = ("i", "j", "k")
-    judge = JudgeAlong({"suite": [instance(tmp_path, name, label=Label.UNSAT) for name in names]})
+    judge = IncrementalJudge({"suite": [instance(tmp_path, name, label=Label.UNSAT) for name in names]})
     records = [record(name, Answer.UNSAT) for name in names]
     assert not judge.judge(records, at_most_seconds=-1.0)
     assert judge.judgements == (), "no time at all is no judgement"

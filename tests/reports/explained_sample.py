@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain
-from dokimos.difficulty.explain.facts import Facts
-from dokimos.difficulty.explain.observations import JudgedRun
 from dokimos.difficulty.explain.rows import (
     BreakingCurve,
     Cell,
@@ -20,9 +18,9 @@ from dokimos.difficulty.explain.rows import (
     Trajectory,
     TrajectoryStep,
 )
-from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, ProfileSettings
-from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
+from dokimos.suites.facts import Facts
+from dokimos.suites.profile_file import COMPONENTS, Measurement, Profile, ProfileSettings
 
 
 def profile(instance: str, number: int) -> Profile:
@@ -62,12 +60,8 @@ def known_facts(
 def explained(judgements: Sequence[Judgement]) -> Explanation:
     """What the analysis really says of `judgements`, with few resamples."""
     known = known_facts(judgements)
-    suites: dict[str, dict[str, Facts]] = {}
-    for (suite, name), facts in known.items():
-        suites.setdefault(suite, {})[name] = facts
-    naming = Naming.of([j.record for j in judgements])
     missing = (Missing("quick", "there is no profile", ("a", "b"), "dokimos profile quick"),)
-    return explain([JudgedRun(judgements, suites)], naming, missing=missing, resampling=Resampling(100, 0))
+    return explain(judgements, known, missing=missing, resampling=Resampling(100, 0))
 
 
 def separation_row(subject: str, component: str, auc: float | None) -> Separation:

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from dokimos.cli.explaining import explain_folders
 from dokimos.difficulty.explain.bootstrap import Resampling
-from dokimos.difficulty.explain.explanation import explain
+from dokimos.difficulty.explain.explanation import explain, explain_campaigns
 from dokimos.difficulty.explain.rows import Explanation
-from dokimos.judging.naming import Naming
+from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.reports.explained import CURVES_SHOWN, explanation_lines
 from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
@@ -38,7 +37,7 @@ def explained(tmp_path: Path, made: list[Made], solves: dict[str, int]) -> str:
         for k, one in enumerate(made)
     ]
     write_campaign(tmp_path / "run", suite, records, verifiers=list(solves))
-    return shown(explain_folders([tmp_path / "run"], resampling=QUICK))
+    return shown(explain_campaigns(judge_campaigns([tmp_path / "run"]), resampling=QUICK))
 
 
 MADE = [
@@ -86,4 +85,4 @@ def test_of_many_sweeps_those_that_break_are_shown(tmp_path: Path) -> None:
 
 
 def test_nothing_at_all_is_nothing() -> None:
-    assert shown(explain([], Naming.of([]))) == ""
+    assert shown(explain([], {})) == ""

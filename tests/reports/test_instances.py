@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.rows import report_rows
+from dokimos.suites.profile_file import COMPONENTS
 from tests.reports.explained_sample import known_facts
 from tests.reports.sample import judgement, sample_judgements
 

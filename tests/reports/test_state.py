@@ -8,12 +8,13 @@ from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.manifest import Machine, Manifest, ManifestInstance, ManifestSuite
 from dokimos.campaigns.plan import Tool
 from dokimos.campaigns.records import Termination
-from dokimos.difficulty.explain.facts import Facts
 from dokimos.execution.limits import Limits
+from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.rules import EXACT
 from dokimos.judging.verdicts import Judgement, Standing, Verdict
-from dokimos.reports.state import SuiteState, is_starved, state_page
+from dokimos.reports.state import is_starved, state_page
 from dokimos.suites.answers import Answer
+from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Label
 from tests.reports.sample import VERSIONS, judgement
 
@@ -26,7 +27,7 @@ def marked(judged: Judgement) -> Judgement:
     return replace(judged, marks=(mark,))
 
 
-def state(*judged: Judgement, suite: str = "quick") -> SuiteState:
+def state(*judged: Judgement, suite: str = "quick") -> JudgedCampaign:
     manifest = Manifest(
         created_at="2026-07-01T12:00:00+00:00",
         dokimos_version="0.1.0",
@@ -39,7 +40,7 @@ def state(*judged: Judgement, suite: str = "quick") -> SuiteState:
         repeat=1,
     )
     records = tuple(j.record for j in judged)
-    return SuiteState(Campaign(Path("runs"), manifest, records), tuple(map(marked, judged)))
+    return JudgedCampaign(Campaign(Path("runs"), manifest, records), tuple(map(marked, judged)), {}, {})
 
 
 def timeout(instance: str, *, cpu_seconds: float) -> Judgement:
@@ -123,14 +124,14 @@ def test_the_suite_of_operators_has_a_matrix() -> None:
         of("b", Label.UNSAT, Verdict.CORRECT, Answer.UNSAT, "marabou"),
         of("a", Label.SAT, Verdict.WRONG_UNSAT, Answer.UNSAT, "scripted"),
     ]
-    known = {name: Facts("0", "1", 0, {"variant": "exp"}, None) for name in ("a", "b")}
-    made = replace(state(*runs, suite="ops"), known=known)
+    known = {("ops", name): Facts("0", "1", 0, {"variant": "exp"}, None) for name in ("a", "b")}
+    made = replace(state(*runs, suite="ops"), facts=known)
     page = state_page([made], command="make state")
     # One of two runs of the other is missing: nothing is said of it yet.
     assert "| operator | form | marabou |" in page
     assert "| Exp | exp | both |" in page
     other = of("b", Label.UNSAT, Verdict.UNDECIDED, Answer.ERROR, "scripted")
-    whole = replace(state(*runs, other, suite="ops"), known=known)
+    whole = replace(state(*runs, other, suite="ops"), facts=known)
     assert "| Exp | exp | both | wrong |" in state_page([whole], command="make state")
     assert "| operator |" not in state_page([state(UNSOUND)], command="make state")
 

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from dokimos.constructions.operators import VARIANTS
-from dokimos.difficulty.explain.facts import Facts
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.page import render_page
 from dokimos.reports.rows import report_rows
 from dokimos.reports.support import Support, SupportCell, SupportRows
 from dokimos.reports.terminal import support_table
 from dokimos.suites.answers import Answer
+from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Label
 from tests.reports.sample import CONTEXT, judgement, sample_judgements
 

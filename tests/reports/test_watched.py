@@ -4,6 +4,7 @@ import pytest
 from rich.console import Console
 
 from dokimos.campaigns.glance import Glance, State
+from dokimos.judging.incremental import WatchedCampaign
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.watched import WRONG_SHOWN, duration, status_line, watch_rows, watch_view, wrong_line
 from dokimos.suites.answers import Answer
@@ -21,12 +22,12 @@ RUNNING = Glance(State.RUNNING, {"marabou": 10, "reference": 10}, RECORDS, 1, 13
 def view(glance: Glance, judgements: list[Judgement], remarks: tuple[str, ...] = ()) -> str:
     console = Console(width=100)
     with console.capture() as capture:
-        console.print(watch_view("run", glance, judgements, remarks))
+        console.print(watch_view("run", WatchedCampaign(glance, tuple(judgements), remarks)))
     return capture.get()
 
 
 def test_rows_count_what_is_done_and_what_is_to_come() -> None:
-    marabou, reference = watch_rows(RUNNING, WRONG)
+    marabou, reference = watch_rows(WatchedCampaign(RUNNING, tuple(WRONG), ()))
     assert (marabou.verifier, marabou.done, marabou.to_go) == ("marabou", 8, 2)
     assert marabou.wall_seconds_mean == 4.5
     assert (reference.done, reference.to_go, reference.wall_seconds_mean) == (0, 10, 0.0)

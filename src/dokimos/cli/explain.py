@@ -25,11 +25,14 @@ def explain(
     """
     import json
 
-    from dokimos.cli.explaining import explain_folders
-    from dokimos.cli.output import console
+    from dokimos.cli.output import console, say_missing
     from dokimos.difficulty.explain.bootstrap import Resampling
+    from dokimos.difficulty.explain.explanation import explain_campaigns
+    from dokimos.judging.judged_campaign import judge_campaigns
 
-    explanation = explain_folders(run, suites=suite or (), resampling=Resampling(resamples, seed))
+    judged = judge_campaigns(run, suites=suite or ())
+    say_missing(judged)
+    explanation = explain_campaigns(judged, resampling=Resampling(resamples, seed))
     if as_json:
         from dokimos.difficulty.explain.as_json import explanation_to_json
 

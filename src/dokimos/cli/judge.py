@@ -23,9 +23,8 @@ def judge(
     """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""
     from rich.text import Text
 
-    from dokimos.cli.known import known_instances
-    from dokimos.cli.output import console, say_missing
-    from dokimos.judging.judged_campaign import judge_folder
+    from dokimos.cli.output import console, listed, say_missing
+    from dokimos.judging.judged_campaign import judge_campaigns
     from dokimos.reports.rows import report_rows
     from dokimos.reports.terminal import (
         disagreement_lines,
@@ -35,9 +34,9 @@ def judge(
         wrong_answer_lines,
     )
 
-    judged = judge_folder(run, suites=suite or (), rules=rules)
-    say_missing([judged])
-    rows = report_rows(judged.judgements, known=known_instances(judged))
+    judged = judge_campaigns([run], suites=suite or (), rules=listed(rules))
+    say_missing(judged)
+    rows = report_rows(judged.judgements, known=judged.facts)
     out = console()
     for wrong in rows.wrong:
         head, *rest = wrong_answer_lines(wrong)

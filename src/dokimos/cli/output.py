@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dokimos.judging.judged_campaign import JudgedCampaign
+    from dokimos.judging.judged_campaign import JudgedCampaigns
 
 
 def console() -> Console:
@@ -31,9 +31,14 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def say_missing(campaigns: Iterable[JudgedCampaign]) -> None:
+def listed(words: str) -> list[str]:
+    """The words of a list that is separated by commas."""
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def say_missing(judged: JudgedCampaigns) -> None:
     """One line for each campaign that is not complete."""
-    for one in campaigns:
+    for one in judged.campaigns:
         if one.missing:
             say(
                 f"{one.campaign.folder}: {one.missing} of {one.campaign.planned} planned runs are missing; "

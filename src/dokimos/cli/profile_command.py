@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dokimos.difficulty.measurement import Measured, ProfileTask
-    from dokimos.difficulty.profiles import Measurement, ProfileSettings
+    from dokimos.suites.profile_file import Measurement, ProfileSettings
 
 #: Fewer instances than this are measured faster in one process than it takes to start others.
 WORTH_PROCESSES = 16
@@ -49,7 +49,7 @@ def profile(
     from dokimos.cli.output import console, progress_bar, say
     from dokimos.core.parallel import default_jobs
     from dokimos.difficulty.measurement import measure_all
-    from dokimos.difficulty.profiles import ProfileSettings
+    from dokimos.suites.profile_file import ProfileSettings
 
     settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
     tasks = _tasks(suite, property, settings, out)
@@ -78,9 +78,9 @@ def _tasks(
     from dokimos.constructions.generation import shipped_suite
     from dokimos.core.errors import InputError
     from dokimos.difficulty.measurement import ProfileTask
-    from dokimos.difficulty.profiles import FOLDER
     from dokimos.suites.finding import find_suite
     from dokimos.suites.folder import instance_name
+    from dokimos.suites.profile_file import FOLDER
 
     if property is not None:
         network = Path(suite)
@@ -123,7 +123,7 @@ def _table(outcomes: Sequence[Measured]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from dokimos.difficulty.profiles import COMPONENTS
+    from dokimos.suites.profile_file import COMPONENTS
 
     title = f"Difficulty profiles of {len(outcomes)} instances"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

@@ -28,8 +28,10 @@ def report(
     ),
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
-    from dokimos.cli.reporting import read_report
+    from dokimos.cli.output import listed, say_missing
     from dokimos.core.errors import InputError
+    from dokimos.judging.judged_campaign import judge_campaigns
+    from dokimos.reports.campaign_report import report_campaigns
 
     if html is None and csv is None and png is None:
         raise InputError("Say what to write: a page with --html, tables with --csv, pictures with --png.")
@@ -37,7 +39,10 @@ def report(
         from dokimos.reports.pictures import require_renderer
 
         require_renderer()
-    rows, context = read_report(run, suites=suite or (), rules=rules, title=title)
+    judged = judge_campaigns(run, suites=suite or (), rules=listed(rules))
+    say_missing(judged)
+    found = report_campaigns(judged, title=title)
+    rows, context = found.rows, found.context
     if csv is not None:
         from dokimos.reports.tables import write_tables
 

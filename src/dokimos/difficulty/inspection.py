@@ -11,7 +11,6 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.difficulty.interval_bound import row_bounds
-from dokimos.difficulty.profiles import ProfileSettings
 from dokimos.difficulty.sampling import Floats, sample
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
@@ -19,6 +18,7 @@ from dokimos.networks.semantics.outward import Interval
 from dokimos.networks.semantics.phases import Phases, phases
 from dokimos.properties.margins import MarginForm, float_ends, margin_cases, margin_form, why_no_margin
 from dokimos.properties.model import Box, Property
+from dokimos.suites.profile_file import ProfileSettings
 
 if TYPE_CHECKING:
     from dokimos.attacks.margin_pass import MarginValues

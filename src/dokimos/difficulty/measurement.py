@@ -15,12 +15,12 @@ from dokimos.core.files import write_whole
 from dokimos.core.parallel import each
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.inspection import Inspection
-from dokimos.difficulty.profiles import COMPONENTS, Profile, ProfileSettings, dump_profile, load_profile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
 from dokimos.suites.folder import read_content
 from dokimos.suites.instance import sha256
+from dokimos.suites.profile_file import COMPONENTS, Profile, ProfileSettings, dump_profile, load_profile
 
 
 def profile_of(name: str, network: Path, property: Path, settings: ProfileSettings) -> Profile:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
+from dokimos.campaigns.glance import Glance, State, glance
+from dokimos.campaigns.manifest import read_manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
-from dokimos.core.errors import DokimosError
+from dokimos.core.errors import DokimosError, InputError
 from dokimos.judging.judge import JudgedInstance, judge_all
+from dokimos.judging.suite_places import locate
 from dokimos.judging.verdicts import Judgement
+from dokimos.suites.folder import read_suite
 
 
-class JudgeAlong:
+class IncrementalJudge:
     """Remembers its judgements. An instance is judged again when it has been run once more, for a witness
     given there may settle what others said."""
 
@@ -55,3 +62,55 @@ class JudgeAlong:
     def judgements(self) -> tuple[Judgement, ...]:
         """All judgements so far."""
         return tuple(judgement for group in self._judged.values() for judgement in group)
+
+
+@dataclass(frozen=True)
+class WatchedCampaign:
+    """A campaign at one moment: how far it is, the verdicts so far, and remarks on what is not judged.
+
+    `is_all_judged` says whether no recorded run is left to be judged at the next look.
+    """
+
+    glance: Glance
+    judgements: tuple[Judgement, ...]
+    remarks: tuple[str, ...]
+    is_all_judged: bool = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing more to come."""
+        return self.glance.state is not State.RUNNING and self.is_all_judged
+
+
+class CampaignWatcher:
+    """Looks at the campaign in a folder again and again; it only reads.
+
+    Where its suites are not found (and `suites` does not say where they are), answers are not judged, and
+    the remarks say so.
+    """
+
+    def __init__(self, folder: Path, *, suites: Sequence[Path] = ()) -> None:
+        self._folder = folder
+        self._problem = ""
+        manifest = read_manifest(folder / "manifest.json")
+        try:
+            where = locate(manifest, suites)
+            entries = {name: read_suite(place).entries for name, place in where.items()}
+            require_what_was_run(manifest.instances, entries)
+            self._judge = IncrementalJudge(entries)
+        except InputError as error:
+            if suites:
+                raise
+            self._problem = f"answers are not judged: {error}"
+            self._judge = IncrementalJudge({})
+
+    def look(self, *, at_most_seconds: float | None = None) -> WatchedCampaign:
+        """The campaign now; judging what is new takes about `at_most_seconds` at most."""
+        seen = glance(self._folder, datetime.now(UTC))
+        if self._problem:
+            return WatchedCampaign(seen, (), (self._problem,))
+        is_all_judged = self._judge.judge(seen.records, at_most_seconds=at_most_seconds)
+        judgements, remarks = self._judge.judgements, [*self._judge.problems.values()]
+        if not is_all_judged:
+            remarks.append(f"{len(judgements)} of {len(seen.records)} answers judged so far")
+        return WatchedCampaign(seen, judgements, tuple(remarks), is_all_judged)

@@ -89,18 +89,20 @@ def judge_all(
         by_instance.setdefault(key, []).append(record)
     judged: dict[str, Judgement] = {}
     for key, runs in by_instance.items():
-        for judgement in _judge_instance(known[key], runs, reproduce, rules):
+        instance = known[key]
+        for judgement in judge_instance(instance, instance.read_truth(), runs, reproduce, rules):
             judged[judgement.record.job] = judgement
     return tuple(judged[record.job] for record in records)
 
 
-def _judge_instance(
-    instance: JudgedInstance,
+def judge_instance(
+    instance: CampaignInstance,
+    truth: Truth | None,
     runs: Sequence[RunRecord],
     reproduce: Callable[[RunRecord], str],
-    rules: Sequence[RuleSet],
+    rules: Sequence[RuleSet] = (),
 ) -> list[Judgement]:
-    truth = instance.read_truth()
+    """The verdicts on all runs of one instance, in their order; see `judge_all`."""
     question, replays = _replays(instance, truth, runs)
     if truth is None or not _is_proven(truth):
         shown = any(found.exact for found in replays.values())
@@ -235,7 +237,7 @@ def _is_proven(truth: Truth) -> bool:
     return any(_proven(truth, semantics) for semantics in Semantics)
 
 
-def _settled(instance: JudgedInstance) -> Truth:
+def _settled(instance: CampaignInstance) -> Truth:
     return Truth(
         label=Label.SAT,
         claims={Semantics.REAL: Claim(proven=True)},
@@ -246,7 +248,7 @@ def _settled(instance: JudgedInstance) -> Truth:
 
 
 def _replays(
-    instance: JudgedInstance, truth: Truth | None, records: Sequence[RunRecord]
+    instance: CampaignInstance, truth: Truth | None, records: Sequence[RunRecord]
 ) -> tuple[Question | None, Mapping[str, WitnessReplays]]:
     """The replays of all witnesses given on one instance, by job; its files are read only for those.
 

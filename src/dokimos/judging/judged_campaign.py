@@ -1,37 +1,71 @@
-"""What `judge`, `report`, `explain` and `watch` share: a campaign, its suites, and the verdicts on it."""
+"""The judged campaign: what `judge`, `explain`, `report` and the state page all start from.
+
+Campaigns that are looked at together are judged together: whatever is said of a run, all say the same.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 
 from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.manifest import Manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.home import home
-from dokimos.judging.judge import judge_all
-from dokimos.judging.rules import rule_sets
+from dokimos.judging.judge import judge_instance
+from dokimos.judging.rules import RuleSet, rule_sets
+from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement
+from dokimos.suites.facts import Facts, read_facts, read_truth_document
 from dokimos.suites.finding import shipped_names
-from dokimos.suites.folder import SuiteEntry, read_suite
+from dokimos.suites.folder import Suite, SuiteEntry, read_suite
+from dokimos.suites.truth_file import truth_of
+
+InstanceKey = tuple[str, str]
+"""An instance by the names of its suite and of itself."""
 
 
 @dataclass(frozen=True)
 class JudgedCampaign:
-    """A campaign, the verdict on each of its runs, and where its suites are now, by name."""
+    """A campaign, the verdict on each of its runs, where its suites are now (by name), and what these know
+    of its instances."""
 
     campaign: Campaign
     judgements: tuple[Judgement, ...]
     folders: Mapping[str, Path]
+    facts: Mapping[InstanceKey, Facts]
 
     @property
     def missing(self) -> int:
         """How many planned runs are not recorded (yet)."""
         return self.campaign.planned - len(self.campaign.records)
+
+
+@dataclass(frozen=True)
+class JudgedCampaigns:
+    """One campaign or several, judged together."""
+
+    campaigns: tuple[JudgedCampaign, ...]
+
+    @cached_property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """The verdicts on all runs; no two have the same job."""
+        return tuple(judgement for one in self.campaigns for judgement in one.judgements)
+
+    @cached_property
+    def facts(self) -> Mapping[InstanceKey, Facts]:
+        """What the suites know of all instances; a profile counts wherever one of the suites has it."""
+        known: dict[InstanceKey, Facts] = {}
+        for one in self.campaigns:
+            for key, facts in one.facts.items():
+                if key not in known or known[key].profile is None:
+                    known[key] = facts
+        return known
 
     @property
     def is_wrong_somewhere(self) -> bool:
@@ -39,54 +73,112 @@ class JudgedCampaign:
         return any(judgement.verdict.is_wrong for judgement in self.judgements)
 
 
-def judge_folder(folder: Path, *, suites: Sequence[Path] = (), rules: str = "") -> JudgedCampaign:
-    """Judge the campaign in `folder` with the suites that it was run on, or where `suites` says they are.
+def judge_campaigns(
+    folders: Sequence[Path], *, suites: Sequence[Path] = (), rules: Sequence[str] = ()
+) -> JudgedCampaigns:
+    """Judge the campaigns in `folders` together: a witness that one of them found settles an instance for
+    all of them.
 
-    `rules` names the rule sets to score by, separated by commas.
+    The suites are those that the campaigns were run on, or where `suites` says they are. The same name of
+    suite and instance must stand for the same files. `rules` names the rule sets to score by. A run that is
+    recorded in two of the campaigns counts twice.
     """
-    return judge_folders([folder], suites=suites, rules=rules)[0]
-
-
-def judge_folders(
-    folders: Sequence[Path], *, suites: Sequence[Path] = (), rules: str = ""
-) -> tuple[JudgedCampaign, ...]:
-    """Judge several campaigns together: a witness that one of them found settles an instance for all.
-
-    The same name of suite and instance must stand for the same files. A run that is recorded in two of
-    them counts twice; no two judgements have the same job.
-    """
-    chosen = rule_sets([name.strip() for name in rules.split(",") if name.strip()])
+    chosen = rule_sets(rules)
     campaigns = [_read(folder) for folder in dict.fromkeys(folders)]
     _require_same_files(campaigns)
-    places = _locate_all([campaign.manifest for campaign in campaigns], suites)
-    entries: dict[str, dict[str, SuiteEntry]] = {}
-    records: list[RunRecord] = []
-    commands: dict[str, str] = {}
-    ends = [0]
+    places = locate_all([campaign.manifest for campaign in campaigns], suites)
+    used = dict.fromkeys(place for where in places for place in where.values())
+    read = {place: _Opened.of(read_suite(place)) for place in used}
     for campaign, where in zip(campaigns, places, strict=True):
-        found = {name: read_suite(place).entries for name, place in where.items()}
         answered = {(record.suite, record.instance) for record in campaign.records}
         require_what_was_run(
-            (i for i in campaign.manifest.instances if (i.suite, i.name) in answered), found
+            (i for i in campaign.manifest.instances if (i.suite, i.name) in answered),
+            {name: read[place].suite.entries for name, place in where.items()},
         )
-        for name, known in found.items():
-            for entry in known:
-                entries.setdefault(name, {}).setdefault(entry.name, entry)
+    runs, commands = _own_runs(campaigns, places)
+    judged, facts = _judge_and_read(campaigns, places, read, runs, commands, chosen)
+    return JudgedCampaigns(
+        tuple(
+            JudgedCampaign(campaign, tuple(judged[run.job] for run in own), where, known)
+            for campaign, where, own, known in zip(campaigns, places, runs, facts, strict=True)
+        )
+    )
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A suite that has been read, and the position of each entry by its name."""
+
+    suite: Suite
+    positions: Mapping[str, int]
+
+    @classmethod
+    def of(cls, suite: Suite) -> _Opened:
+        return cls(suite, {entry.name: k for k, entry in enumerate(suite.entries)})
+
+    def entry(self, name: str) -> SuiteEntry:
+        if name not in self.positions:
+            raise UnreadableFile(self.suite.folder, f"it has no instance {name!r}, which was run")
+        return self.suite.entries[self.positions[name]]
+
+
+def _judge_and_read(
+    campaigns: Sequence[Campaign],
+    places: Sequence[Mapping[str, Path]],
+    read: Mapping[Path, _Opened],
+    runs: Sequence[Sequence[RunRecord]],
+    commands: Mapping[str, str],
+    rules: Sequence[RuleSet],
+) -> tuple[dict[str, Judgement], list[dict[InstanceKey, Facts]]]:
+    """The verdicts on all runs by job, and the facts about the instances of each campaign.
+
+    Both need the truth file of an instance, which may be large: it is read once, and let go of.
+    """
+    unjudged: dict[InstanceKey, list[RunRecord]] = {}
+    for run in (run for own in runs for run in own):
+        unjudged.setdefault((run.suite, run.instance), []).append(run)
+    judged: dict[str, Judgement] = {}
+    known: dict[tuple[Path, str], Facts] = {}
+    facts: list[dict[InstanceKey, Facts]] = []
+    for campaign, where in zip(campaigns, places, strict=True):
+        facts.append({})
+        for i in campaign.manifest.instances:
+            place, opened = where[i.suite], read[where[i.suite]]
+            if (place, i.name) not in known:
+                entry = opened.entry(i.name)
+                document = read_truth_document(entry)
+                if group := unjudged.pop((i.suite, i.name), []):
+                    truth = None if document is None else truth_of(document, file=str(entry.truth_path))
+                    verdicts = judge_instance(entry, truth, group, lambda run: commands[run.job], rules)
+                    judged |= {judgement.record.job: judgement for judgement in verdicts}
+                known[place, i.name] = read_facts(
+                    opened.suite,
+                    opened.positions[i.name],
+                    document,
+                    network_sha256=i.network_sha256,
+                    property_sha256=i.property_sha256,
+                )
+            facts[-1][i.suite, i.name] = known[place, i.name]
+    for suite, name in unjudged:
+        raise InputError(
+            f"The suite {suite} that was run has no instance {name!r}, but there are runs on it."
+        )
+    return judged, facts
+
+
+def _own_runs(
+    campaigns: Sequence[Campaign], places: Sequence[Mapping[str, Path]]
+) -> tuple[list[list[RunRecord]], dict[str, str]]:
+    """The runs of each campaign, no two of them with the same job, and how to reproduce each."""
+    runs: list[list[RunRecord]] = []
+    commands: dict[str, str] = {}
+    for campaign, where in zip(campaigns, places, strict=True):
+        runs.append([])
         for record in campaign.records:
             own = replace(record, job=_unused(record.job, commands))
             commands[own.job] = _reproduce(own, campaign.manifest, where)
-            records.append(own)
-        ends.append(len(records))
-    judgements = judge_all(
-        records,
-        {name: tuple(found.values()) for name, found in entries.items()},
-        reproduce=lambda record: commands[record.job],
-        rules=chosen,
-    )
-    return tuple(
-        JudgedCampaign(campaign, judgements[start:end], where)
-        for campaign, where, start, end in zip(campaigns, places, ends, ends[1:], strict=False)
-    )
+            runs[-1].append(own)
+    return runs, commands
 
 
 def _read(folder: Path) -> Campaign:
@@ -97,7 +189,7 @@ def _read(folder: Path) -> Campaign:
 
 
 def _require_same_files(campaigns: Sequence[Campaign]) -> None:
-    seen: dict[tuple[str, str], tuple[str, str]] = {}
+    seen: dict[InstanceKey, tuple[str, str]] = {}
     for campaign in campaigns:
         for i in campaign.manifest.instances:
             files = (i.network_sha256, i.property_sha256)
@@ -122,41 +214,6 @@ def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path])
     words += [] if limits.cpu_seconds is None else ["--cpu", f"{limits.cpu_seconds:g}"]
     words += ["--only", record.instance, "--out", again]
     return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
-
-
-def _locate_all(manifests: Sequence[Manifest], moved: Sequence[Path]) -> list[dict[str, Path]]:
-    """Where the suites of all campaigns are now; of several, each takes what it has of `moved`."""
-    if len(manifests) == 1:
-        return [locate(manifests[0], moved)]
-    names = {suite.name for manifest in manifests for suite in manifest.suites}
-    for place in moved:
-        if place.absolute().name not in names:
-            raise InputError(
-                f"{place}: no campaign has such a suite; they have {', '.join(sorted(names))}."
-            )
-    return [
-        locate(m, [p for p in moved if p.absolute().name in {suite.name for suite in m.suites}])
-        for m in manifests
-    ]
-
-
-def locate(manifest: Manifest, moved: Sequence[Path]) -> dict[str, Path]:
-    """Where each suite of a campaign is now. One that has moved is known by its name,
-    or by being the only one."""
-    known = {suite.name: Path(suite.folder) for suite in manifest.suites}
-    for place in moved:
-        name = place.absolute().name
-        if len(known) == len(moved) == 1:
-            name = next(iter(known))
-        elif name not in known:
-            raise InputError(f"{place}: the campaign has no suite {name!r}; it has {', '.join(known)}.")
-        known[name] = place
-    for place in known.values():
-        if not place.exists():
-            raise InputError(
-                f"{place}: the campaign's suite is no longer there; say where it is with --suite."
-            )
-    return known
 
 
 def _pasted(name: str, path: Path) -> str:

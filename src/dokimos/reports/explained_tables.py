@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 
 from dokimos.difficulty.explain.rows import Explanation
-from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.reports.table_rows import TableRows, table, value_of
+from dokimos.suites.profile_file import COMPONENTS
 
 
 def explained_tables(found: Explanation) -> Iterator[TableRows]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dokimos.core.readable import printable
-from dokimos.difficulty.explain.facts import Facts
-from dokimos.difficulty.profiles import Measurement
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
+from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Label
+from dokimos.suites.profile_file import Measurement
 
 Known = Mapping[tuple[str, str], Facts]
 """What suites know of their instances, by suite and instance."""

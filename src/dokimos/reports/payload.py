@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dokimos.difficulty.explain.sentences import SYMBOLS
-from dokimos.difficulty.profiles import COMPONENTS, Measurement
 from dokimos.reports.components import describe
 from dokimos.reports.instances import InstanceRow
 from dokimos.reports.rows import ReportRows, RunRow
+from dokimos.suites.profile_file import COMPONENTS, Measurement
 
 NAME = "\0"
 """Stands for the instance's name in a command."""

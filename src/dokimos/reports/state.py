@@ -6,13 +6,13 @@ Everything on the page comes from the campaigns: the same campaigns give the sam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.manifest import Manifest
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.core.readable import printable
-from dokimos.difficulty.explain.facts import Facts
+from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.naming import Naming
 from dokimos.judging.scores import scores
 from dokimos.judging.verdicts import Judgement, Verdict
@@ -25,27 +25,33 @@ STARVED = 0.5
 
 
 @dataclass(frozen=True)
-class SuiteState:
-    """One campaign on one suite, the verdicts on its runs, and what the suite knows of its instances."""
+class _SuiteState:
+    """One campaign on one suite, as the page shows it."""
 
-    campaign: Campaign
-    judgements: tuple[Judgement, ...]
-    known: Mapping[str, Facts] = field(default_factory=dict)
+    judged: JudgedCampaign
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.judged.campaign.manifest
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        return self.judged.judgements
 
     @property
     def name(self) -> str:
         """The suite's name."""
-        return self.campaign.manifest.suites[0].name
+        return self.manifest.suites[0].name
 
     @property
     def verifiers(self) -> tuple[str, ...]:
         """The verifiers that were to run, in the order in which they were given."""
-        return tuple(tool.name for tool in self.campaign.manifest.verifiers)
+        return tuple(tool.name for tool in self.manifest.verifiers)
 
     @property
     def planned_each(self) -> int:
         """How many runs each verifier was to make."""
-        return len(self.campaign.manifest.instances) * self.campaign.manifest.repeat
+        return len(self.manifest.instances) * self.manifest.repeat
 
     def of(self, verifier: str) -> list[Judgement]:
         """The verdicts on the runs of one verifier."""
@@ -53,12 +59,18 @@ class SuiteState:
 
 
 def state_page(
-    states: Sequence[SuiteState], *, command: str, absent: Sequence[str] = (), notes: Sequence[str] = ()
+    campaigns: Sequence[JudgedCampaign],
+    *,
+    command: str,
+    absent: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> str:
-    """The page. `command` is what made it; `absent` names the suites that it ought to have and has not.
+    """The page about campaigns on one suite each. `command` is what made it; `absent` names the suites that
+    it ought to have and has not.
 
     `notes` are what the records do not tell of themselves: what was done again, and why.
     """
+    states = [_SuiteState(judged) for judged in campaigns]
     sections = [
         _head(states, command),
         [*_circumstances(states), *(f"- {note}" for note in notes)],
@@ -69,7 +81,7 @@ def state_page(
     return "\n".join(line for section in sections for line in [*section, ""]).rstrip() + "\n"
 
 
-def _head(states: Sequence[SuiteState], command: str) -> list[str]:
+def _head(states: Sequence[_SuiteState], command: str) -> list[str]:
     records = _records(states)
     begun = sorted(record.started_at for record in records)
     wrong = Counter(j.record.verifier for state in states for j in state.judgements if j.verdict.is_wrong)
@@ -88,8 +100,8 @@ def _head(states: Sequence[SuiteState], command: str) -> list[str]:
     ]
 
 
-def _circumstances(states: Sequence[SuiteState]) -> list[str]:
-    manifests = [state.campaign.manifest for state in states]
+def _circumstances(states: Sequence[_SuiteState]) -> list[str]:
+    manifests = [state.manifest for state in states]
     machines = dict.fromkeys(
         f"{m.processor}, {m.cores} cores, {m.memory_bytes / 2**30:.0f} GiB, {m.system}"
         for m in (manifest.machine for manifest in manifests)
@@ -97,7 +109,7 @@ def _circumstances(states: Sequence[SuiteState]) -> list[str]:
     tools = dict.fromkeys(tool for manifest in manifests for tool in manifest.verifiers)
     memory = dict.fromkeys(f"{manifest.limits.memory_bytes / 1e9:g} GB" for manifest in manifests)
     versions = dict.fromkeys(manifest.dokimos_version for manifest in manifests)
-    times = ", ".join(f"{s.name} {s.campaign.manifest.limits.wall_seconds:g} s" for s in states)
+    times = ", ".join(f"{s.name} {s.manifest.limits.wall_seconds:g} s" for s in states)
     kept = dict.fromkeys(record.enforced_by for record in _records(states) if record.enforced_by)
     return [
         "## Circumstances",
@@ -136,8 +148,8 @@ def is_starved(record: RunRecord) -> bool:
     )
 
 
-def _suite(state: SuiteState) -> list[str]:
-    manifest = state.campaign.manifest
+def _suite(state: _SuiteState) -> list[str]:
+    manifest = state.manifest
     found = scores(state.judgements)
     rules = tuple(dict.fromkeys(score.rules for score in found))
     points = {(score.verifier, score.rules): score.points for score in found}
@@ -170,7 +182,7 @@ def _suite(state: SuiteState) -> list[str]:
     ]
 
 
-def _unsupported(state: SuiteState) -> list[str]:
+def _unsupported(state: _SuiteState) -> list[str]:
     """What the verifiers said that they cannot read."""
     lines = []
     for verifier in state.verifiers:
@@ -185,9 +197,10 @@ def _unsupported(state: SuiteState) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _support(state: SuiteState) -> list[str]:
+def _support(state: _SuiteState) -> list[str]:
     """Which forms of which operators each verifier reads rightly, where that is what the suite asks."""
-    forms = {instance: str(facts.made_by.get("variant")) for instance, facts in state.known.items()}
+    known = state.judged.facts
+    forms = {instance: str(facts.made_by.get("variant")) for (_, instance), facts in known.items()}
     planned = Counter(forms.values())
     done = Counter((j.record.verifier, forms.get(j.record.instance)) for j in state.judgements)
     # Half of a pair would look like a verifier that solves only one of the two.
@@ -195,9 +208,8 @@ def _support(state: SuiteState) -> list[str]:
         j
         for j in state.judgements
         if (form := forms.get(j.record.instance)) is not None
-        and done[j.record.verifier, form] == planned[form] * state.campaign.manifest.repeat
+        and done[j.record.verifier, form] == planned[form] * state.manifest.repeat
     ]
-    known = {(state.name, instance): facts for instance, facts in state.known.items()}
     matrix = support_rows(whole, Naming.of([j.record for j in whole]), known)
     if matrix is None:
         return []
@@ -214,7 +226,7 @@ def _support(state: SuiteState) -> list[str]:
     ]
 
 
-def _wrong(states: Sequence[SuiteState]) -> list[str]:
+def _wrong(states: Sequence[_SuiteState]) -> list[str]:
     lines = ["## Wrong answers", ""]
     for state in states:
         for verifier in state.verifiers:
@@ -235,7 +247,7 @@ def _wrong(states: Sequence[SuiteState]) -> list[str]:
     return lines[:-1] if len(lines) > 2 else [*lines, "None."]
 
 
-def _incomplete(states: Sequence[SuiteState], absent: Sequence[str]) -> list[str]:
+def _incomplete(states: Sequence[_SuiteState], absent: Sequence[str]) -> list[str]:
     """What ought to have been run and was not."""
     lines = [f"- Nothing was run on the suite `{name}`." for name in absent]
     for state in states:
@@ -247,7 +259,7 @@ def _incomplete(states: Sequence[SuiteState], absent: Sequence[str]) -> list[str
     return ["## What is missing", "", *lines] if lines else []
 
 
-def _records(states: Sequence[SuiteState]) -> list[RunRecord]:
+def _records(states: Sequence[_SuiteState]) -> list[RunRecord]:
     return [j.record for state in states for j in state.judgements]
 
 

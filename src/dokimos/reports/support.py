@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dokimos.core.readable import printable
-from dokimos.difficulty.explain.facts import Facts
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
+from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Label
 
 FAMILY = "ops"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dokimos.core.files import write_whole
-from dokimos.difficulty.profiles import COMPONENTS, Measurement
 from dokimos.reports.explained_tables import explained_tables
 from dokimos.reports.rows import ReportRows
 from dokimos.reports.table_rows import TableRows, table, value_of
+from dokimos.suites.profile_file import COMPONENTS, Measurement
 
 
 def write_tables(rows: ReportRows, folder: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dokimos.campaigns.glance import Glance, State
 from dokimos.core.readable import printable, seconds
-from dokimos.judging.verdicts import Judgement
+from dokimos.judging.incremental import WatchedCampaign
 from dokimos.reports.rows import RunOutcome
 
 WRONG_SHOWN = 5
@@ -30,9 +30,10 @@ class WatchRow:
     wall_seconds_mean: float
 
 
-def watch_rows(glance: Glance, judgements: Sequence[Judgement]) -> tuple[WatchRow, ...]:
+def watch_rows(seen: WatchedCampaign) -> tuple[WatchRow, ...]:
     """One row for each verifier, in the order of the campaign."""
-    outcomes = Counter((j.record.verifier, RunOutcome.of(j.verdict)) for j in judgements)
+    glance = seen.glance
+    outcomes = Counter((j.record.verifier, RunOutcome.of(j.verdict)) for j in seen.judgements)
     rows = []
     for verifier, planned in glance.planned.items():
         times = [r.wall_seconds for r in glance.records if r.verifier == verifier]
@@ -80,18 +81,17 @@ def duration(value: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def watch_view(
-    title: str, glance: Glance, judgements: Sequence[Judgement], remarks: Sequence[str]
-) -> RenderableType:
+def watch_view(title: str, seen: WatchedCampaign) -> RenderableType:
     """All that there is to see at one moment."""
-    rows = watch_rows(glance, judgements)
+    glance = seen.glance
+    rows = watch_rows(seen)
     line = Text.assemble((title, "bold"), f": {status_line(glance)}")
     bar = Table.grid()
     bar.add_row(ProgressBar(total=glance.total, completed=len(glance.records), width=60))
     parts: list[RenderableType] = [line, bar, _table(rows)]
     is_wrong = any(row.outcomes[RunOutcome.WRONG] for row in rows)
     parts.append(Text(wrong_line(rows), style="bold red" if is_wrong else "green"))
-    wrong = [j for j in judgements if j.verdict.is_wrong]
+    wrong = [j for j in seen.judgements if j.verdict.is_wrong]
     for j in wrong[-WRONG_SHOWN:]:
         said = f"{j.record.verifier} says {j.record.answer.value} on {j.record.instance}"
         parts.append(Text(printable(f"  {j.verdict.value}: {said}"), style="red"))
@@ -101,7 +101,7 @@ def watch_view(
         last = glance.records[-1]
         took = f"{last.answer.value} in {seconds(last.wall_seconds)} s"
         parts.append(Text(printable(f"latest: {last.verifier} on {last.instance}: {took}"), style="dim"))
-    parts += [Text(remark, style="yellow") for remark in remarks]
+    parts += [Text(remark, style="yellow") for remark in seen.remarks]
     return Group(*parts)
 
 

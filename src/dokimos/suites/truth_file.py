@@ -17,7 +17,12 @@ _KEYS = {"schema", "label", "semantics", "certificate", "sha256", "witness", "or
 
 def load_truth(text: str, *, file: str) -> Truth:
     """Read a truth file. Raises UnreadableFile, naming the file and what is wrong."""
-    return _Reader(file).truth(load_json(text, file=file))
+    return truth_of(load_json(text, file=file), file=file)
+
+
+def truth_of(document: Any, *, file: str) -> Truth:
+    """What a truth file says, from its JSON. Raises UnreadableFile."""
+    return _Reader(file).truth(document)
 
 
 def load_json(text: str, *, file: str) -> Any:

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.components.gradient_dimension import participation
 from dokimos.difficulty.components.regions import quantised
-from dokimos.difficulty.profiles import COMPONENTS, Measurement
+from dokimos.suites.profile_file import COMPONENTS, Measurement
 from tests.checker.files import model
 from tests.difficulty.seeing import dense, observe, random_dense, unit_box
 

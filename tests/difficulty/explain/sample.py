@@ -13,11 +13,11 @@ from dokimos.campaigns.plan import CampaignSuite, Tool
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.difficulty.explain.rows import Observation, Status, Style
 from dokimos.difficulty.explain.styles import styles_of
-from dokimos.difficulty.profiles import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.execution.limits import Limits
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.suites.profile_file import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.suites.writing import dump_truth, write_index
 
 LIMITS = Limits(wall_seconds=10.0, memory_bytes=4_000_000_000)

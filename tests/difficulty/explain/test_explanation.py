@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from dokimos.campaigns.records import RunRecord
-from dokimos.cli.explaining import explain_folders
 from dokimos.difficulty.explain.as_json import explanation_to_json
 from dokimos.difficulty.explain.bootstrap import Resampling
-from dokimos.difficulty.explain.explanation import trajectories
+from dokimos.difficulty.explain.explanation import explain_campaigns, trajectories
 from dokimos.difficulty.explain.rows import Account, Explanation, Lone, Status
 from dokimos.difficulty.explain.styles import STYLES, styles_of
 from dokimos.execution.limits import Limits
+from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.suites.answers import Answer
 from dokimos.verifiers.catalogue import VERIFIERS
 from tests.difficulty.explain.sample import LIMITS, Made, record, seen, write_campaign, write_suite
@@ -42,7 +42,7 @@ def explained(tmp_path: Path, **verifiers: float) -> Explanation:
     suite = write_suite(tmp_path / "suite", MADE)
     records = [one for name, below in verifiers.items() for one in runs(name, below)]
     write_campaign(tmp_path / "run", suite, records, verifiers=list(verifiers))
-    return explain_folders([tmp_path / "run"], resampling=QUICK)
+    return explain_campaigns(judge_campaigns([tmp_path / "run"]), resampling=QUICK)
 
 
 def account(accounts: tuple[Account, ...], subject: str) -> Account:
@@ -88,12 +88,12 @@ def test_several_campaigns_are_explained_together(tmp_path: Path) -> None:
     write_campaign(tmp_path / "a", suite, runs("marabou", 0.5), verifiers=["marabou"])
     write_campaign(tmp_path / "b", suite, runs("reference", 0.5), verifiers=["reference"])
     write_campaign(tmp_path / "c", suite, short, verifiers=["marabou"])
-    both = explain_folders([tmp_path / "a", tmp_path / "b"], resampling=QUICK)
+    both = explain_campaigns(judge_campaigns([tmp_path / "a", tmp_path / "b"]), resampling=QUICK)
     assert [one.subject for one in both.verifiers] == ["marabou", "reference"]
     assert both.remarks == ()
-    again = explain_folders([tmp_path / "a", tmp_path / "a"], resampling=QUICK)
+    again = explain_campaigns(judge_campaigns([tmp_path / "a", tmp_path / "a"]), resampling=QUICK)
     assert {o.repeats for o in again.observations} == {1}, "a folder given twice counts once"
-    mixed = explain_folders([tmp_path / "a", tmp_path / "c"], resampling=QUICK)
+    mixed = explain_campaigns(judge_campaigns([tmp_path / "a", tmp_path / "c"]), resampling=QUICK)
     assert {o.repeats for o in mixed.observations} == {2}
     assert f"1 s, {LIMITS.wall_seconds:g} s" in mixed.remarks[0]
 
@@ -101,7 +101,7 @@ def test_several_campaigns_are_explained_together(tmp_path: Path) -> None:
 def test_without_profiles_the_rest_is_still_explained(tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "suite", [replace(made, components=None) for made in MADE])
     write_campaign(tmp_path / "run", suite, runs("marabou", 0.5), verifiers=["marabou"])
-    found = explain_folders([tmp_path / "run"], resampling=QUICK)
+    found = explain_campaigns(judge_campaigns([tmp_path / "run"]), resampling=QUICK)
     (missing,) = found.missing
     assert len(missing.instances) == len(MADE)
     (marabou,) = found.verifiers

@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.core.errors import InputError
-from dokimos.difficulty.explain.facts import Facts
-from dokimos.difficulty.explain.observations import JudgedRun, observe, status_of
+from dokimos.difficulty.explain.observations import observe, status_of
 from dokimos.difficulty.explain.rows import Observation, Status, Style
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
+from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Label
 from tests.difficulty.explain.sample import Made, profile_of, record
 
@@ -23,9 +22,8 @@ def judged(verdict: Verdict, run: RunRecord) -> Judgement:
 
 
 def observed(*judgements: Judgement, facts: Facts = FACTS) -> tuple[Observation, ...]:
-    names = {j.record.instance for j in judgements}
-    run = JudgedRun(judgements, {"suite": dict.fromkeys(names, facts)})
-    return observe([run], Naming.of([j.record for j in judgements]))
+    keys = {(j.record.suite, j.record.instance) for j in judgements}
+    return observe(judgements, dict.fromkeys(keys, facts), Naming.of([j.record for j in judgements]))
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.UNDECIDED])
@@ -92,25 +90,3 @@ def test_versions_of_a_verifier_are_kept_apart() -> None:
     found = observed(judged(Verdict.CORRECT, record("i", Answer.UNSAT)), judged(Verdict.CORRECT, new))
     assert [o.verifier for o in found] == ["marabou 1", "marabou 2"]
     assert {o.styles for o in found} == {(Style.SAT,)}
-
-
-def test_campaigns_with_different_instances_of_one_name_are_refused() -> None:
-    judgement = judged(Verdict.CORRECT, record("i", Answer.UNSAT))
-    runs = [
-        JudgedRun([judgement], {"suite": {"i": FACTS}}),
-        JudgedRun([judgement], {"suite": {"i": replace(FACTS, network_sha256="other")}}),
-    ]
-    with pytest.raises(InputError, match="different instances of the name suite/i"):
-        observe(runs, Naming.of([judgement.record]))
-
-
-def test_one_campaign_may_have_the_profile_that_another_lacks() -> None:
-    judgement = judged(Verdict.CORRECT, record("i", Answer.UNSAT))
-    profile = profile_of(Made("i", components={"unstable": 0.5}))
-    runs = [
-        JudgedRun([judgement], {"suite": {"i": FACTS}}),
-        JudgedRun([judgement], {"suite": {"i": replace(FACTS, profile=profile)}}),
-    ]
-    (found,) = observe(runs, Naming.of([judgement.record]))
-    assert found.components["unstable"] == 0.5
-    assert found.repeats == 2

@@ -25,7 +25,7 @@ from dokimos.difficulty.explain.sentences import (
     which_interact,
     which_separates,
 )
-from dokimos.difficulty.profiles import COMPONENTS
+from dokimos.suites.profile_file import COMPONENTS
 
 GOOD = Separation(
     subject="v",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.rows import Status
 from dokimos.difficulty.explain.separation import ENOUGH, Ranking, separation, separations
-from dokimos.difficulty.profiles import COMPONENTS
+from dokimos.suites.profile_file import COMPONENTS
 from tests.difficulty.explain.sample import measured, seen
 
 QUICK = Resampling(resamples=300)

@@ -10,8 +10,8 @@ from dokimos.attacks.base import Target
 from dokimos.attacks.pgd import descend
 from dokimos.difficulty.components.base import Component
 from dokimos.difficulty.components.margin import not_finite
-from dokimos.difficulty.profiles import Measurement
 from dokimos.difficulty.sampling import Floats
+from dokimos.suites.profile_file import Measurement
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection

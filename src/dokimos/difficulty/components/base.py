@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, final
 
-from dokimos.difficulty.profiles import Measurement
+from dokimos.suites.profile_file import Measurement
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dokimos.difficulty.components.base import Component, relative_gap
 from dokimos.difficulty.components.margin import not_finite
-from dokimos.difficulty.profiles import Measurement
+from dokimos.suites.profile_file import Measurement
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection

@@ -8,7 +8,7 @@ import numpy as np
 
 from dokimos.difficulty.components.base import Component
 from dokimos.difficulty.components.margin import not_finite
-from dokimos.difficulty.profiles import Measurement
+from dokimos.suites.profile_file import Measurement
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection

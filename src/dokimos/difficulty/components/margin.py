@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dokimos.difficulty.components.base import Component
-from dokimos.difficulty.profiles import Measurement
+from dokimos.suites.profile_file import Measurement
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection

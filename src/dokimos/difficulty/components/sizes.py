@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dokimos.difficulty.components.base import Component
-from dokimos.difficulty.profiles import Measurement
+from dokimos.suites.profile_file import Measurement
 
 if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from shlex import quote
 
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.breaking_points import breaking_curves
 from dokimos.difficulty.explain.interaction import interactions
-from dokimos.difficulty.explain.observations import JudgedRun, Names, observe
+from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
     Account,
     Alone,
@@ -22,17 +23,41 @@ from dokimos.difficulty.explain.rows import (
 )
 from dokimos.difficulty.explain.separation import separations
 from dokimos.difficulty.explain.unique_solves import alone, best_of_style
+from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement
+from dokimos.suites.facts import Facts
+
+
+def explain_campaigns(judged: JudgedCampaigns, *, resampling: Resampling | None = None) -> Explanation:
+    """Explain judged campaigns together, with the knobs and profiles that their suites hold."""
+    missing = dict.fromkeys(each for one in judged.campaigns for each in missing_profiles(one))
+    return explain(judged.judgements, judged.facts, missing=tuple(missing), resampling=resampling)
+
+
+def missing_profiles(judged: JudgedCampaign) -> tuple[Missing, ...]:
+    """Which instances have no usable profile, by suite and reason, with the command that makes one."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for (suite, name), facts in judged.facts.items():
+        if facts.profile is None:
+            by_reason.setdefault((suite, facts.problem), []).append(name)
+    return tuple(
+        Missing(suite, reason, tuple(names), f"dokimos profile {quote(str(judged.folders[suite]))}")
+        for suite in judged.folders
+        for (of, reason), names in sorted(by_reason.items())
+        if of == suite
+    )
 
 
 def explain(
-    runs: Sequence[JudgedRun],
-    names: Names,
+    judgements: Sequence[Judgement],
+    facts: Mapping[tuple[str, str], Facts],
     *,
     missing: Sequence[Missing] = (),
     resampling: Resampling | None = None,
 ) -> Explanation:
-    """Everything that can be said of `runs`; `missing` is handed on."""
-    observations = observe(runs, names)
+    """Everything that can be said of the runs judged; `missing` is handed on."""
+    observations = observe(judgements, facts, Naming.of([j.record for j in judgements]))
     verifiers = sorted({o.verifier for o in observations})
     styles = [style for style in Style if any(style in o.styles for o in observations)]
     chosen = resampling or Resampling()
@@ -53,7 +78,7 @@ def explain(
         ),
         trajectories=trajectories(observations),
         missing=tuple(missing),
-        remarks=_remarks(runs),
+        remarks=_remarks(judgements),
     )
 
 
@@ -99,11 +124,10 @@ def _step(group: Sequence[Observation]) -> TrajectoryStep:
     )
 
 
-def _remarks(runs: Sequence[JudgedRun]) -> tuple[str, ...]:
+def _remarks(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     limits = {
         (j.record.suite, j.record.instance, j.record.limits.wall_seconds)
-        for run in runs
-        for j in run.judgements
+        for j in judgements
         if j.record.limits is not None
     }
     several = [key for key, count in Counter((s, i) for s, i, _ in limits).items() if count > 1]

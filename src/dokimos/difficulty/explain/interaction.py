@@ -17,7 +17,7 @@ import numpy as np
 from dokimos.difficulty.explain.bootstrap import Floats, Resampling
 from dokimos.difficulty.explain.rows import Cell, Interaction, Observation, Status
 from dokimos.difficulty.explain.separation import ENOUGH, not_enough, timed
-from dokimos.difficulty.profiles import COMPONENTS
+from dokimos.suites.profile_file import COMPONENTS
 
 BINS = 4
 PAIRS = tuple(combinations(COMPONENTS, 2))

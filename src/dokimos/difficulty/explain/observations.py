@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.core.errors import InputError
-from dokimos.difficulty.explain.facts import Facts
 from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.difficulty.explain.styles import styles_of
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
+from dokimos.suites.facts import Facts
 
 #: The worst first.
 SEVERITY = (Status.WRONG, Status.TIMEOUT, Status.MEMOUT, Status.UNKNOWN, Status.FAILED, Status.SOLVED)
@@ -37,14 +35,6 @@ class Names(Protocol):
         """What the family of a run's instance is called."""
 
 
-@dataclass(frozen=True)
-class JudgedRun:
-    """What is explained: the verdicts of one campaign, and the facts of its suites by name."""
-
-    judgements: Sequence[Judgement]
-    facts: Mapping[str, Mapping[str, Facts]]
-
-
 def status_of(judgement: Judgement) -> Status:
     """What came of a run."""
     record = judgement.record
@@ -63,37 +53,23 @@ def _took_nearly_all(record: RunRecord) -> bool:
     return record.limits is not None and record.wall_seconds >= NEARLY_ALL * record.limits.wall_seconds
 
 
-def observe(runs: Sequence[JudgedRun], names: Names) -> tuple[Observation, ...]:
-    """One observation for each verifier and instance, in the order of suites, positions and verifiers."""
-    facts = _agreed_facts(runs)
+def observe(
+    judgements: Sequence[Judgement], facts: Mapping[tuple[str, str], Facts], names: Names
+) -> tuple[Observation, ...]:
+    """One observation for each verifier and instance, in the order of suites, positions and verifiers.
+
+    `facts` has what is known of each instance, by suite and name.
+    """
     groups: dict[tuple[str, str, str], list[Judgement]] = {}
-    for run in runs:
-        for judgement in run.judgements:
-            record = judgement.record
-            key = (record.suite, record.instance, names.verifier(record))
-            groups.setdefault(key, []).append(judgement)
+    for judgement in judgements:
+        record = judgement.record
+        key = (record.suite, record.instance, names.verifier(record))
+        groups.setdefault(key, []).append(judgement)
     found = (
         _observation(verifier, group, facts[suite, instance], names)
         for (suite, instance, verifier), group in groups.items()
     )
     return tuple(sorted(found, key=lambda o: (o.suite, o.position, o.instance, o.verifier)))
-
-
-def _agreed_facts(runs: Iterable[JudgedRun]) -> dict[tuple[str, str], Facts]:
-    """The facts of all campaigns together; the same name must stand for the same files."""
-    agreed: dict[tuple[str, str], Facts] = {}
-    for run in runs:
-        for suite, facts in run.facts.items():
-            for name, new in facts.items():
-                old = agreed.setdefault((suite, name), new)
-                if (old.network_sha256, old.property_sha256) != (new.network_sha256, new.property_sha256):
-                    raise InputError(
-                        f"The campaigns have different instances of the name {suite}/{name}; "
-                        "explain them one by one."
-                    )
-                if old.profile is None and new.profile is not None:
-                    agreed[suite, name] = new
-    return agreed
 
 
 def _observation(verifier: str, group: Sequence[Judgement], facts: Facts, names: Names) -> Observation:

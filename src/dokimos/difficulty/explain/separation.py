@@ -12,7 +12,7 @@ import numpy as np
 
 from dokimos.difficulty.explain.bootstrap import Floats, Resampling
 from dokimos.difficulty.explain.rows import Observation, Separation, Status
-from dokimos.difficulty.profiles import COMPONENTS
+from dokimos.suites.profile_file import COMPONENTS
 
 #: With fewer timeouts, or fewer solved, than this there is not enough data.
 ENOUGH = 5

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from dokimos.difficulty.explain.rows import Status, Trajectory, TrajectoryStep
 from dokimos.difficulty.explain.sentences import SYMBOLS
-from dokimos.difficulty.profiles import COMPONENTS
 from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
 from dokimos.reports.figures.scales import AxisScale, fitting, spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
+from dokimos.suites.profile_file import COMPONENTS
 
 _STRIP, _GAP, _LINE = 62, 26, 19
 _TOLD = 600

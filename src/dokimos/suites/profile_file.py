@@ -1,16 +1,16 @@
-"""What a profile is: named measurements of one instance, and the file they are kept in."""
+"""A profile: named measurements of one instance, and the file in its suite that keeps them."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from msgspec import Struct
+
+from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.truth_file import load_json
 
 SCHEMA = 1
 FOLDER = "profiles"
@@ -71,40 +71,56 @@ class Profile:
 
 def dump_profile(profile: Profile) -> str:
     """The text of a profile's file."""
-    document = {
-        "schema": SCHEMA,
-        "instance": profile.instance,
-        "sha256": {"network": profile.network_sha256, "property": profile.property_sha256},
-        "settings": asdict(profile.settings),
-        "components": {name: asdict(profile.components[name]) for name in COMPONENTS},
-        "extras": {name: asdict(found) for name, found in profile.extras.items()},
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return strict_json.write(
+        _Form(
+            schema=SCHEMA,
+            instance=profile.instance,
+            sha256=_Hashes(network=profile.network_sha256, property=profile.property_sha256),
+            settings=profile.settings,
+            components={name: profile.components[name] for name in COMPONENTS},
+            extras=dict(profile.extras),
+        )
+    )
 
 
 def load_profile(path: Path) -> Profile:
     """Read a profile's file. Raises UnreadableFile, naming the file and what is wrong."""
     try:
-        document = load_json(path.read_text(encoding="utf-8"), file=str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(str(path), f"cannot be read ({error})") from None
+        document = strict_json.parse(path.read_bytes(), file=path)
+    except OSError as error:
+        raise UnreadableFile(path, f"cannot be read ({error})") from None
+    if isinstance(document, dict) and (schema := document.get("schema", SCHEMA)) != SCHEMA:
+        raise UnreadableFile(path, f"has schema {schema!r}, not {SCHEMA}; measure it again")
     try:
-        if document["schema"] != SCHEMA:
-            raise UnreadableFile(
-                str(path), f"has schema {document['schema']!r}, not {SCHEMA}; measure it again"
-            )
-        return Profile(
-            instance=str(document["instance"]),
-            network_sha256=str(document["sha256"]["network"]),
-            property_sha256=str(document["sha256"]["property"]),
-            settings=ProfileSettings(**document["settings"]),
-            components={name: _measurement(document["components"][name]) for name in COMPONENTS},
-            extras={name: _measurement(found) for name, found in document["extras"].items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UnreadableFile(str(path), f"is not a profile ({error!r}); measure it again") from None
+        form = strict_json.convert(document, _Form, file=path, what="a profile; measure it again")
+    except UnreadableFile:
+        raise
+    except InputError as error:
+        raise UnreadableFile(path, f"its settings are wrong ({error}); measure it again") from None
+    for name in COMPONENTS:
+        if name not in form.components:
+            raise UnreadableFile(path, f"lacks the component {name}; measure it again")
+    return Profile(
+        instance=form.instance,
+        network_sha256=form.sha256.network,
+        property_sha256=form.sha256.property,
+        settings=form.settings,
+        components={name: form.components[name] for name in COMPONENTS},
+        extras=form.extras,
+    )
 
 
-def _measurement(document: Mapping[str, Any]) -> Measurement:
-    value, note = document["value"], document["note"]
-    return Measurement(None if value is None else float(value), None if note is None else str(note))
+class _Hashes(Struct, frozen=True, forbid_unknown_fields=True):
+    network: str
+    property: str
+
+
+class _Form(Struct, frozen=True, forbid_unknown_fields=True):
+    """A profile's file."""
+
+    schema: int
+    instance: str
+    sha256: _Hashes
+    settings: ProfileSettings
+    components: dict[str, Measurement]
+    extras: dict[str, Measurement]

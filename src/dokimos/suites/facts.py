@@ -1,0 +1,85 @@
+"""What a suite knows of its instances beside their labels: knobs and profiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dokimos.core.errors import UnreadableFile
+from dokimos.suites.folder import Suite, SuiteEntry, read_text
+from dokimos.suites.profile_file import FOLDER, Profile, load_profile
+from dokimos.suites.truth_file import load_json
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One instance of a suite: its place there, the knobs that made it, and its profile.
+
+    `made_by` has every parameter of its origin, also those that are no numbers. `profile` is None where
+    `problem` says why.
+    """
+
+    network_sha256: str
+    property_sha256: str
+    position: int
+    made_by: Mapping[str, Any]
+    profile: Profile | None
+    problem: str = ""
+
+    @property
+    def knobs(self) -> dict[str, float]:
+        """The parameters that are numbers."""
+        return {name: float(value) for name, value in self.made_by.items() if _is_number(value)}
+
+    @property
+    def variant(self) -> str:
+        """The other parameters, in words."""
+        return ", ".join(
+            f"{name}: {value}" for name, value in self.made_by.items() if not _is_number(value)
+        )
+
+
+def read_truth_document(entry: SuiteEntry) -> Any:
+    """An entry's truth file as it is written, for `truth_of` and `read_facts`; None where it has none."""
+    if not entry.truth_path.exists():
+        return None
+    return load_json(read_text(entry.truth_path), file=str(entry.truth_path))
+
+
+def read_facts(
+    suite: Suite, position: int, document: Any, *, network_sha256: str, property_sha256: str
+) -> Facts:
+    """The facts about the entry at `position`, which was run with files of these hashes.
+
+    `document` is its truth file. A profile counts only if it was measured on the
+    very files that were run.
+    """
+    path = suite.folder / FOLDER / f"{suite.entries[position].name}.json"
+    profile, problem = _profile(path, (network_sha256, property_sha256))
+    return Facts(network_sha256, property_sha256, position, _parameters(document), profile, problem)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _profile(path: Path, hashes: tuple[str, str]) -> tuple[Profile | None, str]:
+    if not path.exists():
+        return None, "there is no profile"
+    try:
+        profile = load_profile(path)
+    except UnreadableFile as error:
+        return None, f"the profile cannot be read: {error.reason}"
+    if (profile.network_sha256, profile.property_sha256) != hashes:
+        return None, "the profile was measured on other files than were run"
+    return profile, ""
+
+
+def _parameters(document: Any) -> Mapping[str, Any]:
+    """The parameters that a truth file states; none where there is no such file or origin."""
+    origin = document.get("origin") if isinstance(document, dict) else None
+    parameters = origin.get("parameters") if isinstance(origin, dict) else None
+    return parameters if isinstance(parameters, dict) else {}

@@ -1,0 +1,116 @@
+"""Campaigns that are looked at together are judged once, and all that is said of them follows from that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dokimos.core.errors import InputError
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import explain_campaigns
+from dokimos.difficulty.explain.rows import Status
+from dokimos.judging.judged_campaign import judge_campaigns
+from dokimos.judging.verdicts import Verdict
+from dokimos.reports.campaign_report import report_campaigns
+from dokimos.suites.answers import Answer
+from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
+from tests.scripting import at_least, relu_network
+
+QUICK = Resampling(resamples=100)
+
+
+class Readable(Made):
+    """An instance without a label that is violated at (1, 1)."""
+
+    @property
+    def network(self) -> bytes:
+        return relu_network()
+
+    @property
+    def asked(self) -> bytes:
+        return at_least("1.5")
+
+
+@pytest.fixture
+def unlabelled(tmp_path: Path) -> list[Path]:
+    """Two campaigns on a suite without truth files: one has a witness, the other says unsat."""
+    suite = write_suite(tmp_path / "suite", [Readable("i", label=None)])
+    found = replace(record("i", Answer.SAT, verifier="reference"), witness=(Fraction(1), Fraction(1)))
+    denied = record("i", Answer.UNSAT, verifier="marabou")
+    return [
+        write_campaign(tmp_path / "found", suite, [found], verifiers=["reference"]),
+        write_campaign(tmp_path / "denied", suite, [denied], verifiers=["marabou"]),
+    ]
+
+
+def test_a_witness_of_one_campaign_settles_the_instance_for_all(unlabelled: list[Path]) -> None:
+    judged = judge_campaigns(unlabelled)
+    assert [j.verdict for j in judged.judgements] == [Verdict.CORRECT, Verdict.WRONG_UNSAT]
+    assert judged.is_wrong_somewhere
+
+
+def test_explanation_and_report_say_the_same_of_a_run(unlabelled: list[Path]) -> None:
+    judged = judge_campaigns(unlabelled)
+    status = {o.verifier: o.status for o in explain_campaigns(judged, resampling=QUICK).observations}
+    assert status == {"marabou": Status.WRONG, "reference": Status.SOLVED}
+    (wrong,) = report_campaigns(judged).rows.wrong
+    assert wrong.verifier == "marabou"
+
+
+def test_alone_nothing_shows_the_answer_wrong(unlabelled: list[Path]) -> None:
+    (judgement,) = judge_campaigns(unlabelled[1:]).judgements
+    assert judgement.verdict is Verdict.UNLABELLED
+
+
+def test_each_file_of_a_suite_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [Made(name, knobs={"pairs": 3}, components={"unstable": 0.25}) for name in ("i", "j")]
+    suite = write_suite(tmp_path / "suite", made)
+    folders = [
+        write_campaign(tmp_path / name, suite, [record("i", Answer.UNSAT)], verifiers=["marabou"])
+        for name in ("a", "b")
+    ]
+    reads: Counter[str] = Counter()
+    read_bytes = Path.read_bytes
+
+    def counting(path: Path) -> bytes:
+        reads[str(path.relative_to(tmp_path))] += 1
+        return read_bytes(path)
+
+    def counting_text(path: Path, *_: Any, **__: Any) -> str:
+        return counting(path).decode()
+
+    monkeypatch.setattr(Path, "read_bytes", counting)
+    monkeypatch.setattr(Path, "read_text", counting_text)
+    judged = judge_campaigns(folders)
+    explain_campaigns(judged, resampling=QUICK)
+    assert {f"suite/truth/{one.name}.json" for one in made} <= set(reads)
+    assert {f"suite/profiles/{one.name}.json" for one in made} <= set(reads)
+    assert {"suite/instances.csv", "a/manifest.json", "b/journal.jsonl"} <= set(reads)
+    assert {path for path, count in reads.items() if count > 1} == set()
+
+
+def test_campaigns_with_different_instances_of_one_name_are_refused(tmp_path: Path) -> None:
+    folders = []
+    for name, made in (("a", Made("i")), ("b", Readable("i"))):
+        suite = write_suite(tmp_path / name / "suite", [made])
+        runs = [record("i", Answer.UNSAT)]
+        folders.append(write_campaign(tmp_path / f"run-{name}", suite, runs, verifiers=["marabou"]))
+    with pytest.raises(InputError, match="its instance suite/i is another one"):
+        judge_campaigns(folders)
+
+
+def test_one_campaign_may_have_the_profile_that_another_lacks(tmp_path: Path) -> None:
+    folders = []
+    for name, components in (("a", None), ("b", {"unstable": 0.5})):
+        suite = write_suite(tmp_path / name / "suite", [Made("i", components=components)])
+        runs = [record("i", Answer.UNSAT)]
+        folders.append(write_campaign(tmp_path / f"run-{name}", suite, runs, verifiers=["marabou"]))
+    judged = judge_campaigns(folders)
+    (found,) = explain_campaigns(judged, resampling=QUICK).observations
+    assert found.components["unstable"] == 0.5
+    assert found.repeats == 2
