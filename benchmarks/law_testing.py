@@ -19,12 +19,11 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from dokimos.laws.domain import load_domain
+from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.engine.testing import test_law
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.models.loading import load_model
-from dokimos.laws.studies.library import shipped_laws
+from dokimos.laws.models.lookup import load_model
 
 _REPEATS = 20
 _FEW, _MANY = 5_000, 100_000

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws import Feature, choice, flag, integer, real
-from dokimos.laws.domain import Domain, DomainFunction, read_domain
+from dokimos.laws.domain.definition import Domain, read_domain
+from dokimos.laws.domain.functions import DomainFunction
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
 

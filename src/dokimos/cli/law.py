@@ -11,18 +11,19 @@ import typer
 from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.law_fuzz import fuzz
 from dokimos.cli.law_study import study
+from dokimos.cli.law_train import STUDIES, train
 from dokimos.core.files import expect_writable
 
 if TYPE_CHECKING:
-    from dokimos.laws.domain import Domain
+    from dokimos.laws.domain.definition import Domain
     from dokimos.laws.engine.results import LawResult, LawSettings
     from dokimos.laws.language.syntax import Law
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
 app.command()(fuzz)
 app.command()(study)
+app.command()(train)
 
-STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
 Laws = Annotated[
     list[Path],
     typer.Argument(help=f"Files of laws (.law, .nom), folders of them, or a shipped domain: {STUDIES}."),
@@ -96,10 +97,9 @@ def law_files(paths: list[Path]) -> list[Path]:
     Raises InputError where a folder holds none, or a name stands for nothing.
     """
     from dokimos.core.errors import InputError
-    from dokimos.laws.domain import shipped_domains
+    from dokimos.core.suggestions import did_you_mean
+    from dokimos.laws.domain.lookup import shipped_domains, shipped_laws
     from dokimos.laws.language.parser import SUFFIXES
-    from dokimos.laws.language.problems import did_you_mean
-    from dokimos.laws.studies.library import shipped_laws
 
     files: list[Path] = []
     for path in paths:
@@ -122,7 +122,8 @@ def _domain(
     law: Law, path: Path, given: str | None, *, no_code: bool, may_lack: bool = False
 ) -> Domain | None:
     from dokimos.cli.output import say
-    from dokimos.laws.domain import DomainNotFound, domain_of
+    from dokimos.laws.domain.lookup import DomainNotFound
+    from dokimos.laws.language.imports import domain_of
 
     try:
         return domain_of(law, folder=path.parent, given=given, allow_code=not no_code)
@@ -163,12 +164,12 @@ def test(
     if model is None:
         one_thread()  # the domain may train its own
     from dokimos.cli.output import say
+    from dokimos.laws.engine.law_test import test_law
     from dokimos.laws.engine.results import LawSettings
-    from dokimos.laws.engine.testing import test_law
     from dokimos.laws.language.parser import read_law
-    from dokimos.laws.models.loading import load_model
-    from dokimos.laws.reporting.summaries import summary
-    from dokimos.laws.reporting.violations import save_result
+    from dokimos.laws.models.lookup import load_model
+    from dokimos.laws.reporting.terminal import summary
+    from dokimos.laws.reporting.violation_files import save_result
 
     settings = LawSettings(
         budget=budget,
@@ -262,9 +263,9 @@ def replay(
 ) -> None:
     """Run saved violations again. Exit code 1 where one still violates its law."""
     from dokimos.cli.output import say
-    from dokimos.laws.domain import load_domain
-    from dokimos.laws.models.loading import as_model, load_model
-    from dokimos.laws.reporting.violations import read_violations, replay_violations
+    from dokimos.laws.domain.lookup import load_domain
+    from dokimos.laws.models.lookup import as_model, load_model
+    from dokimos.laws.reporting.violation_files import read_violations, replay_violations
 
     still = 0
     for path in files:
@@ -319,30 +320,6 @@ def new(
 
 
 @app.command()
-def train(
-    study: Annotated[str, typer.Argument(help=f"The case study: {STUDIES}.")],
-    out: Annotated[Path, typer.Option(help="The file to write: .onnx for a network, .json for a tree.")],
-    kind: Annotated[str, typer.Option(help="What to train: network or tree.")] = "network",
-    seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
-) -> None:
-    """Train the network or the tree of a case study, on data that a registry has or that is made for it."""
-    one_thread()
-    from dokimos.core.errors import InputError
-    from dokimos.core.files import write_whole
-    from dokimos.laws.studies.library import find_study
-
-    found = find_study(study, kind)
-    suffix = ".json" if kind == "tree" else ".onnx"
-    if out.suffix != suffix:
-        raise InputError(f"{out}: a {kind} is written to a file that ends in {suffix}.")
-    expect_writable(out, what=kind, example=f"{study}{suffix}")
-    content = found.train(seed)
-    quality = found.quality(content)
-    write_whole(out, content)
-    typer.echo(f"{out}: trained; {quality}")
-
-
-@app.command()
 def convert(
     model: Annotated[Path, typer.Argument(help="A pickle of your own: a tree or ensemble.")],
     out: Annotated[Path, typer.Option(help="The file of trees to write, NAME.json.")],
@@ -350,7 +327,7 @@ def convert(
     """Turn scikit-learn's trees into a file of plain numbers, which is no code."""
     from dokimos.core.errors import InputError
     from dokimos.core.files import write_whole
-    from dokimos.laws.models.loading import read_pickle
+    from dokimos.laws.models.files import read_pickle
     from dokimos.laws.models.sklearn_trees import read_sklearn
     from dokimos.laws.models.trees import write_trees
 

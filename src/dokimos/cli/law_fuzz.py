@@ -25,10 +25,10 @@ def fuzz(
     from dokimos.cli.output import say
     from dokimos.core.errors import InputError
     from dokimos.core.files import write_whole
-    from dokimos.laws.domain import load_domain
+    from dokimos.laws.domain.definition import call_domain
+    from dokimos.laws.domain.lookup import load_domain
     from dokimos.laws.engine.fuzzing import fuzz, pool_file
-    from dokimos.laws.engine.sources import call_domain
-    from dokimos.laws.models.loading import as_model
+    from dokimos.laws.models.lookup import as_model
 
     found = load_domain(domain)
     if found.start is None or found.walk is None or found.layout is None:

@@ -30,8 +30,9 @@ def study(
     from dokimos.cli.output import progress_bar, say
     from dokimos.core.errors import InputError
     from dokimos.core.files import write_whole
-    from dokimos.laws.studies.comparison import Skipped, StudyRecords, domains_with_laws, jobs_of, run_jobs
     from dokimos.laws.studies.comparison_table import markdown
+    from dokimos.laws.studies.jobs import domains_with_laws, jobs_of, run_jobs
+    from dokimos.laws.studies.runs import Skipped, StudyRecords
 
     data, page = out.with_name(f"{out.name}.json"), out.with_name(f"{out.name}.md")
     records = StudyRecords(data)

@@ -33,11 +33,11 @@ def check_law_file(
 ) -> LawResult:
     """Test the law in a file; `settings` are those of `LawSettings`. Raises LawViolated, or InputError."""
     __tracebackhide__ = True  # what went wrong is in the message, not in here
-    from dokimos.laws.domain import domain_of
+    from dokimos.laws.engine.law_test import test_law
     from dokimos.laws.engine.results import LawSettings
-    from dokimos.laws.engine.testing import test_law
+    from dokimos.laws.language.imports import domain_of
     from dokimos.laws.language.parser import read_law
-    from dokimos.laws.reporting.summaries import summary
+    from dokimos.laws.reporting.terminal import summary
 
     law = read_law(path)
     found = domain_of(law, folder=path.parent, given=domain)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.calls import AllFailed, Failures
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Frame, Records, Value, column, stack
-from dokimos.laws.engine.functions import AllFailed, Failures
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.formatting import format_expression

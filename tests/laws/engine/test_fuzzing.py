@@ -11,9 +11,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.laws import real
-from dokimos.laws.domain import load_domain
+from dokimos.laws.domain.features import Layout
+from dokimos.laws.domain.lookup import load_domain
 from dokimos.laws.engine.fuzzing import fuzz, pool_file
-from dokimos.laws.features import Layout
 from tests.cli.test_law import run as cli
 
 LAYOUT = Layout([real("a", 0, 1), real("b", -1, 1), real("free")])

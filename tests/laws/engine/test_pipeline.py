@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import assume, given, settings
 
 from dokimos.laws import integer, real
-from dokimos.laws.domain import read_domain
-from dokimos.laws.engine.testing import test_law as run_law
+from dokimos.laws.domain.definition import read_domain
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.formatting import format_expression
 from dokimos.laws.language.parser import parse_law

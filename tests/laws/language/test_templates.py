@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.templates import TEMPLATES, new_law

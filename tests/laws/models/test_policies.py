@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.models.loading import load_model
+from dokimos.laws.models.lookup import load_model
 
 
 def saved(path: Path, **settings: Any) -> Path:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import Domain
-from dokimos.laws.models.loading import as_model, load_model
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.models.lookup import as_model, load_model
 from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
 from dokimos.laws.studies.tree_training import train_tree

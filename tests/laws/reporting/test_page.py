@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import load_domain
+from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.engine.descriptions import one_of
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawResult, LawSettings
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
 from dokimos.laws.language.parser import parse_law
-from dokimos.laws.reporting.differences import Change, compare_texts, show
+from dokimos.laws.reporting.case_view import Change, compare_texts, show
 from dokimos.laws.reporting.page import PageContext, render_page, write_page
 from dokimos.laws.reporting.pictures import data_address, png
-from dokimos.laws.reporting.sentences import one_of
 from tests.cli.test_law import run as cli
 from tests.laws.engine.test_testing import run
 from tests.laws.toy import MORE_FELONIES, domain

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import load_domain
+from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.studies.domains import lunar_lander as lander
 from dokimos.laws.studies.lander_game import GROUND, PAD, Game, drawn, ground_below
 from dokimos.laws.studies.lander_training import rewards, train_policy
-from dokimos.laws.studies.library import shipped_laws
 
 
 def state(*, x: float = 10, y: float = 12, ground: float = 3.3) -> Any:
@@ -216,7 +215,7 @@ def test_training_is_seeded(game: Game) -> None:
 
 def test_a_policy_of_stable_baselines_decides_without_drawing(game: Game) -> None:
     sb3 = pytest.importorskip("stable_baselines3")
-    from dokimos.laws.models.loading import as_model
+    from dokimos.laws.models.lookup import as_model
 
     learner = sb3.PPO("MlpPolicy", "LunarLander-v3", seed=0, device="cpu")
     model = as_model(learner, load_domain("lunar_lander"), name="policy")

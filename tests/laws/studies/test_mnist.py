@@ -9,14 +9,13 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.datasets.packages import NpmFile
-from dokimos.laws.domain import load_domain
+from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.models.loading import onnx_model
+from dokimos.laws.models.files import onnx_model
 from dokimos.laws.studies.domains import mnist
-from dokimos.laws.studies.library import shipped_laws
-from dokimos.laws.studies.training import Study, relu_network, train_layers
+from dokimos.laws.studies.network_training import Study, relu_network, train_layers
 
 
 def dot(row: int, column: int) -> np.ndarray:
@@ -77,7 +76,7 @@ def test_columns_can_be_scaled_together() -> None:
 
 def test_a_study_may_come_with_its_split() -> None:
     records, labels = np.eye(4), np.array([0, 1, 0, 1])
-    split = mnist.Split(records, labels, records[:2], labels[:2])
+    split = mnist.DataSplit(records, labels, records[:2], labels[:2])
     study = Study("s", lambda: split, hidden=(4,), epochs=200)
     assert study.split is split
     assert "100.0 % of 2 test records" in study.quality(study.train())

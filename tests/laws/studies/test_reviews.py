@@ -13,19 +13,19 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.datasets.packages import PackagedFile
-from dokimos.laws.domain import load_domain
+from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.models.loading import load_model, onnx_model
-from dokimos.laws.studies import opinions, reading, sentences
+from dokimos.laws.models.files import onnx_model
+from dokimos.laws.models.lookup import load_model
+from dokimos.laws.studies import review_data, sentence_encoder, sentence_readers
 from dokimos.laws.studies.domains import reviews
-from dokimos.laws.studies.library import shipped_laws
-from dokimos.laws.studies.opinions import Memory, put_together, sentences_of, source_sentences
-from dokimos.laws.studies.reading import READERS, kept_readers, train_readers
-from dokimos.laws.studies.sentences import Encoder, average, encoder_network, tensors
-from dokimos.laws.studies.training import relu_network, train_layers
-from dokimos.laws.studies.wordpiece import WordPiece
+from dokimos.laws.studies.network_training import relu_network, train_layers
+from dokimos.laws.studies.review_data import Memory, put_together, sentences_of, source_sentences
+from dokimos.laws.studies.sentence_encoder import Encoder, average, encoder_network, tensors
+from dokimos.laws.studies.sentence_readers import READERS, kept_readers, train_readers
+from dokimos.laws.studies.tokenizer import WordPiece
 
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nplay\n##ing\n##s\n!\n'\ncafe\n中\nt\ndon\n"
 
@@ -56,7 +56,7 @@ def test_only_so_many_pieces_count() -> None:
 
 def _random_weights(words: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    width, inner = sentences.WIDTH, 1536
+    width, inner = sentence_encoder.WIDTH, 1536
     shapes = {
         "embeddings.word_embeddings.weight": (words, width),
         "embeddings.position_embeddings.weight": (512, width),
@@ -119,7 +119,7 @@ def _by_torch(torch: Any, weights: dict[str, Any], numbers: list[int]) -> Any:
     """The encoder by torch's own layers, for one sentence."""
     tensor = {name: torch.from_numpy(values) for name, values in weights.items()}
     norm = torch.nn.functional.layer_norm
-    width = sentences.WIDTH
+    width = sentence_encoder.WIDTH
     hidden = tensor["embeddings.word_embeddings.weight"][numbers]
     hidden = hidden + tensor["embeddings.position_embeddings.weight"][: len(numbers)]
     hidden = hidden + tensor["embeddings.token_type_embeddings.weight"][0]
@@ -197,13 +197,13 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def encode(new: Any) -> Any:
         seen.extend(new)
-        vectors = np.zeros((len(new), sentences.VECTOR), dtype=np.float32)
+        vectors = np.zeros((len(new), sentence_encoder.VECTOR), dtype=np.float32)
         vectors[:, 0] = ["good" in sentence for sentence in new]
         vectors[:, 1] = ["bad" in sentence for sentence in new]
         return vectors
 
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
-    monkeypatch.setattr(opinions, "_encoder", lambda: encode)
+    monkeypatch.setattr(review_data, "_encoder", lambda: encode)
     monkeypatch.setattr(reviews, "_MEMORY", Memory())
     reviews._reviews.cache_clear()
     reviews._readers.cache_clear()
@@ -242,7 +242,7 @@ def test_readers_tell_good_from_bad_and_are_kept(tmp_path: Path, monkeypatch: py
     assert ((found < 0) == (labels == 1)[:, None]).mean() > 0.95
     assert len({tuple(each) for each in found.T}) == READERS  # each has its own mind
     (file,) = (tmp_path / "models").iterdir()
-    monkeypatch.setattr(reading, "train_readers", None)
+    monkeypatch.setattr(sentence_readers, "train_readers", None)
     assert (kept_readers(vectors, labels)(vectors) == found).all()
     assert file.suffix == ".npz"
 
@@ -253,7 +253,7 @@ def test_a_reader_says_the_shares_of_its_network(monkeypatch: pytest.MonkeyPatch
         [[rng.normal(size=(16, 5)), rng.normal(size=16)], [rng.normal(size=(2, 16)), rng.normal(size=2)]]
         for _ in range(READERS)
     ]
-    monkeypatch.setattr(reading, "train_layers", lambda *_, seed, **__: layers[seed])
+    monkeypatch.setattr(sentence_readers, "train_layers", lambda *_, seed, **__: layers[seed])
     vectors = rng.normal(size=(7, 5)).astype(np.float32)
     found = train_readers(vectors, np.zeros(7, dtype=np.int64))(vectors)
     for reader, (first, last) in enumerate(layers):
@@ -273,8 +273,8 @@ def test_a_network_sees_the_mean_over_both_parts() -> None:
 def test_laws_run_on_the_domain(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "text,label,source\n" + "".join(f'"{text}",{label},rotten_tomatoes\n' for text, label in _rows())
     monkeypatch.setattr(PackagedFile, "fetch", lambda file: rows.encode())
-    monkeypatch.setattr(opinions, "_MADE", 400)
-    monkeypatch.setattr(opinions, "_TEST_MADE", 60)
+    monkeypatch.setattr(review_data, "_MADE", 400)
+    monkeypatch.setattr(review_data, "_TEST_MADE", 60)
     domain = load_domain("reviews")
     assert domain.inputs is not None and domain.labels is not None and domain.model is not None
     model = load_model(domain.model(), domain)
@@ -297,14 +297,14 @@ def test_laws_run_on_the_domain(counted: list[str], monkeypatch: pytest.MonkeyPa
 def test_networks_of_torch_see_the_same() -> None:
     torch = pytest.importorskip("torch")
     domain = load_domain("reviews")
-    vectors = np.eye(2, sentences.VECTOR, dtype=np.float64).repeat(20, axis=0)
+    vectors = np.eye(2, sentence_encoder.VECTOR, dtype=np.float64).repeat(20, axis=0)
     network = relu_network(
         train_layers(vectors, np.arange(2).repeat(20), hidden=(4,), epochs=60, together=True)
     )
-    linear = torch.nn.Linear(sentences.VECTOR, 2, bias=False)
+    linear = torch.nn.Linear(sentence_encoder.VECTOR, 2, bias=False)
     with torch.no_grad():
-        linear.weight.copy_(torch.eye(2, sentences.VECTOR))
-    from dokimos.laws.models.loading import as_model
+        linear.weight.copy_(torch.eye(2, sentence_encoder.VECTOR))
+    from dokimos.laws.models.lookup import as_model
 
     records = np.array([["good\n", ""], ["", "bad\n"]], dtype=object)
     assert onnx_model(network, domain, name="n").predict(records).tolist() == [0, 1]
@@ -325,7 +325,7 @@ def test_sentences_that_mean_the_like_are_near() -> None:
             "Today is a sunny day",
         ]
     )
-    own = slice(-sentences.WIDTH, None)  # the encoder's own answer, the mean of its last layer
+    own = slice(-sentence_encoder.WIDTH, None)  # the encoder's own answer, the mean of its last layer
     assert np.allclose([first[own] @ other[own] for other in others], [0.695, 0.943, 0.257], atol=1e-3)
 
 

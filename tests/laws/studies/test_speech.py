@@ -10,16 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import load_domain
+from dokimos.laws.domain.lookup import load_domain, shipped_laws
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.models.loading import onnx_model
-from dokimos.laws.studies import listening
+from dokimos.laws.models.files import onnx_model
+from dokimos.laws.studies import speech_network
 from dokimos.laws.studies.domains import speech
-from dokimos.laws.studies.library import shipped_laws
-from dokimos.laws.studies.listening import bands, train_listener, waves
-from dokimos.laws.studies.synthesis import LENGTH, RATE, Voice, _resampled
+from dokimos.laws.studies.speech_network import bands, train_listener, waves
+from dokimos.laws.studies.speech_synthesis import LENGTH, RATE, Voice, _resampled
 
 
 def tone(frequency: float, *, loudness: float = 8000, shift: float = 0) -> Any:
@@ -132,13 +131,13 @@ def test_the_file_hears_what_torch_trained() -> None:
     assert content == train_listener(sounds, labels, classes=3, epochs=8)
     model = onnx_model(content, None, name="n")
     assert (model.predict(sounds) == labels).mean() > 0.9
-    seen = listening._spectrogram(torch, sounds[:2]).numpy()
+    seen = speech_network._spectrogram(torch, sounds[:2]).numpy()
     assert seen.shape == (2, 32, 32)
 
 
 def test_a_voice_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "espeakng_loader", None)
-    from dokimos.laws.studies.synthesis import Synthesiser
+    from dokimos.laws.studies.speech_synthesis import Synthesiser
 
     with pytest.raises(InputError, match=r"pip install 'dokimos\[speech\]'"):
         Synthesiser()
@@ -146,7 +145,7 @@ def test_a_voice_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_espeak_speaks() -> None:
     pytest.importorskip("espeakng_loader")
-    from dokimos.laws.studies.synthesis import synthesiser
+    from dokimos.laws.studies.speech_synthesis import synthesiser
 
     voice = Voice("en-us", "f2", 160, 50)
     yes, no = (synthesiser().second(word, voice, begin=0.5) for word in ("yes", "no"))

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.calls import single_value
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, stack
-from dokimos.laws.engine.functions import single_value
 from dokimos.laws.language.syntax import Law
 
 

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
+from dokimos.laws.domain.features import Kind, Slot
+from dokimos.laws.domain.functions import RANDOM
+from dokimos.laws.engine.calls import AllFailed, Failures, call_function
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, constant, full
-from dokimos.laws.engine.functions import AllFailed, Failures, call_function
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.features import Kind, Slot
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.problems import LawError
-from dokimos.laws.language.syntax import RANDOM, Expression
+from dokimos.laws.language.syntax import Expression
 from dokimos.laws.language.type_rules import constant as constant_integer
 from dokimos.laws.language.type_rules import feature_reference, resolve
 

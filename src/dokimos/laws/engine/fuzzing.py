@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
-from dokimos.laws.features import Layout
+from dokimos.laws.domain.features import Layout
 
 #: How far apart two records of a pool are at first, as a share of the features' ranges.
 _RADIUS = 0.25

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from types import CodeType
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.functions import RANDOM
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import Prediction, predictions, runnable
-from dokimos.laws.language.syntax import RANDOM, Expression, Law
+from dokimos.laws.language.syntax import Expression, Law
 from dokimos.laws.language.validation import require_checked
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.grouping import Grouping, NamedRates
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.loading import Model
+from dokimos.laws.models.model import Model
 
 
 @dataclass(frozen=True, kw_only=True)

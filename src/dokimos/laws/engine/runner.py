@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError
-from dokimos.laws.domain import DomainFunction
+from dokimos.laws.domain.functions import DomainFunction
+from dokimos.laws.domain.user_code import explain
+from dokimos.laws.engine.calls import AllFailed, Failures, call_single, case_rng, single_value
 from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, column, full
-from dokimos.laws.engine.functions import AllFailed, Failures, call_single, case_rng, explain, single_value
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.models.loading import Model
+from dokimos.laws.models.model import Model
 
 #: What laws written for the published tool call the largest seed.
 MAX_INT = 2**31 - 1

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain, call_domain
+from dokimos.laws.domain.features import Kind, Layout
 from dokimos.laws.engine.frame import Records, Rows, column, stack
-from dokimos.laws.engine.functions import explain
-from dokimos.laws.features import Kind, Layout
 
 
 class InputSource(Protocol):
@@ -112,16 +111,6 @@ def find_source(given: str, domain: Domain) -> InputSource:
     if kind != "pool" or not file:
         raise InputError(f"{given!r} is no source of inputs; write test, range or pool:FILE.")
     return Pool(given, _read_pool(Path(file), domain.layout))
-
-
-def call_domain(function: Callable[..., Any], domain: Domain, what: str) -> Any:
-    """What a function of a domain's file gives. Raises InputError where it fails."""
-    try:
-        return function()
-    except InputError:
-        raise
-    except Exception as problem:
-        raise InputError(f"Domain {domain.name}: {explain(problem, what)}.") from None
 
 
 def labels_of(domain: Domain, source: InputSource) -> Callable[[], NDArray[Any]]:

@@ -15,9 +15,10 @@ from lark.exceptions import VisitError
 from lark.visitors import Transformer_NonRecursive, v_args
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import find_block, meaning, parse_block, position
-from dokimos.laws.language.problems import LawError, did_you_mean
+from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Comment, Expression, Law, Position
 
 #: Suffixes of the files that hold laws.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.laws.language.syntax import Position
 
@@ -25,13 +22,3 @@ def caret(text: str, at: Position) -> str:
     line = lines[at.line - 1]
     under = "".join("\t" if mark == "\t" else " " for mark in line[: at.column - 1])
     return f"\n    {line}\n    {under}^"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean …?)`, or nothing where nothing known is close."""
-    names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if not near:
-        folded = {each.lower().replace("_", ""): each for each in names}
-        near = [folded[key] for key in [name.lower().replace("_", "")] if key in folded]
-    return f" (did you mean {near[0]}?)" if near else ""

@@ -5,21 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-#: Functions of the language itself and how many arguments each takes; all others come from a domain.
-BUILTINS = {
-    "getFeat": 2,
-    "setFeat": 3,
-    "label": 1,
-    "randInt": 2,
-    "randReal": 2,
-    "strConcat": 2,
-    "abs": 1,
-    "min": 2,
-    "max": 2,
-}
-#: Those that draw at random.
-RANDOM = ("randInt", "randReal")
-
 
 @dataclass(frozen=True)
 class Position:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dokimos.core.errors import InputError
+from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law
-from dokimos.laws.language.problems import did_you_mean
 
 
 @dataclass(frozen=True)

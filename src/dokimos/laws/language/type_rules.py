@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import Domain
-from dokimos.laws.features import Layout, Slot
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Layout, Slot
+from dokimos.laws.domain.functions import BUILTINS, RANDOM
 from dokimos.laws.language import syntax as laws
-from dokimos.laws.language.problems import did_you_mean
-from dokimos.laws.language.syntax import BUILTINS, RANDOM, Expression, Position
+from dokimos.laws.language.syntax import Expression, Position
 from dokimos.laws.language.value_types import Type, type_of_slot
 
 #: A `forall` over more than this many integers is refused.

@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from dokimos.laws.domain import Domain
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.functions import BUILTINS
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import parse_block
-from dokimos.laws.language.problems import LawError, caret, did_you_mean
-from dokimos.laws.language.syntax import BUILTINS, Expression, Law, Position
+from dokimos.laws.language.problems import LawError, caret
+from dokimos.laws.language.syntax import Expression, Law, Position
 from dokimos.laws.language.type_rules import Typing
 from dokimos.laws.language.value_types import Type
 

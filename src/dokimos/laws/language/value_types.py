@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from dokimos.laws.features import Kind, Slot
+from dokimos.laws.domain.features import Kind, Slot
 
 
 class Type(Enum):

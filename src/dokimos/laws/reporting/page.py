@@ -16,8 +16,8 @@ from dokimos.laws.engine.grouping import NamedRates
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
-from dokimos.laws.reporting.differences import Shown, show
-from dokimos.laws.reporting.summaries import which_case
+from dokimos.laws.reporting.case_view import Shown, show
+from dokimos.laws.reporting.terminal import which_case
 
 #: Violations of each law that are shown with their records; the others stand in the JSON files.
 _SHOWN = 12

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from dokimos.laws.studies.comparison import Quality, Run, Skipped
-from dokimos.laws.studies.published import Published, published
+from dokimos.laws.studies.paper import Published, published
+from dokimos.laws.studies.runs import Quality, Run, Skipped
 
 _HEAD = """# The laws of the case studies: our counts beside the paper's
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.studies.needs import landing_games, needed
+from dokimos.laws.studies.extras import landing_games, needed
 
 State = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.studies.needs import landing_games, needed
+from dokimos.laws.studies.extras import landing_games, needed
 
 #: Games that are played side by side, steps of each between two updates, and updates.
 _GAMES, _STEPS, _UPDATES = 16, 1024, 36

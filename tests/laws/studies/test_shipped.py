@@ -16,15 +16,17 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.datasets.packages import PackagedFile
-from dokimos.laws.domain import Domain, load_domain, shipped_domains
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.lookup import load_domain, shipped_domains, shipped_laws
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law, read_law
 from dokimos.laws.language.validation import check_law
-from dokimos.laws.models.loading import load_model, onnx_model
-from dokimos.laws.studies.library import find_study, shipped_laws
-from dokimos.laws.studies.training import Study, relu_network, train_layers
+from dokimos.laws.models.files import onnx_model
+from dokimos.laws.models.lookup import load_model
+from dokimos.laws.studies.network_training import Study, relu_network, train_layers
+from dokimos.laws.studies.shipped import find_study
 from tests.cli.test_law import run as cli
 
 #: The domains whose records are rows of a table; the others have tests of their own in `studies`.

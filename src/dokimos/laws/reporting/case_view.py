@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.engine.cases import LawCase
-from dokimos.laws.features import Kind, Layout, Slot
+from dokimos.laws.engine.descriptions import decision_name
 from dokimos.laws.language.blocks import predictions
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.reporting.pictures import data_address, png
-from dokimos.laws.reporting.sentences import decision_name
 
 #: More rows of a table, or characters of a text, than this are left off, and said to be.
 _MOST_ROWS = 14

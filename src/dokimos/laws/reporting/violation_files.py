@@ -11,8 +11,9 @@ from typing import Any
 
 from dokimos import __version__
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.cases import LawCase, as_record, case_of, from_json, to_json
+from dokimos.laws.engine.descriptions import describe
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.results import LawResult
@@ -21,8 +22,7 @@ from dokimos.laws.engine.shrinking import run_cases
 from dokimos.laws.engine.sources import find_source, labels_of
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.loading import Model
-from dokimos.laws.reporting.sentences import describe
+from dokimos.laws.models.model import Model
 
 FORMAT = "dokimos-law-violations"
 _VERSION = 1

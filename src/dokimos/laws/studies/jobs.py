@@ -7,68 +7,32 @@ model, the seed and the budget are the same.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from dokimos import __version__
-from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import write_whole
-from dokimos.laws.domain import Domain, load_domain, shipped_domains
+from dokimos.core.errors import InputError
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain, call_domain
+from dokimos.laws.domain.lookup import load_domain, shipped_domains, shipped_laws
+from dokimos.laws.engine.law_test import test_law
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings
-from dokimos.laws.engine.sources import call_domain
-from dokimos.laws.engine.testing import as_domain_model, test_law
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.language.problems import did_you_mean
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.loading import Model, load_model
-from dokimos.laws.studies.library import shipped_laws
-from dokimos.laws.studies.published import effort
+from dokimos.laws.models.lookup import as_domain_model, load_model
+from dokimos.laws.models.model import Model
+from dokimos.laws.studies.paper import effort
+from dokimos.laws.studies.runs import Quality, Run, StudyRecords
 
-FORMAT = "dokimos-law-study"
-_VERSION = 1
 #: What a domain's only model is called where it names none.
 ONLY_MODEL = "network"
 #: All draws are gone through as well where there are no more than this many, run in batches.
 _ALL_DRAWS = 1_000_000
 #: Violations of each run that are run again one by one before they count.
 _CONFIRMED = 5
-
-
-Item = TypeVar("Item", "Run", "Quality")
-
-
-@dataclass(frozen=True)
-class Run:
-    """One law tested on one model with one seed; seed None: all draws were gone through."""
-
-    domain: str
-    model: str
-    model_sha256: str | None
-    law: str
-    law_sha256: str
-    seed: int | None
-    budget: int
-    tested: int
-    passed: int
-    precondition_failed: int
-    violated: int
-    unique: int
-    inputs: int
-    failed: int
-    is_violated: bool
-    is_starved: bool
-    seconds: float
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What a run is the result of."""
-        return self.domain, self.model, self.model_sha256, self.law, self.law_sha256, self.seed, self.budget
 
 
 @dataclass(frozen=True)
@@ -130,22 +94,6 @@ class StudyJob:
         )
 
 
-@dataclass(frozen=True)
-class Quality:
-    """On which share of the test set a model gives the label, and the share of the most frequent label."""
-
-    domain: str
-    model: str
-    model_sha256: str | None
-    right: float
-    usual: float
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What it is the quality of."""
-        return self.domain, self.model
-
-
 def quality_of(job: StudyJob) -> Quality | None:
     """How good the model of a job is; None where its domain has no labels."""
     domain = job.domain
@@ -158,14 +106,6 @@ def quality_of(job: StudyJob) -> Quality | None:
     right = float((job.model.predict(records) == labels).mean())
     usual = float(np.unique(labels, return_counts=True)[1].max() / len(labels))
     return Quality(domain.name, job.model_name, job.model.sha256, right, usual)
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A domain whose data or model cannot be had here, and why."""
-
-    domain: str
-    reason: str
 
 
 def _sha256(law: Law) -> str:
@@ -208,68 +148,6 @@ def _models(domain: Domain) -> dict[str, Model]:
     if domain.models:
         return {kind: load_model(kind, domain) for kind in domain.models}
     return {ONLY_MODEL: as_domain_model(None, domain)}
-
-
-class StudyRecords:
-    """The runs in a JSON file, written anew, whole, with each that is added."""
-
-    def __init__(self, path: Path) -> None:
-        """Read the file where it is there. Raises UnreadableFile."""
-        self._path = path
-        self.runs: dict[tuple[Any, ...], Run] = {}
-        self.qualities: dict[tuple[str, str], Quality] = {}
-        if path.exists():
-            content = _read(path)
-            self.runs = {run.key: run for run in _items(path, content, "runs", Run)}
-            self.qualities = {each.key: each for each in _items(path, content, "models", Quality)}
-
-    def add_quality(self, quality: Quality) -> None:
-        """Keep how good a model is."""
-        self.qualities[quality.key] = quality
-        self._write()
-
-    def add(self, run: Run) -> None:
-        """Keep one more run, in place of those of the same law with another text or model."""
-        stale = [
-            key
-            for key, old in self.runs.items()
-            if (old.domain, old.model, old.law) == (run.domain, run.model, run.law)
-            and (old.model_sha256, old.law_sha256) != (run.model_sha256, run.law_sha256)
-        ]
-        for key in stale:
-            del self.runs[key]
-        self.runs[run.key] = run
-        self._write()
-
-    def _write(self) -> None:
-        content = {
-            "format": FORMAT,
-            "version": _VERSION,
-            "dokimos": __version__,
-            "models": [asdict(each) for each in self.qualities.values()],
-            "runs": [asdict(each) for each in self.runs.values()],
-        }
-        write_whole(self._path, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
-    except ValueError as problem:
-        raise UnreadableFile(path, f"is not JSON: {problem}.") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UnreadableFile(path, "is no file that `dokimos law study` wrote; choose another --out.")
-    return content
-
-
-def _items(path: Path, content: dict[str, Any], what: str, kind: type[Item]) -> list[Item]:
-    names = [each.name for each in fields(kind)]
-    try:
-        return [kind(**{name: each[name] for name in names}) for each in content[what]]
-    except (KeyError, TypeError) as problem:
-        raise UnreadableFile(path, f"is damaged: {type(problem).__name__} {problem}.") from None
 
 
 def run_jobs(jobs: list[StudyJob], records: StudyRecords, step: Callable[[str], None]) -> None:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.laws.studies.sentences import Vectors
-from dokimos.laws.studies.training import Labels, train_layers
+from dokimos.laws.studies.network_training import Labels, train_layers
+from dokimos.laws.studies.sentence_encoder import Vectors
 
 #: How many networks read a sentence, and how each is trained.
 READERS = 8

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import Domain
-from dokimos.laws.models.loading import Model, as_model, load_model, onnx_model
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.models.files import onnx_model
+from dokimos.laws.models.lookup import as_model, load_model
+from dokimos.laws.models.model import Model
 from dokimos.networks.writing.builder import ModelBuilder
 
 ROWS = np.array([[1.0, 2.0], [3.0, 1.0], [5.0, 5.0]])

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.cases import case_of
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.shrinking import run_cases
-from dokimos.laws.engine.testing import test_law as run_law
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.problems import LawError
-from dokimos.laws.reporting.summaries import summary
-from dokimos.laws.reporting.violations import _no_labels
+from dokimos.laws.reporting.terminal import summary
+from dokimos.laws.reporting.violation_files import _no_labels
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 
@@ -158,8 +158,8 @@ def test_parts_change_no_draw(monkeypatch: pytest.MonkeyPatch) -> None:
         return [(each.violated, each.unique, each.draws) for each in found]
 
     at_once = counts()
-    monkeypatch.setattr("dokimos.laws.engine.testing._MOMENT", 0.0)
-    monkeypatch.setattr("dokimos.laws.engine.testing._FIRST_PART", 3)
+    monkeypatch.setattr("dokimos.laws.engine.law_test._MOMENT", 0.0)
+    monkeypatch.setattr("dokimos.laws.engine.law_test._FIRST_PART", 3)
     assert counts() == at_once
 
 
@@ -245,7 +245,7 @@ def test_what_cannot_be_gone_through() -> None:
 
 
 def test_large_expansions_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.laws.engine.testing._LARGEST_BATCH", 64)
+    monkeypatch.setattr("dokimos.laws.engine.law_test._LARGEST_BATCH", 64)
     draws, violations, _ = brute_force()
     found = run(MORE_FELONIES, exhaustive=True)
     assert (found.draws, found.violated) == (draws, violations)
@@ -408,7 +408,7 @@ def test_many_draws_that_are_ruled_out_do_not_stop_a_test() -> None:
 
 
 def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.laws.engine.testing._LARGEST_BATCH", 64)
+    monkeypatch.setattr("dokimos.laws.engine.law_test._LARGEST_BATCH", 64)
     calls = 0
 
     def slow(records: Any) -> Any:
@@ -618,7 +618,7 @@ def test_objects_as_records() -> None:
 def test_a_case_runs_again_as_it_was() -> None:
     plan = make_plan(law(MORE_FELONIES), domain())
     found = run(MORE_FELONIES)
-    from dokimos.laws.models.loading import as_model
+    from dokimos.laws.models.lookup import as_model
 
     runner = Runner(plan, as_model(risk, domain(), name="risk"), lambda: np.zeros(0))
     frame = run_cases([each.case for each in found.violations], runner)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dokimos.core.errors import InputError
-from dokimos.laws.language.problems import did_you_mean
+from dokimos.core.suggestions import did_you_mean
 
 
 class Kind(Enum):

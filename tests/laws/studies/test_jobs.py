@@ -11,22 +11,13 @@ from typing import Any
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import shipped_domains
-from dokimos.laws.models.loading import as_model
-from dokimos.laws.studies import comparison
-from dokimos.laws.studies.comparison import (
-    Quality,
-    Run,
-    Skipped,
-    StudyJob,
-    StudyRecords,
-    domains_with_laws,
-    jobs_of,
-    run_jobs,
-)
+from dokimos.laws.domain.lookup import shipped_domains, shipped_laws
+from dokimos.laws.models.lookup import as_model
+from dokimos.laws.studies import jobs as study_jobs
 from dokimos.laws.studies.comparison_table import law_rows, markdown
-from dokimos.laws.studies.library import shipped_laws
-from dokimos.laws.studies.published import effort, published
+from dokimos.laws.studies.jobs import StudyJob, domains_with_laws, jobs_of, run_jobs
+from dokimos.laws.studies.paper import effort, published
+from dokimos.laws.studies.runs import Quality, Run, Skipped, StudyRecords
 from tests.cli.test_law import run as cli
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
@@ -64,7 +55,7 @@ def test_counts_are_kept_and_not_computed_again(tmp_path: Path, monkeypatch: pyt
     assert more.every is not None and more.every.violated == more.every.unique > more.unique
     assert records.qualities["toy", "network"].right == 1.0
 
-    monkeypatch.setattr(comparison, "test_law", lambda *_, **__: pytest.fail("computed again"))
+    monkeypatch.setattr(study_jobs, "test_law", lambda *_, **__: pytest.fail("computed again"))
     again, _ = ran(path, jobs(labels=lambda: risk(inputs())))
     assert again.runs == records.runs and again.qualities == records.qualities
 
@@ -175,19 +166,19 @@ def test_jobs_of_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"compas", "german_credit"} <= set(domains_with_laws())
     laws = shipped_laws("compas")
     for own in (domain(model=lambda: risk), domain(MODELS={"network": lambda: risk, "tree": lambda: risk})):
-        monkeypatch.setattr(comparison, "load_domain", lambda name, own=own: own)
-        monkeypatch.setattr(comparison, "make_plan", lambda law, domain: SimpleNamespace(code=None))
+        monkeypatch.setattr(study_jobs, "load_domain", lambda name, own=own: own)
+        monkeypatch.setattr(study_jobs, "make_plan", lambda law, domain: SimpleNamespace(code=None))
         made = jobs_of("compas", seeds=2, budget=7)
         kinds = list(own.models or ["network"])
         assert [each.model_name for each in made] == [kind for kind in kinds for _ in range(3 * len(laws))]
         assert [(each.seed, each.budget) for each in made[:3]] == [(0, 7), (1, 7), (None, 0)]
-    monkeypatch.setattr(comparison, "make_plan", lambda law, domain: SimpleNamespace(code="code"))
+    monkeypatch.setattr(study_jobs, "make_plan", lambda law, domain: SimpleNamespace(code="code"))
     assert {each.seed for each in jobs_of("compas")} == set(range(10))
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.laws.studies.comparison.jobs_of", lambda name, **_: jobs(seeds=1))
-    monkeypatch.setattr("dokimos.laws.studies.comparison.domains_with_laws", lambda: ("toy", "other"))
+    monkeypatch.setattr("dokimos.laws.studies.jobs.jobs_of", lambda name, **_: jobs(seeds=1))
+    monkeypatch.setattr("dokimos.laws.studies.jobs.domains_with_laws", lambda: ("toy", "other"))
     done = cli("study", "--out", tmp_path / "made" / "study")
     assert done.exit_code == 0 and "study.md: 4 runs" in done.stdout
     content = json.loads((tmp_path / "made" / "study.json").read_text())
@@ -197,7 +188,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str, **_: Any) -> list[StudyJob]:
         raise InputError("no data")
 
-    monkeypatch.setattr("dokimos.laws.studies.comparison.jobs_of", missing)
+    monkeypatch.setattr("dokimos.laws.studies.jobs.jobs_of", missing)
     assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 0
     assert "- toy: no data" in (tmp_path / "made" / "study.md").read_text()
     assert isinstance(cli("study", "toy", "--out", tmp_path / "x").exception, InputError)
@@ -205,5 +196,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dokimos.laws.studies.comparison.run_jobs", interrupted)
+    monkeypatch.setattr("dokimos.laws.studies.jobs.run_jobs", interrupted)
     assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 130

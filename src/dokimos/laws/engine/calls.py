@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import DokimosError, InputError
-from dokimos.laws.domain import DomainFunction, has_parameter
+from dokimos.laws.domain.functions import DomainFunction, has_parameter
+from dokimos.laws.domain.user_code import explain
 from dokimos.laws.engine.frame import Frame, Records, Value, column, full, stack
 
 
@@ -27,14 +27,6 @@ class Failures:
     def add(self, case: int, reason: str) -> None:
         """Note what went wrong in a case."""
         self.by_case.setdefault(case, reason)
-
-
-def explain(problem: BaseException, what: str) -> str:
-    """An exception of user code in one line, with the place where it was raised."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    said = " ".join(str(problem).split())
-    return f"{what} raised {type(problem).__name__}: {said}{place}"
 
 
 def case_rng(seed: int, salt: int = 0) -> np.random.Generator:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
-from dokimos.laws.studies.needs import needed
+from dokimos.laws.studies.extras import needed
 
 Wave = NDArray[np.int32]
 

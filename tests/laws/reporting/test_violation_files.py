@@ -11,12 +11,12 @@ import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
+from dokimos.laws.engine.descriptions import describe
+from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.shrinking import _amount
-from dokimos.laws.engine.testing import test_law as run_law
-from dokimos.laws.models.loading import as_model
-from dokimos.laws.reporting.sentences import describe
-from dokimos.laws.reporting.violations import read_violations, replay_violations, save_result
+from dokimos.laws.models.lookup import as_model
+from dokimos.laws.reporting.violation_files import read_violations, replay_violations, save_result
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 

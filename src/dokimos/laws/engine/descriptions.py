@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.laws.domain import Domain
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.engine.cases import LawCase
-from dokimos.laws.features import Kind, Layout, Slot
 from dokimos.laws.language.blocks import predictions
 from dokimos.laws.language.syntax import Law
 

@@ -1,14 +1,33 @@
-"""The laws that come with the shipped domains, one folder for each."""
+"""The shipped domains with their laws, and what is trained for each."""
 
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain import shipped_domains
-from dokimos.laws.language.problems import did_you_mean
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain, read_domain
+from dokimos.laws.domain.lookup import shipped_domains
+
+_LAWS = Path(__file__).parent / "library"
+
+
+def _shipped(name: str) -> Domain:
+    """A domain of this folder, with its laws in the library."""
+    module = importlib.import_module(f"dokimos.laws.studies.domains.{name}")
+    laws = tuple(sorted((_LAWS / name).glob("*.law")))
+    return read_domain(module, name=name, place=name, laws=laws)
+
+
+compas = partial(_shipped, "compas")
+german_credit = partial(_shipped, "german_credit")
+lunar_lander = partial(_shipped, "lunar_lander")
+mnist = partial(_shipped, "mnist")
+reviews = partial(_shipped, "reviews")
+speech = partial(_shipped, "speech")
 
 
 class Trainable(Protocol):
@@ -21,11 +40,6 @@ class Trainable(Protocol):
     def quality(self, content: bytes) -> str:
         """How good a trained model is, in words."""
         ...
-
-
-def shipped_laws(domain: str) -> list[Path]:
-    """The files of a shipped domain's laws, none where there is no such domain."""
-    return sorted((Path(__file__).parent / domain).glob("*.law")) if domain in shipped_domains() else []
 
 
 def find_study(name: str, kind: str = "network") -> Trainable:

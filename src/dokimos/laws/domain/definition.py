@@ -1,0 +1,158 @@
+"""What a domain's file defines, read once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.features import Feature, Layout
+from dokimos.laws.domain.functions import BUILTINS, DomainFunction
+from dokimos.laws.domain.user_code import explain
+
+#: Functions of a domain's file that are not for laws to call.
+_HOOKS = ("encode", "picture", "text", "start", "walk")
+_RESERVED = {"inputs", "labels", "model", "decide", "predict", *_HOOKS}
+_BATCH = "_batch"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What a domain's file defines, read once."""
+
+    name: str
+    layout: Layout | None = None
+    functions: Mapping[str, DomainFunction] = field(default_factory=dict)
+    inputs: Callable[[], Any] | None = None
+    labels: Callable[[], Any] | None = None
+    model: Callable[[], Any] | None = None
+    decide: Callable[[Any], Any] | None = None
+    encode: Callable[[Any], Any] | None = None
+    picture: Callable[[Any], Any] | None = None
+    text: Callable[[Any], str] | None = None
+    start: Callable[..., Any] | None = None
+    walk: Callable[..., Any] | None = None
+    models: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    decision: str = "decision"
+    is_ordered: bool = True
+    #: What names the domain in a later run: a shipped one's name, or the path of its file.
+    place: str | None = None
+    #: The files of laws that come with it.
+    laws: tuple[Path, ...] = ()
+
+    def with_functions_of(self, other: Domain) -> Domain:
+        """This domain with what another adds: functions, and whatever this one lacks."""
+        return Domain(
+            name=self.name,
+            layout=self.layout or other.layout,
+            functions={**other.functions, **self.functions},
+            inputs=self.inputs or other.inputs,
+            labels=self.labels or other.labels,
+            model=self.model or other.model,
+            decide=self.decide or other.decide,
+            **{hook: getattr(self, hook) or getattr(other, hook) for hook in _HOOKS},
+            models={**other.models, **self.models},
+            groups=self.groups or other.groups,
+            classes=self.classes or other.classes,
+            decision=self.decision if self.decision != "decision" else other.decision,
+            is_ordered=self.is_ordered and other.is_ordered,
+            place=self.place,
+            laws=self.laws,
+        )
+
+
+def call_domain(function: Callable[[], Any], domain: Domain, what: str) -> Any:
+    """What a function of a domain's file gives. Raises InputError where it fails."""
+    try:
+        return function()
+    except InputError:
+        raise
+    except Exception as problem:
+        raise InputError(f"Domain {domain.name}: {explain(problem, what)}.") from None
+
+
+def read_domain(
+    module: ModuleType | Any,
+    *,
+    name: str,
+    place: str | None = None,
+    laws: tuple[Path, ...] = (),
+) -> Domain:
+    """The domain that a module (or any object with such attributes) defines. Raises InputError."""
+    features = getattr(module, "FEATURES", None)
+    layout = (
+        None if features is None else Layout(_features(features, name), getattr(module, "INDICES", None))
+    )
+    if layout is not None and layout.width == 0:
+        raise InputError(f"Domain {name}: FEATURES is empty; leave it out where records have no features.")
+    return Domain(
+        name=name,
+        layout=layout,
+        functions=_functions(module),
+        inputs=getattr(module, "inputs", None),
+        labels=getattr(module, "labels", None),
+        model=getattr(module, "model", None),
+        decide=getattr(module, "decide", None),
+        **{hook: _own(module, hook) for hook in _HOOKS},
+        models=dict(getattr(module, "MODELS", {})),
+        groups=_groups(getattr(module, "GROUPS", ()), layout, name),
+        classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
+        decision=str(getattr(module, "DECISION", "decision")),
+        is_ordered=bool(getattr(module, "ORDERED", True)),
+        place=place,
+        laws=laws,
+    )
+
+
+def _features(given: Sequence[Feature | str], name: str) -> list[Feature]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"Domain {name}: FEATURES must be a list of features or names, not {given!r}.")
+    features = [Feature(each) if isinstance(each, str) else each for each in given]
+    for each in features:
+        if not isinstance(each, Feature):
+            raise InputError(f"Domain {name}: {each!r} in FEATURES is neither a Feature nor a name.")
+    return features
+
+
+def _groups(given: Sequence[str], layout: Layout | None, name: str) -> tuple[str, ...]:
+    for each in given:
+        if layout is None:
+            raise InputError(f"Domain {name}: GROUPS names {each}, and there are no FEATURES.")
+        try:
+            layout.named(each)
+        except InputError as problem:
+            raise InputError(f"Domain {name}: GROUPS: {problem}.") from None
+    return tuple(given)
+
+
+def _own(module: ModuleType | Any, name: str) -> Any:
+    """A function defined in the module itself, None for one imported there (such as the feature `text`)."""
+    value = getattr(module, name, None)
+    is_own = getattr(value, "__module__", None) == getattr(module, "__name__", None)
+    return value if callable(value) and is_own else None
+
+
+def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
+    """The functions defined in the module itself (imported ones are its own affair)."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and not inspect.isclass(value)
+        and _own(module, name) is not None
+        and name not in _RESERVED
+    }
+    models = getattr(module, "MODELS", {}).values()
+    own = {name: value for name, value in own.items() if value not in models}
+    names = {name.removesuffix(_BATCH) for name in own}
+    functions = {name: DomainFunction(name, own.get(name), own.get(name + _BATCH)) for name in names}
+    for name in functions:
+        if name in BUILTINS and name not in ("getFeat", "setFeat", "label"):
+            raise InputError(f"The domain's function {name} has the name of a builtin; rename it.")
+    return functions

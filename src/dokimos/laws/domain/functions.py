@@ -1,0 +1,91 @@
+"""What laws may call: the functions of the language itself, and those that a domain brings."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+#: Functions of the language itself and how many arguments each takes; all others come from a domain.
+BUILTINS = {
+    "getFeat": 2,
+    "setFeat": 3,
+    "label": 1,
+    "randInt": 2,
+    "randReal": 2,
+    "strConcat": 2,
+    "abs": 1,
+    "min": 2,
+    "max": 2,
+}
+#: Those that draw at random.
+RANDOM = ("randInt", "randReal")
+
+#: Parameters of a domain's functions that no law gives a value.
+_GIVEN = ("rng", "rngs", "predict")
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class DomainFunction:
+    """A function for laws to call: on single values, on batches, or both."""
+
+    name: str
+    single: Callable[..., Any] | None = None
+    batch: Callable[..., Any] | None = None
+
+    @property
+    def takes_rng(self) -> bool:
+        """Whether it draws at random, from a generator (or one for each case) that it is given."""
+        return self._takes_any("rng", "rngs")
+
+    @property
+    def takes_rngs(self) -> bool:
+        """Whether its version for batches takes a generator for each case."""
+        return self.batch is not None and has_parameter(self.batch, "rngs")
+
+    @property
+    def takes_model(self) -> bool:
+        """Whether it runs the model."""
+        return self._takes_any("predict")
+
+    def _takes_any(self, *names: str) -> bool:
+        versions = [each for each in (self.single, self.batch) if each is not None]
+        return any(has_parameter(each, name) for each in versions for name in names)
+
+    def takes(self, count: int) -> bool:
+        """Whether a law can call it with so many arguments; true where only a call can tell."""
+        least, most = self._bounds()
+        return least <= count and (most is None or count <= most)
+
+    def wanted(self) -> str:
+        """How many arguments it takes, in words."""
+        least, most = self._bounds()
+        if most is None:
+            return f"{least} or more arguments" if least else "any arguments"
+        counts = f"{least} to {most}" if least < most else str(most or "no")
+        return f"{counts} argument{'s' * (counts != '1')}"
+
+    def _bounds(self) -> tuple[int, int | None]:
+        """How many arguments laws give it, at least and at most (None: there is no most)."""
+        by_place = [each for each in self._parameters() if each.kind in _BY_PLACE]
+        least = sum(each.default is inspect.Parameter.empty for each in by_place)
+        any_number = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in self._parameters())
+        return least, None if any_number else len(by_place)
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        """What laws give it: all but what Dokimos does; anything where it does not say what it takes."""
+        try:
+            every = inspect.signature(self.single or self.batch).parameters  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return [inspect.Parameter("anything", inspect.Parameter.VAR_POSITIONAL)]
+        return [each for name, each in every.items() if name not in _GIVEN]
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of that name."""
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,61 @@
+"""Domains by name: a Python file beside the law, or one that is registered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dokimos.core.errors import InputError
+from dokimos.core.registry import Registry
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain, read_domain
+from dokimos.laws.domain.user_code import load_module
+
+#: The domains that come with Dokimos. The names alone import nothing.
+DOMAINS: Registry[Domain] = Registry(
+    "domain",
+    {
+        name: f"dokimos.laws.studies.shipped:{name}"
+        for name in ("compas", "german_credit", "lunar_lander", "mnist", "reviews", "speech")
+    },
+)
+
+
+class DomainNotFound(InputError):
+    """No domain has the name that a law imports."""
+
+
+def shipped_domains() -> tuple[str, ...]:
+    """The names of the domains that come with Dokimos."""
+    return tuple(DOMAINS)
+
+
+def shipped_laws(domain: str) -> list[Path]:
+    """The files of a shipped domain's laws, none where there is no such domain."""
+    return list(DOMAINS[domain].laws) if domain in DOMAINS else []
+
+
+def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = True) -> Domain:
+    """The domain called `name`, or in the file `name` where that ends in .py.
+
+    Files are looked for in `folder`, then come the shipped domains. Where `allow_code` is false only the
+    latter may run. Raises DomainNotFound, or InputError where the domain's own code fails.
+    """
+    path = Path(name) if name.endswith(".py") else _file_beside(name, folder)
+    if path is not None:
+        if not allow_code:
+            raise InputError(f"{path}: is Python code, which --no-code refuses to run.")
+        stem = path.stem if name.endswith(".py") else name
+        return read_domain(load_module(path), name=stem, place=str(path))
+    if name in DOMAINS:
+        return DOMAINS[name]
+    hint = did_you_mean(name, DOMAINS)
+    where = f"{folder or Path()}/{name.replace('.', '/')}.py"
+    raise DomainNotFound(f"There is no domain {name}{hint}: neither {where} nor a shipped one.")
+
+
+def _file_beside(name: str, folder: Path | None) -> Path | None:
+    base = (folder or Path()) / Path(*name.split("."))
+    for path in (base.with_name(f"{base.name}.py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None

@@ -1,0 +1,24 @@
+"""The domain that a law imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.language.syntax import Law
+
+
+def domain_of(
+    law: Law, *, folder: Path | None = None, given: str | None = None, allow_code: bool = True
+) -> Domain | None:
+    """The domain that a law imports, or `given`; None where there is neither.
+
+    Where a law imports several, the first counts, with what the others add. Raises what `load_domain` does.
+    """
+    names = [given] if given is not None else [each.name for each in law.imports]
+    found: Domain | None = None
+    for name in names:
+        domain = load_domain(name, folder=folder, allow_code=allow_code)
+        found = domain if found is None else found.with_functions_of(domain)
+    return found

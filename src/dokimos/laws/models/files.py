@@ -1,0 +1,66 @@
+"""Models from the content of files that are no code: ONNX, and trees; and pickles, which are."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import UnreadableFile
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.models.model import Model, Rows, as_numbers, decision_of, encoding_of
+from dokimos.laws.models.onnx_classifiers import label_function
+from dokimos.laws.models.trees import read_trees
+from dokimos.networks.semantics.replay import Replayer
+
+#: Numbers in one run of onnxruntime: large enough for its overhead not to count, small enough for caches.
+_NUMBERS_PER_RUN = 2**18
+_MIN_ROWS_PER_RUN = 256
+
+
+def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in the content of an ONNX file. Raises InputError."""
+    labels = label_function(content, name=name)
+    if labels is not None:
+        return Model(name, labels, decision_of(domain), hashlib.sha256(content).hexdigest())
+    network = Replayer(content, name=name)
+    rows_per_run = max(_MIN_ROWS_PER_RUN, _NUMBERS_PER_RUN // network.input_size)
+
+    encode = encoding_of(domain)
+
+    def scores(records: Rows) -> NDArray[np.float32]:
+        rows = as_numbers(encode(records), name).reshape(len(records), -1)
+        return network(rows, rows_per_run=rows_per_run)
+
+    return Model(name, scores, decision_of(domain), hashlib.sha256(content).hexdigest())
+
+
+def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
+    """The model in the content of a file of trees. Raises InputError."""
+    ensemble = read_trees(content, name=name)
+    own = domain is not None and domain.decide is not None
+    decide = decision_of(domain) if own else ensemble.decide
+    return Model(name, ensemble, decide, hashlib.sha256(content).hexdigest())
+
+
+def read_pickle(path: Path) -> tuple[Any, bytes]:
+    """What a pickle holds, and its content; opening it runs code. Raises UnreadableFile."""
+    content = content_of(path)
+    try:
+        return pickle.loads(content), content
+    except Exception as problem:
+        raise UnreadableFile(
+            path, f"is no pickle of a model: {type(problem).__name__}: {problem}."
+        ) from None
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file. Raises UnreadableFile."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None

@@ -1,0 +1,98 @@
+"""The model that is meant: a file, an object in a module, one that the domain names, or the object itself.
+
+ONNX networks and classifiers, decision trees and ensembles of them, scikit-learn-like estimators and
+policies (anything with `predict`), torch modules, and any callable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from pathlib import Path
+from typing import Any
+
+from dokimos.core.errors import InputError
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain, call_domain
+from dokimos.laws.domain.user_code import load_module
+from dokimos.laws.models.files import content_of, onnx_model, read_pickle, tree_model
+from dokimos.laws.models.model import Model
+from dokimos.laws.models.objects import object_model
+from dokimos.laws.models.policies import load_policy
+
+_PICKLES = (".pkl", ".pickle")
+_POLICY = ".zip"
+
+
+def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
+    """A model: NAME.onnx, NAME.json (trees), NAME.pkl, NAME.zip (a policy), FILE.py:NAME, MODULE:NAME.
+
+    Or one of the models that the domain names. Only files that are no code where `allow_code` is false.
+    Raises InputError.
+    """
+    text = str(given)
+    if domain is not None and text in domain.models:
+        made = call_domain(domain.models[text], domain, text)
+        return as_model(made, domain, name=str(made) if isinstance(made, str | Path) else text)
+    place, colon, name = text.rpartition(":")
+    is_object = bool(colon) and name.isidentifier()
+    path = Path(text)
+    if not is_object and path.suffix not in (*_PICKLES, _POLICY):
+        _expect_file(path, domain)
+        if path.suffix == ".py":
+            raise InputError(f"{path}: is a file of Python; name the model in it, as {path}:NAME.")
+        read = tree_model if path.suffix == ".json" else onnx_model
+        return read(content_of(path), domain, name=str(path))
+    if not allow_code:
+        raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
+    if is_object:
+        return object_model(_object(place, name), domain, name=text)
+    if path.suffix == _POLICY:
+        policy = load_policy(path)
+        return object_model(policy, domain, name=text, sha256=hashlib.sha256(content_of(path)).hexdigest())
+    unpickled, content = read_pickle(path)
+    return object_model(unpickled, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
+
+
+def as_model(given: Any, domain: Domain | None, *, name: str) -> Model:
+    """Whatever is given as a model: one that is made, a path or a name, or an object. Raises InputError."""
+    if isinstance(given, Model):
+        return given
+    if isinstance(given, str | Path):
+        return load_model(given, domain)
+    return object_model(given, domain, name=name)
+
+
+def as_domain_model(given: Any, domain: Domain) -> Model:
+    """A model that is given, or the domain's own where none is. Raises InputError."""
+    if given is None:
+        if domain.model is None:
+            raise InputError(f"Give a model to test: the domain {domain.name} has none of its own.")
+        own = call_domain(domain.model, domain, "model")
+        return as_model(
+            own, domain, name=str(own) if isinstance(own, str | Path) else f"the model of {domain.name}"
+        )
+    name = str(given) if isinstance(given, str | Path) else getattr(given, "name", type(given).__name__)
+    return as_model(given, domain, name=str(name))
+
+
+def _object(place: str, name: str) -> Any:
+    if place.endswith(".py"):
+        module = load_module(Path(place))
+    else:
+        try:
+            module = importlib.import_module(place)
+        except Exception as problem:
+            reason = problem if isinstance(problem, ImportError) else f"{type(problem).__name__}: {problem}"
+            raise InputError(f"{place}:{name}: cannot be imported: {reason}.") from None
+    if not hasattr(module, name):
+        raise InputError(f"{place}: has no {name}.")
+    return getattr(module, name)
+
+
+def _expect_file(path: Path, domain: Domain | None) -> None:
+    """Where there is no such file, a name of a model of the domain may have been meant."""
+    if domain is not None and domain.models and not path.exists() and path.suffix == "":
+        named = ", ".join(domain.models)
+        hint = did_you_mean(str(path), domain.models)
+        raise InputError(f"{path}: there is no such file, and the domain's models are {named}{hint}.")

@@ -1,0 +1,62 @@
+"""Models from Python objects: torch modules, estimators and policies with `predict`, and callables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.functions import has_parameter
+from dokimos.laws.models.model import Model, Rows, as_numbers, decision_of, encoding_of
+from dokimos.laws.models.sklearn_trees import native_predict
+
+
+def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None = None) -> Model:
+    """A Python object as a model. A callable takes one record, or a batch where it has a true attribute
+    `batched`. Raises InputError where the object is no model."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(given, torch.nn.Module):
+        return Model(name, _torch_scores(torch, given, encoding_of(domain)), decision_of(domain), sha256)
+    native = native_predict(given)
+    if native is not None:
+        return Model(name, native, decision_of(domain), sha256)
+    if callable(getattr(given, "predict", None)):
+        # A policy of stable-baselines3 draws its actions at random unless told otherwise.
+        options = {"deterministic": True} if has_parameter(given.predict, "deterministic") else {}
+        return Model(
+            name, lambda records: _first(given.predict(records, **options)), decision_of(domain), sha256
+        )
+    if not callable(given):
+        raise InputError(f"{name}: is no model: it has no method `predict` and cannot be called.")
+    if getattr(given, "batched", False):
+        return Model(name, lambda records: np.asarray(given(records)), decision_of(domain), sha256)
+    return Model(name, lambda records: _each(given, records), decision_of(domain), sha256)
+
+
+def _each(function: Callable[[Any], Any], records: Sequence[Any] | Rows) -> NDArray[Any]:
+    return np.asarray([function(record) for record in records])
+
+
+def _first(answer: Any) -> NDArray[Any]:
+    """What an estimator predicts; policies give their state as well, second."""
+    return np.asarray(answer[0] if isinstance(answer, tuple) else answer)
+
+
+def _torch_scores(
+    torch: Any, module: Any, encode: Callable[[Rows], Rows]
+) -> Callable[[Rows], NDArray[Any]]:
+    def scores(records: Rows) -> NDArray[Any]:
+        was_training = module.training
+        module.eval()
+        try:
+            with torch.no_grad():
+                return np.asarray(module(torch.from_numpy(as_numbers(encode(records), "the torch module"))))
+        finally:
+            module.train(was_training)
+
+    return scores

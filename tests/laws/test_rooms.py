@@ -1,0 +1,92 @@
+"""The rooms of laws: imports point one way, and nothing but their own commands needs the case studies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_imports import FILES, SOURCE, _imports, _module
+
+#: What a room may import: itself, and what stands to the left.
+ROOMS = ("domain", "language", "models", "engine", "reporting", "pytest_plugin", "studies")
+LAWS = [path for path in FILES if path.is_relative_to(SOURCE / "laws")]
+STUDIES = "dokimos.laws.studies"
+#: The commands of the case studies: `dokimos law train` and `dokimos law study`.
+OWN_COMMANDS = ("law_train", "law_study")
+
+
+def _room(module: str) -> str:
+    """The room of `dokimos.laws.<room>...`, empty for anything else."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["dokimos", "laws"] and len(parts) > 2 else ""
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    assert {_room(_module(path)) for path in LAWS} - {""} == set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in LAWS if _room(_module(path))],
+    ids=lambda path: str(path.relative_to(SOURCE / "laws")),
+)
+def test_imports_point_to_the_left(path: Path) -> None:
+    here = _room(_module(path))
+    wrong = [
+        f"line {line}: {here} may not import {name}"
+        for line, name in _imports(path)
+        if (there := _room(name)) and ROOMS.index(there) > ROOMS.index(here)
+    ]
+    assert wrong == []
+
+
+def test_nothing_else_imports_the_case_studies() -> None:
+    outside = [path for path in FILES if not path.is_relative_to(SOURCE / "laws" / "studies")]
+    users = {
+        path.stem
+        for path in outside
+        for _, name in _imports(path)
+        if name == STUDIES or name.startswith(f"{STUDIES}.")
+    }
+    assert users == set(OWN_COMMANDS)
+
+
+def _studies_loaded(arguments: list[str], folder: Path) -> tuple[str, list[str]]:
+    """What `dokimos <arguments>` prints, and which modules of the case studies it loads."""
+    script = (
+        f"import sys\nfrom dokimos.cli import main\nsys.argv[1:] = {arguments!r}\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        f"print('loaded', *[name for name in sys.modules if name.startswith({STUDIES!r})])\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
+    *said, loaded = done.stdout.splitlines()
+    return "\n".join(said), loaded.split()[1:]
+
+
+def test_ones_own_law_loads_no_case_study(tmp_path: Path) -> None:
+    (tmp_path / "people.py").write_text(
+        "from dokimos.laws import integer\n"
+        "FEATURES = [integer('age', 0, 9)]\n"
+        "def inputs():\n    return [[age] for age in range(10)]\n"
+        "def model():\n    return lambda record: int(record[0] > 4)\n"
+    )
+    (tmp_path / "older.law").write_text(
+        "import people;\ninput x1;\nvar x2 := x1[age := x1.age + randInt(1, 3)];\n"
+        "output d1;\noutput d2;\n{\n    d1 = predict(x1)\n    d2 = predict(x2)\n}\nensures d1 <= d2;\n"
+    )
+    said, loaded = _studies_loaded(
+        ["law", "test", "older.law", "--out", "found", "--html", "page.html"], tmp_path
+    )
+    assert "holds for every draw" in said and (tmp_path / "page.html").is_file()
+    assert loaded == []
+
+
+def test_a_shipped_law_loads_its_own_case_study_only(tmp_path: Path) -> None:
+    said, loaded = _studies_loaded(["law", "check", "mnist"], tmp_path)
+    assert "blur.law: fine" in said
+    domains = {name for name in loaded if name.startswith(f"{STUDIES}.domains.")}
+    assert domains == {f"{STUDIES}.domains.mnist"}
