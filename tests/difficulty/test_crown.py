@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dokimos.difficulty import crown
-from dokimos.difficulty.crown import CrownBound, beyond
+from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
+from dokimos.networks.semantics.linear_bounds import without_linear_bound
 from tests.checker.files import model
 from tests.difficulty.seeing import dense, observe, random_dense, unit_box
 
@@ -113,7 +114,7 @@ def test_what_is_too_costly_keeps_its_intervals_and_says_so(monkeypatch: pytest.
     assert bound_of(cheap).note == "3 of 3 ReLU layers keep their interval bounds"
     assert bound_of(cheap).lower <= never_above(full)
     never_above(cheap)
-    monkeypatch.setattr(crown, "SMALL_PURSE", 1.5)  # enough for the first layer
+    monkeypatch.setattr(crown, "SMALL_ALLOWANCE", 1.5)  # enough for the first layer
     partly = observe(network, asked, samples=2)
     assert bound_of(partly).note == "2 of 3 ReLU layers keep their interval bounds"
     never_above(partly)
@@ -128,6 +129,9 @@ def test_other_operators_are_beyond_it(op: str) -> None:
 def test_products_of_variables_and_steep_leaks_are_beyond_it() -> None:
     for node in [("Mul", ["X", "X"], "Y"), ("LeakyRelu", ["X"], "Y", {"alpha": 2.0})]:
         network = model([node], {}, [1, 1], [1, 1])
-        assert beyond(observe(network, unit_box(1, 1, BELOW)).network) is not None
+        assert without_linear_bound(observe(network, unit_box(1, 1, BELOW)).network) is not None
     division = model([("Div", ["one", "X"], "Y")], {"one": [[1.0]]}, [1, 1], [1, 1])
-    assert beyond(observe(division, unit_box(1, 1, BELOW)).network) == "Div has no linear relaxation here"
+    assert (
+        without_linear_bound(observe(division, unit_box(1, 1, BELOW)).network)
+        == "Div has no linear relaxation here"
+    )

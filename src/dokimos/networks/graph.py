@@ -23,7 +23,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
     {
         "Add": "A, B (numpy broadcasting)",
         "AveragePool": "X; kernel, strides, pads, dilations, count_include_pad",
-        "BatchNormalization": "X, scale, bias, mean, variance; epsilon",
+        "BatchNormalization": "X, scale, bias, mean, variance (constant); epsilon",
         "Clip": "X; min, max (infinite where left out)",
         "Concat": "any number; axis",
         "Conv": "X, W (constant), optional B (constant); strides, pads, dilations, group",

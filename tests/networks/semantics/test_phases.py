@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.networks.semantics.phases import Phases
+from dokimos.core.errors import UnsupportedOp
+from dokimos.networks.graph import CORE_OPS
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.interval import enclose
+from dokimos.networks.semantics.phases import PHASE_RULES, Phases, phases
 from tests.checker.files import model
 from tests.difficulty.seeing import dense, observe, unit_box
+from tests.networks.graphs import ONE_OF_EACH
+from tests.networks.sampling import exactly, random_box
 
 
 def found(
@@ -28,6 +35,35 @@ def found(
     network = model(nodes, weights, [1, size], [1, outputs])
     phases = observe(network, unit_box(size, outputs, "(<= Y_0 0)", low=low, high=high), **settings).phases
     return phases.unstable, phases.nonlinear
+
+
+def test_every_operator_has_a_rule() -> None:
+    assert set(PHASE_RULES) == set(CORE_OPS)
+
+
+def test_an_operator_without_a_rule_is_named() -> None:
+    network = read_onnx(model([("Exp", ["X"], "Y")], {}, [1, 1], [1, 1]))
+    unknown = replace(network, nodes=(replace(network.nodes[0], op="Erf"),))
+    with pytest.raises(UnsupportedOp, match="Erf"):
+        phases(unknown, [enclose(network, exactly(np.zeros(1)), exactly(np.ones(1)))], 0.1)
+
+
+@pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if name.endswith("@22")])
+def test_what_has_no_nonlinear_unit_is_affine(name: str) -> None:
+    """f(a) + f(b) = 2·f((a + b)/2) up to rounding; a nonlinear operator called affine would break it."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from dokimos.networks.semantics.differentiable import to_torch
+
+    network = read_onnx(ONE_OF_EACH[name].SerializeToString())
+    rng = np.random.default_rng(0)
+    lower, upper = (end.astype(np.float64) for end in random_box(rng, network.input_size, 2.0, 1.0))
+    found = phases(network, [enclose(network, exactly(lower), exactly(upper))], 0.1)
+    assert found.unstable <= found.nonlinear
+    if found.nonlinear:
+        return
+    a, b = (torch.from_numpy(rng.uniform(-2, 2, (20, network.input_size))) for _ in range(2))
+    function = to_torch(network)
+    assert torch.allclose(function(a) + function(b), 2 * function((a + b) / 2), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ one number (Sigmoid, Tanh, Exp, Pow) this is ω = sup φ' − inf φ'. Units tha
 (Softmax, products of two variables, division by one) have a slope for each; ω is the largest variation
 among them, over the enclosures of what they are made of.
 
+Operators that join their inputs by sums, or only move them, have no such units, whatever varies.
+
 Enclosures are rounded outward; an end that is 0 up to 1e-12 of the other one counts as 0.
 """
 
@@ -24,6 +26,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import structural
 from dokimos.networks.semantics.outward import Floats, Interval, divide, multiply, point
@@ -42,7 +45,7 @@ class Phases:
 
 @dataclass(frozen=True)
 class Setting:
-    """A node with the enclosures of its inputs and output; `varies` tells inputs from constants."""
+    """A node with the enclosures of its inputs and output; `varies` says which inputs are no constants."""
 
     node: Node
     inputs: Sequence[Interval]
@@ -56,12 +59,12 @@ Rule = Callable[[Setting], Mask | None]
 
 
 def phases(network: Network, enclosures: Sequence[Mapping[str, Interval]], tau: float) -> Phases:
-    """Count the units over all nodes; `tau` is the threshold for slopes."""
+    """Count the units over all nodes; `tau` is the threshold for slopes. Raises UnsupportedOp."""
     nonlinear = unstable = 0
     for node in network.nodes:
-        rule = _RULES.get(node.op)
+        rule = PHASE_RULES.get(node.op)
         if rule is None:
-            continue
+            raise UnsupportedOp(node.op, "no rule says which of its units are nonlinear")
         masks = [_mask(network, node, rule, enclosure, tau) for enclosure in enclosures]
         found = [mask for mask in masks if mask is not None]
         if found:
@@ -91,6 +94,10 @@ def _crosses(x: Interval, kink: float = 0.0) -> Mask:
     size = np.maximum(np.abs(x.lower), np.abs(x.upper))
     tolerance = np.where(np.isfinite(size), _ROUNDING * size, 0.0)
     return np.asarray((below > tolerance) & (above > tolerance))
+
+
+def _affine(setting: Setting) -> None:
+    """No unit: a weighted sum of all inputs together, with constant weights."""
 
 
 def _relu(setting: Setting) -> Mask:
@@ -238,11 +245,18 @@ def _softmax(setting: Setting) -> Mask:
     return np.moveaxis(_varies_more(omega, setting.tau), -1, axis)
 
 
-_RULES: Mapping[str, Rule] = MappingProxyType(
+PHASE_RULES: Mapping[str, Rule] = MappingProxyType(
     {
+        "Add": _affine,
+        "AveragePool": _affine,
+        "BatchNormalization": _affine,  # everything but the first input is constant
         "Clip": _clip,
+        "Concat": _affine,
+        "Conv": _affine,  # the weights are constant
         "Div": _quotient,
         "Exp": _smooth(np.exp),
+        "Expand": _affine,
+        "Gather": _affine,
         "Gemm": _matrix_product,
         "LeakyRelu": _leaky_relu,
         "MatMul": _matrix_product,
@@ -250,10 +264,18 @@ _RULES: Mapping[str, Rule] = MappingProxyType(
         "MaxPool": _max_pool,
         "Min": _extreme(-1),
         "Mul": _product,
+        "Neg": _affine,
+        "Pad": _affine,
         "Pow": _power,
+        "ReduceMean": _affine,
+        "ReduceSum": _affine,
         "Relu": _relu,
+        "Reshape": _affine,
         "Sigmoid": _smooth(_sigmoid_slope),
+        "Slice": _affine,
         "Softmax": _softmax,
+        "Sub": _affine,
         "Tanh": _smooth(_tanh_slope),
+        "Transpose": _affine,
     }
 )

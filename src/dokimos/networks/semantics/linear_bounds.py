@@ -1,0 +1,230 @@
+"""Lower bounds of a network's tensors by backward linear relaxation (CROWN), in float64.
+
+Theorem (Zhang et al., Efficient Neural Network Robustness Certification with General Activation Functions,
+2018). For l <= z <= u with l < 0 < u and 0 <= α <= 1, max(z, αz) lies below its chord over [l, u] and above
+s·z for both s = α and s = 1. In λ·max(z, αz) put the lower line where λ > 0 and the chord where λ < 0:
+the result is linear in z and nowhere above it. Going back from g = λ·t + c, node by node, this and the
+transposes of affine operators lead to g >= λ₀·x + c₀, whose least value on the box is known exactly.
+
+The lower line has slope 1 where u > −l and α elsewhere. l and u are those of interval propagation, until
+`tighten` improves them by the same bound. Sums are rounded to nearest in float64: a bound is sound up to
+their rounding. Importing this module imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dokimos.core.errors import UnsupportedOp
+from dokimos.networks.graph import Network, Node
+from dokimos.networks.semantics.differentiable import BATCH_BYTES, TABLE
+from dokimos.networks.semantics.outward import Floats, Interval
+
+#: Weights of the node's varying inputs, one functional in each row, and what to add to each.
+Earlier = tuple[dict[str, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class LinearRule:
+    """How λ·(output of an operator) is bounded from below by a linear function of its inputs.
+
+    `relaxes` says whether a node has such a bound. Where it has, `pull_back` gives the bound for a batch
+    of λ.
+    """
+
+    relaxes: Callable[[Network, Node], bool]
+    pull_back: Callable[[LinearBounds, Node, Tensor], Earlier]
+
+
+def rectifiers(network: Network) -> tuple[tuple[int, Node], ...]:
+    """The nodes whose inputs are bounded, each with its place in the network."""
+    return tuple((place, node) for place, node in enumerate(network.nodes) if _rule(node) is _RECTIFIER)
+
+
+def without_linear_bound(network: Network) -> str | None:
+    """The first operator that has no linear relaxation here, as a reason; None where all have one."""
+    for node in network.nodes:
+        if not _rule(node).relaxes(network, node):
+            return f"{node.op} has no linear relaxation here"
+    return None
+
+
+class LinearBounds:
+    """The bounds of every rectifier's input over one box, and functionals bounded from below with them.
+
+    `enclosure` has an interval of every tensor over the box [`lower`, `upper`].
+    """
+
+    def __init__(
+        self, network: Network, enclosure: Mapping[str, Interval], lower: Floats, upper: Floats
+    ) -> None:
+        self._network = network
+        self._constants = {
+            name: torch.from_numpy(np.array(array, dtype=np.float64))
+            for name, array in network.constants.items()
+        }
+        self._graphs: dict[str, tuple[dict[str, Tensor], Tensor]] = {}
+        ends = torch.from_numpy(lower), torch.from_numpy(upper)
+        self._centre, self._radius = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+        self._bounds = {
+            node.inputs[0]: _as_tensors(enclosure[node.inputs[0]]) for _, node in rectifiers(network)
+        }
+
+    def unstable(self, name: str) -> Tensor:
+        """Which numbers of a rectifier's input may have either sign, by their places in the flat tensor."""
+        lower, upper = (end.reshape(-1) for end in self._bounds[name])
+        return torch.nonzero((lower < 0) & (upper > 0))[:, 0]
+
+    def tighten(self, name: str, place: int, units: Tensor) -> None:
+        """Improve the bounds of these units of a rectifier's input, from the nodes before `place`."""
+        lower, upper = (end.reshape(-1).clone() for end in self._bounds[name])
+        shape = self._network.shapes[name]
+        for start in range(0, len(units), self.batch):
+            chosen = units[start : start + self.batch]
+            ones = torch.zeros((len(chosen), prod(shape)), dtype=torch.float64)
+            ones[torch.arange(len(chosen)), chosen] = 1.0
+            directions = ones.reshape(-1, *shape)
+            below = self.lower(name, directions, place)
+            above = -self.lower(name, -directions, place)
+            sound = below <= above  # not so for nan, nor where rounding crossed them
+            lower[chosen] = torch.where(sound, torch.maximum(lower[chosen], below), lower[chosen])
+            upper[chosen] = torch.where(sound, torch.minimum(upper[chosen], above), upper[chosen])
+        crossed = lower > upper
+        middle = (lower + upper) / 2
+        lower, upper = torch.where(crossed, middle, lower), torch.where(crossed, middle, upper)
+        self._bounds[name] = (lower.reshape(shape), upper.reshape(shape))
+
+    @property
+    def batch(self) -> int:
+        """How many functionals to bound at a time: each holds a few copies of a tensor."""
+        largest = max((prod(self._network.shapes[node.output]) for node in self._network.nodes), default=1)
+        return max(1, BATCH_BYTES // (8 * 8 * max(largest, self._network.input_size)))
+
+    def lower(self, name: str, weights: Tensor, place: int, inputs: Tensor | None = None) -> Tensor:
+        """The least of weights·(tensor `name`) + inputs·x over the box, from nodes before `place`.
+
+        Raises UnsupportedOp at a node without a linear relaxation.
+        """
+        pending = {name: weights}
+        constant = torch.zeros(len(weights), dtype=torch.float64)
+        for node in reversed(self._network.nodes[:place]):
+            functional = pending.pop(node.output, None)
+            if functional is None:
+                continue
+            earlier, offset = _rule(node).pull_back(self, node, functional)
+            constant = constant + offset
+            for source, part in earlier.items():
+                pending[source] = pending[source] + part if source in pending else part
+        slope = pending.get(self._network.input)
+        total = torch.zeros_like(self._centre) if slope is None else slope.reshape(len(weights), -1)
+        total = total if inputs is None else total + inputs
+        return constant + total @ self._centre - total.abs() @ self._radius
+
+    def relax(self, node: Node, functional: Tensor) -> Earlier:
+        """The lower line or the chord of a rectifier, by the signs of λ."""
+        lower, upper = self._bounds[node.inputs[0]]
+        alpha = node.real("alpha") if node.op == "LeakyRelu" else 0.0
+        unstable = (lower < 0) & (upper > 0)
+        chord = torch.where(unstable, (upper - alpha * lower) / (upper - lower), 1.0)
+        chord = torch.where(upper <= 0, alpha, chord)
+        line = torch.where(unstable & (upper <= -lower), alpha, torch.where(upper <= 0, alpha, 1.0))
+        height = torch.where(unstable, alpha * lower - chord * lower, 0.0)
+        positive, negative = functional.clamp(min=0), functional.clamp(max=0)
+        offset = (negative * height).reshape(len(functional), -1).sum(1)
+        return {node.inputs[0]: positive * line + negative * chord}, offset
+
+    def transpose(self, node: Node, functional: Tensor) -> Earlier:
+        """λ·A(u) = Aᵀλ·u + λ·A(0), by pulling λ back through the operator at 0."""
+        sources, at_zero = self._at_zero(node)
+        parts = torch.autograd.grad(
+            at_zero, list(sources.values()), functional, is_grads_batched=True, retain_graph=True
+        )
+        offset = (functional * at_zero.detach()).reshape(len(functional), -1).sum(1)
+        return dict(zip(sources, parts, strict=True)), offset
+
+    def _at_zero(self, node: Node) -> tuple[dict[str, Tensor], Tensor]:
+        """The varying inputs of an affine operator, all 0, and its output there, joined by autograd."""
+        if node.output not in self._graphs:
+            sources = {
+                name: torch.zeros(self._network.shapes[name], dtype=torch.float64, requires_grad=True)
+                for name in node.inputs
+                if name and name not in self._constants
+            }
+            known = {**self._constants, **sources}
+            with torch.enable_grad():
+                output = TABLE[node.op](node, [known[name] if name else None for name in node.inputs])
+            self._graphs[node.output] = sources, output
+        return self._graphs[node.output]
+
+
+def _as_tensors(interval: Interval) -> tuple[Tensor, Tensor]:
+    return torch.from_numpy(np.array(interval.lower)), torch.from_numpy(np.array(interval.upper))
+
+
+def _rule(node: Node) -> LinearRule:
+    rule = LINEAR_RULES.get(node.op)
+    if rule is None:
+        raise UnsupportedOp(node.op, "no rule says how it is bounded by linear functions")
+    return rule
+
+
+def _varying(network: Network, node: Node) -> list[int]:
+    return [i for i, name in enumerate(node.inputs) if name and name not in network.constants]
+
+
+def _refuse(bounds: LinearBounds, node: Node, functional: Tensor) -> Earlier:
+    raise UnsupportedOp(node.op, "it has no linear relaxation")
+
+
+#: Affine in all inputs together.
+_AFFINE = LinearRule(lambda network, node: True, LinearBounds.transpose)
+#: Affine in one input while the others are constant.
+_ONE_FACTOR = LinearRule(lambda network, node: len(_varying(network, node)) == 1, LinearBounds.transpose)
+_QUOTIENT = LinearRule(lambda network, node: _varying(network, node) == [0], LinearBounds.transpose)
+_RECTIFIER = LinearRule(
+    lambda network, node: node.op == "Relu" or 0 <= node.real("alpha") <= 1, LinearBounds.relax
+)
+#: Nonlinear, and no line below it is known here.
+_NONE = LinearRule(lambda network, node: False, _refuse)
+
+LINEAR_RULES: Mapping[str, LinearRule] = MappingProxyType(
+    {
+        "Add": _AFFINE,
+        "AveragePool": _AFFINE,
+        "BatchNormalization": _ONE_FACTOR,
+        "Clip": _NONE,
+        "Concat": _AFFINE,
+        "Conv": _ONE_FACTOR,
+        "Div": _QUOTIENT,
+        "Exp": _NONE,
+        "Expand": _AFFINE,
+        "Gather": _AFFINE,
+        "Gemm": _ONE_FACTOR,
+        "LeakyRelu": _RECTIFIER,
+        "MatMul": _ONE_FACTOR,
+        "Max": _NONE,
+        "MaxPool": _NONE,
+        "Min": _NONE,
+        "Mul": _ONE_FACTOR,
+        "Neg": _AFFINE,
+        "Pad": _AFFINE,
+        "Pow": _NONE,
+        "ReduceMean": _AFFINE,
+        "ReduceSum": _AFFINE,
+        "Relu": _RECTIFIER,
+        "Reshape": _AFFINE,
+        "Sigmoid": _NONE,
+        "Slice": _AFFINE,
+        "Softmax": _NONE,
+        "Sub": _AFFINE,
+        "Tanh": _NONE,
+        "Transpose": _AFFINE,
+    }
+)
