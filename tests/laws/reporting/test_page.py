@@ -22,7 +22,7 @@ from dokimos.laws.reporting.case_view import Change, compare_texts, show
 from dokimos.laws.reporting.page import PageContext, render_page, write_page
 from dokimos.laws.reporting.pictures import data_address, png
 from tests.cli.test_law import run as cli
-from tests.laws.engine.test_testing import run
+from tests.laws.engine.test_law_test import run
 from tests.laws.toy import MORE_FELONIES, domain
 
 CONTEXT = PageContext("Laws <put> to the test", "2026-01-02 03:04 UTC", "0.1.0")
