@@ -97,7 +97,14 @@ def instance(
     truth = None
     if label is not None:
         claims = {Semantics.REAL: Claim(real), Semantics.FLOAT32: Claim(float32)}
-        truth = Truth(label, claims, Certificate("stub"), sha256(network), sha256(asked), witness)
+        truth = Truth(
+            label,
+            claims,
+            Certificate("witness" if label is Label.SAT else "enclosure"),
+            sha256(network),
+            sha256(asked),
+            witness,
+        )
         spelt = None if witness is None else [str(float(x)) for x in witness]
         content = json.dumps({"label": label.value, "witness": spelt})
         (folder / "truth" / f"{name}.json").write_text(content)

@@ -14,7 +14,7 @@ from dokimos.judging.judge import SETTLED, judge, judge_all
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Label
+from dokimos.suites.instance import Certificate, Label
 from tests.scripting import StubInstance, at_least, instance
 
 F = Fraction
@@ -151,9 +151,9 @@ def test_a_refuted_label_is_no_verdict(tmp_path: Path) -> None:
 def test_the_numbers_are_shown(tmp_path: Path) -> None:
     given = instance(tmp_path, "i", asked=at_least("2.5"), label=Label.UNSAT)
     judgement = verdict(given, Answer.SAT, (F(1), F(1)))
-    assert judgement.certificate == "stub"
+    assert judgement.certificate == "enclosure"
     assert judgement.reason == (
-        "it answers sat, but unsat is proven (stub, in float32 too); "
+        "it answers sat, but unsat is proven (enclosure, in float32 too); "
         "its witness does not violate: it fails by 0.5"
     )
     assert judgement.replay is not None
@@ -243,3 +243,45 @@ def test_the_order_of_records_is_kept(tmp_path: Path) -> None:
     ]
     found = judge_all(records, {"s": [two, one]}, reproduce=lambda _: "")
     assert [j.record for j in found] == records
+
+
+def foreign(given: StubInstance) -> StubInstance:
+    """The same, its label proven by a kind that Dokimos does not ship."""
+    assert given.truth is not None
+    return replace(given, truth=replace(given.truth, certificate=Certificate("their-kind")))
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "witness"),
+    [
+        (Label.SAT, Answer.UNSAT, None),
+        (Label.SAT, Answer.SAT, NEITHER),
+        (Label.SAT, Answer.SAT, None),
+        (Label.UNSAT, Answer.SAT, NEITHER),
+        (Label.UNSAT, Answer.UNSAT, None),
+    ],
+)
+def test_nobody_is_judged_by_a_proof_of_a_plug_in(
+    tmp_path: Path, label: Label, answer: Answer, witness: Point | None
+) -> None:
+    given = instance(tmp_path, "i", asked=BOUND, label=label)
+    assert verdict(given, answer, witness).verdict is not Verdict.UNLABELLED
+    judgement = verdict(foreign(given), answer, witness)
+    assert judgement.verdict is Verdict.UNLABELLED
+    assert judgement.label is None
+    assert "proven only by the unknown kind their-kind, which never serves to blame" in judgement.reason
+
+
+def test_an_exact_witness_settles_what_a_plug_in_says(tmp_path: Path) -> None:
+    given = foreign(instance(tmp_path, "i", asked=BOUND, label=Label.UNSAT))
+    found = verdicts(given, record(Answer.SAT, EXACT), record(Answer.UNSAT))
+    assert [judgement.verdict for judgement in found] == [Verdict.CORRECT, Verdict.WRONG_UNSAT]
+    assert {judgement.certificate for judgement in found} == {SETTLED}
+
+
+def test_the_witness_beside_a_plug_ins_label_settles_it_where_it_violates_exactly(tmp_path: Path) -> None:
+    for witness, expected in ((EXACT, Verdict.WRONG_UNSAT), (NEITHER, Verdict.UNLABELLED)):
+        given = foreign(instance(tmp_path, "i", asked=BOUND, label=Label.SAT, witness=witness))
+        assert verdict(given, Answer.UNSAT).verdict is expected
+    unknown = instance(tmp_path, "i", network=b"no network", label=Label.SAT, witness=EXACT)
+    assert verdict(foreign(unknown), Answer.UNSAT).verdict is Verdict.UNLABELLED

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import floor, log10
 
-from dokimos.checker.base import DEFAULT_ULPS, Problem, Proven
+from dokimos.checker.base import DEFAULT_ULPS, CertificateKind, Problem, Proven
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
+from dokimos.core.registry import Registry
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.model import Point
 from dokimos.properties.reading import read_vnnlib
@@ -26,10 +27,11 @@ def prove(
     witness: Point | None,
     *,
     ulps: int = DEFAULT_ULPS,
+    kinds: Registry[CertificateKind] = CERTIFICATES,
 ) -> Proven:
     """The margins that `certificate` establishes for `label` on the files of `instance`.
 
-    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32.
+    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32; `kinds` are those to trust.
 
     Raises InvalidProof where it does not prove the label, UnreadableFile or UnsupportedOp where a file
     cannot be read.
@@ -40,9 +42,9 @@ def prove(
         witness=witness,
         ulps=ulps,
     )
-    if certificate.kind not in CERTIFICATES:
+    if certificate.kind not in kinds:
         raise UnreadableFile(instance.name, f"its certificate has the unknown kind {certificate.kind!r}")
-    kind = CERTIFICATES[certificate.kind]
+    kind = kinds[certificate.kind]
     if kind.proves is not label:
         raise InvalidProof(f"a certificate of kind {kind.name!r} cannot prove {label.value!r}")
     try:
@@ -54,8 +56,8 @@ def prove(
         raise InvalidProof(f"the proof does not apply: {error}") from error
 
 
-def check(instance: Instance, truth: Truth) -> Proven:
-    """Prove the label again from the files, and every claim of `truth` with it.
+def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] = CERTIFICATES) -> Proven:
+    """Prove the label again from the files, and every claim of `truth` with it, by one of `kinds`.
 
     Raises InvalidProof if the files are not the ones that the truth speaks of, if the proof does not go
     through, or if a claim says more than it proves.
@@ -75,6 +77,7 @@ def check(instance: Instance, truth: Truth) -> Proven:
         truth.label,
         truth.witness,
         ulps=DEFAULT_ULPS if ulps is None else ulps,
+        kinds=kinds,
     )
     for semantics, margin in ((Semantics.REAL, proven.real), (Semantics.FLOAT32, proven.float32)):
         claim = truth.claims.get(semantics, Claim(proven=False))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dokimos.checker.base import CertificateKind
 from dokimos.checker.check import check
+from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import DokimosError, InputError, InvalidProof
+from dokimos.core.registry import Registry
 from dokimos.suites.folder import SuiteEntry
 
 
@@ -30,13 +33,13 @@ class CheckedEntry:
         return not self.problem
 
 
-def check_entry(entry: SuiteEntry) -> CheckedEntry:
+def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFICATES) -> CheckedEntry:
     """Prove the label of one entry again, from its files alone. Raises nothing that a file may cause."""
     try:
         truth = entry.read_truth()
         if truth is None:
             raise InvalidProof("there is no truth file for it")
-        proven = check(entry.read_instance(), truth)
+        proven = check(entry.read_instance(), truth, kinds=kinds)
     except DokimosError as error:
         return CheckedEntry(
             entry.name, entry.family, problem=str(error), is_unreadable=isinstance(error, InputError)

@@ -31,6 +31,11 @@ class Registry(Generic[T]):
         self._targets = dict(targets)
         self._loaded: dict[str, T] = {}
 
+    @property
+    def targets(self) -> Mapping[str, str]:
+        """What is listed: names to ``"module:attribute"``."""
+        return self._targets
+
     def add(self, name: str, element: T) -> None:
         """Register an element that is already in memory."""
         if name in self:

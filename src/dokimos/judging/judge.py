@@ -27,8 +27,10 @@ A float32 proof allows kernels a stated number of ulps, and onnxruntime may be o
 violates there against such a proof, the reason says so, and nobody is blamed for it.
 
 Where a label is proven for float32 only, an answer that contradicts it may still be right about the reals:
-it is `unlabelled`. A label proven for neither is no label. An answer counts only if its process ended by
-itself and within its limits.
+it is `unlabelled`. A label proven for neither is no label, and neither is one whose proof is of a kind that
+some plug-in adds (`checker.plugin_kinds`): what is not part of Dokimos never serves to blame.
+
+An answer counts only if its process ended by itself and within its limits.
 
 A witness that leaves the box by a rounding is clipped to the box and replayed there once more; the reason
 says so, the verdict stays: what lies outside the printed box is no witness (other rule sets allow it, see
@@ -44,7 +46,10 @@ from typing import Protocol
 
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.checker.kinds import CERTIFICATES
+from dokimos.checker.plugin_kinds import plugin_kind
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.core.readable import printable
 from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
@@ -103,10 +108,12 @@ def judge_instance(
     rules: Sequence[RuleSet] = (),
 ) -> list[Judgement]:
     """The verdicts on all runs of one instance, in their order; see `judge_all`."""
-    question, replays = _replays(instance, truth, runs)
-    if truth is None or not _is_proven(truth):
+    foreign = truth is not None and not _is_ours(truth)
+    question, replays = _replays(instance, None if foreign else truth, runs)
+    if _why_no_label(truth):
         shown = any(found.exact for found in replays.values())
-        truth = _settled(instance) if shown else None
+        if shown or (truth is not None and foreign and _is_shown_by_its_witness(instance, truth)):
+            truth = _settled(instance)
     judgements = [
         judge(record, truth=truth, replays=replays.get(record.job), reproduce=reproduce(record))
         for record in runs
@@ -125,12 +132,13 @@ def judge(
 
     `replays` is the replay of the record's witness: needed where it answers `sat` with one.
     """
-    if truth is not None and not _is_proven(truth):
+    why_no_label = _why_no_label(truth)
+    if why_no_label:
         truth = None
     if not record.answer.decides or record.termination is not Termination.EXITED:
         verdict, reason = Verdict.UNDECIDED, _why_undecided(record)
     elif truth is None:
-        verdict, reason = Verdict.UNLABELLED, f"it answers {record.answer.value}, and there is no label"
+        verdict, reason = Verdict.UNLABELLED, f"it answers {record.answer.value}, and {why_no_label}"
     elif record.answer is Answer.UNSAT:
         verdict, reason = _judge_unsat(truth)
     elif truth.label is Label.UNSAT:
@@ -235,6 +243,37 @@ def _proven(truth: Truth, semantics: Semantics) -> bool:
 
 def _is_proven(truth: Truth) -> bool:
     return any(_proven(truth, semantics) for semantics in Semantics)
+
+
+def _is_ours(truth: Truth) -> bool:
+    """Whether its proof is of a kind that Dokimos ships, or a witness that was replayed just now."""
+    return truth.certificate.kind in CERTIFICATES or truth.certificate.kind == SETTLED
+
+
+def _why_no_label(truth: Truth | None) -> str:
+    """Why nobody is judged by `truth`; empty where it is a label."""
+    if truth is None or not _is_proven(truth):
+        return "there is no label"
+    if _is_ours(truth):
+        return ""
+    kind = truth.certificate.kind
+    named = plugin_kind(kind) or f"the unknown kind {printable(kind)}"
+    return f"its label is proven only by {named}, which never serves to blame"
+
+
+def _is_shown_by_its_witness(instance: CampaignInstance, truth: Truth) -> bool:
+    """Whether the witness that stands beside a label violates exactly, whatever else proves the label."""
+    if truth.witness is None:
+        return False
+    question = Question(
+        _content(instance.network_path, truth.network_sha256),
+        _content(instance.property_path, truth.property_sha256),
+        instance.name,
+    )
+    try:
+        return replay_witness(question, truth.witness).exact is not None
+    except (UnsupportedOp, UnreadableFile):
+        return False
 
 
 def _settled(instance: CampaignInstance) -> Truth:

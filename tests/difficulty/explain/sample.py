@@ -94,7 +94,7 @@ def write_suite(folder: Path, instances: Sequence[Made]) -> Path:
         if made.label is not None:
             claims = {semantics: Claim(proven=True) for semantics in Semantics}
             hashes = sha256(made.network), sha256(made.asked)
-            truth = Truth(made.label, claims, Certificate("stub"), *hashes)
+            truth = Truth(made.label, claims, Certificate("enclosure"), *hashes)
             origin = {"family": made.family, "parameters": dict(made.knobs), "seed": 1}
             (folder / "truth" / f"{made.name}.json").write_text(dump_truth(truth, origin=origin))
         if made.components is not None:
