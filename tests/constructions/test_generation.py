@@ -125,6 +125,33 @@ def test_an_interrupted_drawing_goes_on_where_it_stopped(tmp_path: Path, torn: b
     assert contents(tmp_path / "suite") == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "no json",
+        "[]",
+        "[0]",
+        '["0", []]',
+        '[0, "a"]',
+        "[0, [1, 2]]",
+        "[0, []]",
+        '[99, ["a", "b"]]',
+        "[NaN, []]",
+    ],
+)
+def test_damage_in_what_an_interrupted_drawing_left_is_one_sentence(tmp_path: Path, line: str) -> None:
+    def interrupt(_: Made) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        generate_suite(tiny(), tmp_path / "suite", jobs=1, progress=interrupt)
+    (part,) = tmp_path.iterdir()
+    (part / "done.jsonl").write_text(line + "\n")
+    with pytest.raises(UnreadableFile, match=rf"done.jsonl:1: .*; remove {part} to begin anew"):
+        generate_suite(tiny(), tmp_path / "suite", jobs=1)
+
+
 def test_a_shipped_suite_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

@@ -67,3 +67,15 @@ def test_judging_may_be_cut_short_and_goes_on(tmp_path: Path) -> None:
     assert judge.judgements == (), "no time at all is no judgement"
     assert judge.judge(records)
     assert len(judge.judgements) == 3
+
+
+def test_a_run_that_was_set_aside_and_done_again_is_judged_again(tmp_path: Path) -> None:
+    judge = IncrementalJudge({"suite": [instance(tmp_path, "i", label=Label.UNSAT)]})
+    first = record("i", Answer.SAT, job="a")
+    judge.judge([first])
+    assert verdicts(judge) == {"a": Verdict.WRONG_SAT}
+    judge.judge([])
+    assert judge.judgements == ()
+    judge.judge([first])
+    judge.judge([replace(first, answer=Answer.UNSAT, started_at="later")])
+    assert verdicts(judge) == {"a": Verdict.CORRECT}

@@ -126,6 +126,22 @@ def test_a_missing_package_is_diagnosed(empty: PinnedEnvironment) -> None:
     assert what == "it lacks nothing==1.0"
 
 
+def test_a_list_of_packages_that_cannot_be_read_is_diagnosed(empty: PinnedEnvironment) -> None:
+    empty.build(("-c", "pass"), lambda _: None)
+    for printed in ("", "a warning", "[1]", "{}"):
+        empty.python.write_text(f"#!/bin/sh\necho '{printed}'\n")
+        *_, (is_well, what, remedy) = findings(empty)
+        assert not is_well
+        assert what.startswith("the list of its packages cannot be read: ")
+        assert f"remove {empty.folder}" in remedy
+
+
+def test_a_warning_before_the_list_of_packages_does_no_harm(empty: PinnedEnvironment) -> None:
+    empty.build(("-c", "pass"), lambda _: None)
+    empty.python.write_text("#!/bin/sh\necho 'a warning' >&2\necho '[\"nothing==1.0\"]'\n")
+    assert [is_well for is_well, _, _ in findings(empty)] == [True, True, True]
+
+
 @pytest.fixture
 def with_pytest(empty: PinnedEnvironment) -> PinnedEnvironment:
     """As `empty`, pinned to what our own interpreter has, spelt differently."""

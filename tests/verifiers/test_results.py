@@ -9,6 +9,7 @@ import pytest
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import log_tail
 from dokimos.verifiers.results import read_point, read_result
+from tests.json_mutants import mutants
 
 
 def result(path: Path, **fields: object) -> Path:
@@ -64,6 +65,44 @@ def test_every_prefix_of_a_result_is_refused(tmp_path: Path) -> None:
         (tmp_path / "r").write_bytes(whole[:length])
         with pytest.raises(ValueError):
             read_result(tmp_path / "r")
+
+
+def test_a_mutant_is_an_answer_or_one_sentence(tmp_path: Path) -> None:
+    whole = {"schema": 1, "answer": "sat", "witness": ["1", "0.5"], "outputs": ["2"], "detail": "x"}
+    refused = 0
+    for mutant in mutants(whole):
+        (tmp_path / "r").write_text(json.dumps(mutant))
+        try:
+            read_result(tmp_path / "r")
+        except ValueError as error:
+            refused += 1
+            assert "\n" not in str(error)
+    assert refused > 60
+
+
+@pytest.mark.parametrize("content", ["NaN", "[NaN]", "[Infinity, 1e999]"])
+def test_a_witness_that_is_not_finite_is_still_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / "r").write_text(f'{{"schema": 1, "answer": "sat", "witness": {content}}}')
+    assert read_result(tmp_path / "r").witness == ()
+
+
+def test_a_result_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.verifiers.results.MOST_BYTES", 10)
+    with pytest.raises(ValueError, match="larger than 10 bytes"):
+        read_result(result(tmp_path / "r", answer="unsat"))
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("exponent", ["", "e999", "e-999", "E+0000000007"])
+def test_the_longest_numbers_can_be_written_again(sign: str, exponent: str) -> None:
+    point = read_point([f"{sign}{'9' * 1200}.{'9' * 2000}{exponent}"])
+    assert point is not None
+    assert Fraction(str(point[0])) == point[0]
+
+
+@pytest.mark.parametrize("word", ["1e1000", "1e-9999", "9" * 1201, "1." + "1" * 2001, "\u0661"])
+def test_longer_numbers_are_refused(word: str) -> None:
+    assert read_point([word]) is None
 
 
 def test_points_are_lists() -> None:

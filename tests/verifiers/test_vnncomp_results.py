@@ -52,7 +52,7 @@ def test_an_error_keeps_what_it_says(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.verifiers.vnncomp_results._LIMIT_BYTES", 10)
+    monkeypatch.setattr("dokimos.verifiers.results.MOST_BYTES", 10)
     with pytest.raises(ValueError, match="larger than 10 bytes"):
         read(tmp_path, "sat\n" + " " * 20)
 

@@ -13,7 +13,8 @@ import numpy as np
 from dokimos import __version__
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
-from dokimos.core.errors import InputError
+from dokimos.core import strict_json
+from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.parallel import default_jobs, each
 from dokimos.suites.finding import cached_folder
 from dokimos.suites.folder import Suite, read_suite
@@ -165,7 +166,7 @@ def _processes(jobs: int | None, pairs: int) -> int:
 
 def _build(pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[Made], None]) -> list[str]:
     """Make the pairs that are not there yet; the names of all instances, pair by pair."""
-    finished = _finished(building)
+    finished = _finished(building, pairs)
     groups = _in_groups(pairs, [number for number in range(len(pairs)) if number not in finished])
     work = [[pairs[number] for number in group] for group in groups]
     for index, results in each(_make, work, jobs=jobs):
@@ -181,18 +182,30 @@ def _build(pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[Ma
     return [name for number in range(len(pairs)) for name in finished[number]]
 
 
-def _finished(building: Path) -> dict[int, list[str]]:
+def _finished(building: Path, pairs: Sequence[_Pair]) -> dict[int, list[str]]:
     """Which pairs an interrupted call has left, by number; a torn last line is made again."""
     journal = building / "done.jsonl"
     finished: dict[int, list[str]] = {}
     if journal.exists():
-        text = journal.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        for line in whole.splitlines():
-            number, names = json.loads(line)
+        text = journal.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        for line, content in enumerate(whole.splitlines(), start=1):
+            number, names = _finished_pair(content, pairs, Place(str(journal), line))
             finished[number] = names
-        journal.write_text(whole, encoding="utf-8")
+        journal.write_bytes(whole)
     return finished
+
+
+def _finished_pair(content: bytes, pairs: Sequence[_Pair], place: Place) -> tuple[int, list[str]]:
+    try:
+        what = "a finished pair"
+        number, names = strict_json.read(content, tuple[int, list[str]], file=place, what=what)
+        if not 0 <= number < len(pairs) or len(names) != len(pairs[number].labels):
+            raise UnreadableFile(place, "the recipe has no such pair")
+    except UnreadableFile as error:
+        anew = f"remove {Path(place.file).parent} to begin anew"
+        raise UnreadableFile(place, f"{error.reason}; {anew}.") from error
+    return number, names
 
 
 def _remove_if_empty(building: Path) -> None:

@@ -19,12 +19,12 @@ from dokimos.suites.folder import read_suite
 
 
 class IncrementalJudge:
-    """Remembers its judgements. An instance is judged again when it has been run once more, for a witness
-    given there may settle what others said."""
+    """Remembers its judgements. An instance is judged again when its runs are other ones than before, for a
+    witness given there may settle what others said."""
 
     def __init__(self, suites: Mapping[str, Sequence[JudgedInstance]]) -> None:
         self._suites = {suite: {i.name: i for i in instances} for suite, instances in suites.items()}
-        self._seen: dict[tuple[str, str], int] = {}
+        self._seen: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self._judged: dict[tuple[str, str], tuple[Judgement, ...]] = {}
         self.problems: dict[tuple[str, str], str] = {}
 
@@ -37,12 +37,17 @@ class IncrementalJudge:
         groups: dict[tuple[str, str], list[RunRecord]] = {}
         for record in records:
             groups.setdefault((record.suite, record.instance), []).append(record)
+        for key in self._seen.keys() - groups.keys():  # all its runs were set aside
+            del self._seen[key]
+            self._judged.pop(key, None)
+            self.problems.pop(key, None)
         for key, group in groups.items():
-            if self._seen.get(key) == len(group):
+            seen = [(record.job, record.started_at) for record in group]
+            if self._seen.get(key) == seen:
                 continue
             if at_most_seconds is not None and time.monotonic() - began > at_most_seconds:
                 return False
-            self._seen[key] = len(group)
+            self._seen[key] = seen
             self._judge(key, group)
         return True
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import re
 import shutil
 import subprocess
@@ -15,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dokimos.core.errors import VerifierUnavailable
+from dokimos.core import strict_json
+from dokimos.core.errors import UnreadableFile, VerifierUnavailable
 from dokimos.core.home import home
 from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, inherited_environment
 
@@ -96,10 +96,14 @@ class PinnedEnvironment:
                 return (*found, Finding(f"{what} {how}: {tail}", False, anew))
             if what == "its smoke test":
                 found.append(Finding(f"{what} passes", True))
-            elif missing := sorted(_pins(self.requirements) - _pins(json.loads(output))):
+                continue
+            try:
+                there = _listed(output)
+            except UnreadableFile as error:
+                return (*found, Finding(f"{what} cannot be read: {error.reason}", False, anew))
+            if missing := sorted(_pins(self.requirements) - _pins(there)):
                 return (*found, Finding(f"it lacks {', '.join(missing)}", False, anew))
-            else:
-                found.append(Finding(f"its {len(self.requirements)} packages are as pinned", True))
+            found.append(Finding(f"its {len(self.requirements)} packages are as pinned", True))
         return tuple(found)
 
     def _build(self, smoke_command: tuple[str, ...], say: Callable[[str], None], lock: int) -> None:
@@ -168,6 +172,12 @@ class PinnedEnvironment:
                 say(f"Another process installs {self.verifier}; waiting for it")
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield file.fileno()
+
+
+def _listed(output: str) -> list[str]:
+    """The packages on the last line of what was printed; warnings may precede it. Raises UnreadableFile."""
+    last = (output.strip().splitlines() or [""])[-1]
+    return strict_json.read(last, list[str], file="packages", what="a list of packages")
 
 
 def _pins(requirements: Iterable[str]) -> set[str]:

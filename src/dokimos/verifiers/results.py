@@ -9,17 +9,42 @@ missing where it does not say, or where it is no list of finite numbers.
 
 from __future__ import annotations
 
-import json
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, Literal
 
+from msgspec import Struct
+
+from dokimos.core import strict_json
+from dokimos.core.errors import UnreadableFile
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer, VerifierAnswer
 
-SCHEMA = 1
-_LIMIT_BYTES = 64 << 20
-_DECIMAL = re.compile(r"[+-]?(\d{1,2000}(\.\d{0,2000})?|\.\d{1,2000})([eE][+-]?\d{1,4})?")
+SCHEMA: Literal[1] = 1
+#: Larger result files are refused.
+MOST_BYTES = 64 << 20
+#: Numerators and denominators stay below the 4300 digits that Python writes as text.
+_DECIMAL = re.compile(r"[+-]?(\d{1,1200}(\.\d{0,2000})?|\.\d{1,2000})([eE][+-]?0{0,9}\d{1,3})?", re.ASCII)
+
+
+class _Result(Struct, frozen=True, forbid_unknown_fields=True):
+    """The form of the file. Witness and outputs may be anything: a `sat` with nonsense is still a `sat`."""
+
+    schema: Literal[1]
+    answer: Answer
+    witness: Any = None
+    outputs: Any = None
+    detail: str = ""
+
+
+def read_content(path: Path) -> bytes:
+    """What a verifier wrote; ValueError where that is too much, OSError where it is not there."""
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"the result file is larger than {MOST_BYTES} bytes")
+    return content
 
 
 def read_result(path: Path) -> VerifierAnswer:
@@ -29,30 +54,18 @@ def read_result(path: Path) -> VerifierAnswer:
     empty point, which no property accepts, so that nonsense is judged as a witness that does not replay
     rather than passed over as none.
     """
-    with path.open("rb") as file:
-        content = file.read(_LIMIT_BYTES + 1)
-    if len(content) > _LIMIT_BYTES:
-        raise ValueError(f"the result file is larger than {_LIMIT_BYTES} bytes")
     try:
-        data = json.loads(content)
-    except RecursionError as error:
-        raise ValueError("the result file is nested too deeply") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise ValueError(f"the result file is no JSON object of schema {SCHEMA}")
-    try:
-        answer = Answer(data.get("answer"))
-    except ValueError as error:
-        raise ValueError(f"the result file answers {str(data.get('answer'))[:40]!r}") from error
-    detail = data.get("detail", "")
-    if not isinstance(detail, str):
-        raise ValueError("the result file's detail is no text")
-    witness = data.get("witness")
-    if answer is not Answer.SAT or witness is None:
-        return VerifierAnswer(answer, detail=detail)
-    point = read_point(witness)
+        document = strict_json.parse(read_content(path), file=path, nan=True)
+        result = strict_json.convert(document, _Result, file=path, what="a result")
+    except UnreadableFile as error:
+        raise ValueError(f"the result file: {error.reason}") from error
+    if result.answer is not Answer.SAT or result.witness is None:
+        return VerifierAnswer(result.answer, detail=result.detail)
+    point = read_point(result.witness)
     if point is None:
-        return VerifierAnswer(answer, (), detail or "the witness is not a list of finite numbers")
-    return VerifierAnswer(answer, point, detail, read_point(data.get("outputs")))
+        detail = result.detail or "the witness is not a list of finite numbers"
+        return VerifierAnswer(result.answer, (), detail)
+    return VerifierAnswer(result.answer, point, result.detail, read_point(result.outputs))
 
 
 def read_point(values: object) -> Point | None:

@@ -15,9 +15,8 @@ from types import MappingProxyType
 
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.verifiers.results import read_point
+from dokimos.verifiers.results import read_content, read_point
 
-_LIMIT_BYTES = 64 << 20
 #: The verdicts of VNN-COMP and of the VNN-LIB 2.0 command line, in our words.
 VERDICTS: Mapping[str, Answer] = MappingProxyType(
     {
@@ -48,11 +47,7 @@ def read_verdict(path: Path, *, input_name: str = "X", output_name: str = "Y") -
     the empty point, as in `read_result`: nonsense must not pass for no witness at all. What follows
     another verdict than `sat` is its detail.
     """
-    with path.open("rb") as file:
-        content = file.read(_LIMIT_BYTES + 1)
-    if len(content) > _LIMIT_BYTES:
-        raise ValueError(f"the result file is larger than {_LIMIT_BYTES} bytes")
-    first, _, rest = content.decode("utf-8", errors="replace").partition("\n")
+    first, _, rest = read_content(path).decode("utf-8", errors="replace").partition("\n")
     answer = VERDICTS.get(first.strip())
     if answer is None:
         raise ValueError(f"the result file begins with {first.strip()[:40]!r}, which is no verdict")
