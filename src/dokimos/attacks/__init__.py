@@ -1,9 +1,16 @@
 """Searches for counterexamples: one file each, batched, seeded, behind one interface."""
 
 from dokimos.attacks.base import Attack
-from dokimos.core.registry import Registry
+from dokimos.core.plugins import PluggableRegistry
 
 #: Every attack by its name; each is imported when first asked for.
-ATTACKS: Registry[Attack] = Registry("attack", {"pgd": "dokimos.attacks.pgd:PGD"})
+ATTACKS: PluggableRegistry[Attack] = PluggableRegistry(
+    "attack",
+    {
+        "pgd": "dokimos.attacks.pgd:PGD",
+    },
+    group="dokimos.attacks",
+    expects=Attack,
+)
 
 __all__ = ["ATTACKS", "Attack"]

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.table import Table
 
     from dokimos.checker.entry import CheckedEntry
-    from dokimos.suites.folder import Suite
+    from dokimos.suites.folder import Suite, SuiteEntry
 
 #: Fewer instances than this are checked faster in one process than it takes to start others.
 WORTH_PROCESSES = 24
@@ -23,13 +25,17 @@ def check(
         bool,
         typer.Option("--core-only", help="Load nothing but the trusted core; generate no missing suite."),
     ] = False,
+    plugin_proofs: Annotated[
+        bool,
+        typer.Option("--plugin-proofs", help="Trust kinds of proof that installed packages add, too."),
+    ] = False,
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven."""
-    from dokimos.checker.entry import check_entry
     from dokimos.cli.output import console, progress_bar, say
     from dokimos.core.parallel import default_jobs, each
     from dokimos.suites.finding import find_suite
 
+    check_entry = _checker(core_only=core_only, plugin_proofs=plugin_proofs)
     entries = find_suite(suite, make=None if core_only else _generated).entries
     processes = jobs or (default_jobs() if len(entries) >= WORTH_PROCESSES else 1)
     checked: list[CheckedEntry] = []
@@ -44,6 +50,20 @@ def check(
     failed = [one for one in checked if not one.is_proven]
     if failed:
         raise typer.Exit(2 if any(one.is_unreadable for one in failed) else 1)
+
+
+def _checker(*, core_only: bool, plugin_proofs: bool) -> Callable[[SuiteEntry], CheckedEntry]:
+    """What checks one entry. With the core only, nothing that knows of plug-ins is loaded."""
+    if core_only:
+        from dokimos.checker.entry import check_entry
+        from dokimos.core.errors import InputError
+
+        if plugin_proofs:
+            raise InputError("The trusted core has no plug-ins; give --core-only or --plugin-proofs.")
+        return check_entry
+    from dokimos.checker.plugin_kinds import check_entry_naming_plugins, check_entry_with_plugins
+
+    return check_entry_with_plugins if plugin_proofs else check_entry_naming_plugins
 
 
 def _generated(name: str) -> Suite:

@@ -25,13 +25,13 @@ def explain(
     """
     import json
 
-    from dokimos.cli.output import console, say_missing
+    from dokimos.cli.output import console, say_caveats
     from dokimos.difficulty.explain.bootstrap import Resampling
     from dokimos.difficulty.explain.explanation import explain_campaigns
     from dokimos.judging.judged_campaign import judge_campaigns
 
     judged = judge_campaigns(run, suites=suite or ())
-    say_missing(judged)
+    say_caveats(judged)
     explanation = explain_campaigns(judged, resampling=Resampling(resamples, seed))
     if as_json:
         from dokimos.difficulty.explain.as_json import explanation_to_json

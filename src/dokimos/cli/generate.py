@@ -37,6 +37,10 @@ def generate(
     timeout: Annotated[
         float | None, typer.Option(help="Seconds an instance; 60 unless given.", min=0.001, max=1e9)
     ] = None,
+    plugin_proofs: Annotated[
+        bool,
+        typer.Option("--plugin-proofs", help="Trust kinds of proof that installed packages add, too."),
+    ] = False,
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     from dokimos.cli.output import progress_bar
@@ -78,7 +82,7 @@ def generate(
                 f"{made.name}: {made.label}, proven" + (f" at draw {made.draws}" if made.draws > 1 else "")
             )
 
-        made = generate_suite(recipe, out, jobs=jobs, progress=progress)
+        made = generate_suite(recipe, out, jobs=jobs, plugin_proofs=plugin_proofs, progress=progress)
     for name in sorted(+redrawn):
         typer.echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
     state = "is there already, as this recipe makes it" if there else "written, each label proven"

@@ -23,7 +23,7 @@ def judge(
     """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""
     from rich.text import Text
 
-    from dokimos.cli.output import console, listed, say_missing
+    from dokimos.cli.output import console, listed, say_caveats
     from dokimos.judging.judged_campaign import judge_campaigns
     from dokimos.reports.rows import report_rows
     from dokimos.reports.terminal import (
@@ -35,7 +35,7 @@ def judge(
     )
 
     judged = judge_campaigns([run], suites=suite or (), rules=listed(rules))
-    say_missing(judged)
+    say_caveats(judged)
     rows = report_rows(judged.judgements, known=judged.facts)
     out = console()
     for wrong in rows.wrong:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -36,14 +37,18 @@ def listed(words: str) -> list[str]:
     return [word.strip() for word in words.split(",") if word.strip()]
 
 
-def say_missing(judged: JudgedCampaigns) -> None:
-    """One line for each campaign that is not complete."""
+def say_caveats(judged: JudgedCampaigns) -> None:
+    """A line for each campaign that is not complete, and for each proof that nobody is judged by."""
     for one in judged.campaigns:
         if one.missing:
             say(
                 f"{one.campaign.folder}: {one.missing} of {one.campaign.planned} planned runs are missing; "
                 "`dokimos run` goes on with them"
             )
+    set_aside = Counter(one.plugin_proof for one in judged.judgements if one.plugin_proof)
+    for proof, count in set_aside.items():
+        runs = "1 run is" if count == 1 else f"{count} runs are"
+        say(f"{runs} unlabelled: the label is proven only by {proof}, which never serves to blame")
 
 
 class ProgressStep(Protocol):

@@ -28,7 +28,7 @@ def report(
     ),
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
-    from dokimos.cli.output import listed, say_missing
+    from dokimos.cli.output import listed, say_caveats
     from dokimos.core.errors import InputError
     from dokimos.judging.judged_campaign import judge_campaigns
     from dokimos.reports.campaign_report import report_campaigns
@@ -40,7 +40,7 @@ def report(
 
         require_renderer()
     judged = judge_campaigns(run, suites=suite or (), rules=listed(rules))
-    say_missing(judged)
+    say_caveats(judged)
     found = report_campaigns(judged, title=title)
     rows, context = found.rows, found.context
     if csv is not None:

@@ -10,12 +10,15 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
 import numpy as np
 
+from dokimos.checker.base import CertificateKind
 from dokimos.checker.check import claims_of, prove
+from dokimos.checker.plugin_kinds import trusted_kinds, why_not_trusted
 from dokimos.constructions.disguise import disguised
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.parts.hiding import gives_itself_away
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
+from dokimos.core.registry import Registry
 from dokimos.networks.writing.builder import NotFloat32
 from dokimos.properties.writing import write_vnnlib1
 from dokimos.provers.base import NoProof
@@ -88,23 +91,26 @@ class Construction(ABC, Generic[P]):
         disguise: Sequence[str],
         with_twin: bool,
         knobs: Mapping[str, Any],
+        plugin_proofs: bool = False,
     ) -> Drawn:
         """The same, with an account of the draws that were given up.
 
         Without the twin nothing is asked of it, neither a proof nor that it be hidden: where a draw is
-        given up for its twin alone, the `unsat` instance is not the one that comes with a twin.
+        given up for its twin alone, the `unsat` instance is not the one that comes with a twin. Kinds of
+        proof that plug-ins add count only with `plugin_proofs`.
         """
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
         chosen = make_knobs(self.knobs_class, knobs, family=self.family)
         origin = asdict(cast(Any, chosen)) | ({"disguise": list(disguise)} if disguise else {})
+        kinds = trusted_kinds(plugin_proofs=plugin_proofs)
         given_up: list[str] = []
         while len(given_up) < ATTEMPTS:
             rng = np.random.default_rng([seed, len(given_up)])
             try:
                 drafts: Sequence[Draft] = self.construct(chosen, rng)
                 drafts = disguised(drafts if with_twin else drafts[:1], disguise, rng)
-                made = tuple(self._prove(draft, origin, seed, timeout_seconds) for draft in drafts)
+                made = tuple(self._prove(draft, origin, seed, timeout_seconds, kinds) for draft in drafts)
                 if (
                     with_twin
                     and self.hidden
@@ -121,8 +127,16 @@ class Construction(ABC, Generic[P]):
         )
 
     def _prove(
-        self, draft: Draft, origin: dict[str, Any], seed: int, timeout_seconds: float
+        self,
+        draft: Draft,
+        origin: dict[str, Any],
+        seed: int,
+        timeout_seconds: float,
+        kinds: Registry[CertificateKind],
     ) -> LabelledInstance:
+        kind = draft.certificate.kind
+        if kind not in kinds and (problem := why_not_trusted(kind)):
+            raise InputError(f"{self.family}: its labels are not proven: {problem}.")
         text = write_vnnlib1(draft.question).encode("ascii")
         instance = Instance(
             name=f"{self.family}-{sha256(draft.network + text)[:10]}",
@@ -133,7 +147,7 @@ class Construction(ABC, Generic[P]):
             parameters=origin,
             seed=seed,
         )
-        proven = prove(instance, draft.certificate, draft.label, draft.witness)
+        proven = prove(instance, draft.certificate, draft.label, draft.witness, kinds=kinds)
         truth = Truth(
             label=draft.label,
             claims=claims_of(proven),

@@ -50,6 +50,7 @@ class _Pair:
     labels: tuple[str, ...]
     seed: int
     timeout_seconds: float
+    plugin_proofs: bool
 
 
 def spelt_out(recipe: Recipe) -> Recipe:
@@ -69,7 +70,7 @@ def _seeded(recipe: Recipe, rng: np.random.Generator) -> list[tuple[Draw, int]]:
     return pairs
 
 
-def _pairs(recipe: Recipe) -> tuple[list[_Pair], list[int]]:
+def _pairs(recipe: Recipe, *, plugin_proofs: bool) -> tuple[list[_Pair], list[int]]:
     """All pairs of a recipe, and the order in which their instances are listed."""
     rng = np.random.default_rng(recipe.seed)
     pairs = [
@@ -80,6 +81,7 @@ def _pairs(recipe: Recipe) -> tuple[list[_Pair], list[int]]:
             labels=draw.labels,
             seed=seed,
             timeout_seconds=recipe.timeout_seconds,
+            plugin_proofs=plugin_proofs,
         )
         for draw, seed in _seeded(recipe, rng)
     ]
@@ -113,6 +115,7 @@ def _make_one(pair: _Pair) -> _Result:
         disguise=pair.disguise,
         with_twin="sat" in pair.labels,
         knobs=dict(pair.knobs),
+        plugin_proofs=pair.plugin_proofs,
     )
     files = tuple(each for each in map(files_of, drawn.instances) if each.label in pair.labels)
     return _Result(files, 1 + len(drawn.given_up), time.process_time() - start)
@@ -123,19 +126,20 @@ def generate_suite(
     folder: Path,
     *,
     jobs: int | None = None,
+    plugin_proofs: bool = False,
     progress: Callable[[Made], None] = lambda _: None,
 ) -> Suite:
     """Draw a recipe's instances, proven, and write them to `folder`.
 
     What is finished is kept in a hidden folder beside it until all is: interrupted, the same call goes
     on where it stopped. A folder that holds the very suite that this version makes from this recipe is
-    left as it is.
+    left as it is. Kinds of proof that plug-ins add count only with `plugin_proofs`.
     """
     if holds(folder, recipe):
         return read_suite(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
-    pairs, order = _pairs(recipe)
+    pairs, order = _pairs(recipe, plugin_proofs=plugin_proofs)
     building = folder.parent / f".{folder.name}.{_key(recipe)}.part"
     try:
         building.mkdir(parents=True, exist_ok=True)

@@ -132,6 +132,7 @@ def judge(
 
     `replays` is the replay of the record's witness: needed where it answers `sat` with one.
     """
+    plugin_proof = _plugin_proof(truth)
     why_no_label = _why_no_label(truth)
     if why_no_label:
         truth = None
@@ -154,6 +155,7 @@ def judge(
         replay=replays.telling if replays else None,
         reproduce=reproduce,
         clipped=replays.clipped if replays else None,
+        plugin_proof=plugin_proof,
     )
 
 
@@ -254,11 +256,18 @@ def _why_no_label(truth: Truth | None) -> str:
     """Why nobody is judged by `truth`; empty where it is a label."""
     if truth is None or not _is_proven(truth):
         return "there is no label"
-    if _is_ours(truth):
+    plugin_proof = _plugin_proof(truth)
+    return (
+        f"its label is proven only by {plugin_proof}, which never serves to blame" if plugin_proof else ""
+    )
+
+
+def _plugin_proof(truth: Truth | None) -> str:
+    """The kind of proof that Dokimos does not ship and that is all there is of a label; empty elsewhere."""
+    if truth is None or _is_ours(truth):
         return ""
     kind = truth.certificate.kind
-    named = plugin_kind(kind) or f"the unknown kind {printable(kind)}"
-    return f"its label is proven only by {named}, which never serves to blame"
+    return plugin_kind(kind) or f"the unknown kind {printable(kind)}"
 
 
 def _is_shown_by_its_witness(instance: CampaignInstance, truth: Truth) -> bool:

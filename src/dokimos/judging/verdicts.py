@@ -74,6 +74,7 @@ class Judgement:
     `certificate` names the kind of proof behind the label; `reproduce` is a shell command that runs the
     same verifier on the same instance again. `clipped` is the replay at the witness clipped to the box,
     where it leaves the box by a rounding. `marks` has one mark for each rule set that was asked for.
+    `plugin_proof` names the kind of proof, and its package, where that is all there is of a label.
     """
 
     record: RunRecord
@@ -85,3 +86,4 @@ class Judgement:
     reproduce: str
     clipped: Replay | None = None
     marks: tuple[Mark, ...] = ()
+    plugin_proof: str = ""
