@@ -12,6 +12,7 @@ import numpy as np
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.calls import Failures
+from dokimos.laws.engine.case_errors import CaseError
 from dokimos.laws.engine.cases import LawCase, case_of
 from dokimos.laws.engine.descriptions import decision_name, describe
 from dokimos.laws.engine.drawing import Drawer, Enumerator, Sampler, TooMany
@@ -20,7 +21,7 @@ from dokimos.laws.engine.frame import Column, Frame, Records, full
 from dokimos.laws.engine.grouping import Grouping
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings, LawViolation
-from dokimos.laws.engine.runner import CaseError, Judged, Runner
+from dokimos.laws.engine.runner import Judged, Runner
 from dokimos.laws.engine.shrinking import run_cases, shrink
 from dokimos.laws.engine.sources import InputSource, find_source, labels_of
 from dokimos.laws.engine.tallies import Tally

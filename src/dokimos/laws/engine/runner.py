@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError
-from dokimos.laws.domain.functions import DomainFunction
 from dokimos.laws.domain.user_code import explain
-from dokimos.laws.engine.calls import AllFailed, Failures, call_single, case_rng, single_value
+from dokimos.laws.engine.block_code import BlockCode
+from dokimos.laws.engine.calls import AllFailed, Failures
+from dokimos.laws.engine.case_errors import CaseErrors
 from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, column, full
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
-
-#: What laws written for the published tool call the largest seed.
-MAX_INT = 2**31 - 1
-_KEPT_ERRORS = 20
-
-
-@dataclass(frozen=True)
-class CaseError:
-    """Something went wrong in one case: what, and the case (a frame of one)."""
-
-    reason: str
-    case: Frame
-
-
-@dataclass
-class Errors:
-    """Cases in which user code failed: how many, and the first few that differ."""
-
-    count: int = 0
-    kept: list[CaseError] = field(default_factory=list)
-
-    def copy(self) -> Errors:
-        """What there is so far."""
-        return Errors(self.count, list(self.kept))
-
-    def add(self, reason: str, case: Frame) -> None:
-        """Count a case, and keep it where its reason is of a new kind."""
-        self.count += 1
-        kind = _kind(reason)
-        if len(self.kept) < _KEPT_ERRORS and all(_kind(each.reason) != kind for each in self.kept):
-            self.kept.append(CaseError(reason, case))
-
-
-def _kind(reason: str) -> str:
-    """What tells reasons apart: of exceptions the type and the place, not what they say of a case."""
-    return re.sub(r"( raised \w+): .*( at .*)", r"\1\2", reason)
 
 
 @dataclass(frozen=True)
@@ -75,10 +37,10 @@ class Runner:
     """
 
     def __init__(self, plan: LawPlan, model: Model, labels: Callable[[], NDArray[Any]]) -> None:
-        self.plan, self.model, self.errors = plan, model, Errors()
+        self.plan, self.model, self.errors = plan, model, CaseErrors()
         self.rejected = 0
         self.labels = labels
-        self._warned: dict[Any, Any] = {}  # so that a warning of the block is shown once, not in every case
+        self._block = BlockCode(plan, model, labels)
 
     def prepare(self, frame: Frame, draw: Drawer) -> Frame:
         """The cases with all variables, without those in which a precondition fails."""
@@ -204,79 +166,12 @@ class Runner:
 
     def _executed(self, frame: Frame) -> Frame:
         """The block as the Python that it is, case by case."""
-        assert self.plan.code is not None
-        outputs: dict[str, list[Any]] = {each.name: [] for each in self.plan.law.outputs}
         failures = Failures()
-        for row in range(frame.size):
-            names = self._namespace(frame, row)
-            try:
-                exec(self.plan.code, names)
-            except DokimosError:
-                raise
-            except Exception as problem:
-                failures.add(int(frame.ids[row]), explain(problem, "the block"))
-                continue
-            missing = [name for name in outputs if name not in names]
-            if missing:
-                failures.add(
-                    int(frame.ids[row]), f"the block ended without a value for {', '.join(missing)}"
-                )
-                continue
-            for name, values in outputs.items():
-                values.append(names[name])
+        outputs = self._block.outputs(frame, failures)
         frame = self._without(frame, failures)
         for name, values in outputs.items():
             frame = frame.with_value(name, column(values))
         return frame
-
-    def _namespace(self, frame: Frame, row: int) -> dict[str, Any]:
-        """What the block sees of one case: the law's names, the domain's functions, builtins, `predict`."""
-        rng = case_rng(int(frame.seeds[row]), 1)
-        functions: dict[str, Any] = {
-            "predict": lambda record: column([self.model.predict(np.asarray(record)[None])[0]]).item(),
-            "randInt": lambda low, high: int(rng.integers(low, high, endpoint=True)),
-            "randReal": lambda low, high: float(rng.uniform(low, high)),
-            "getFeat": self._get_feature,
-            "setFeat": self._set_feature,
-            "strConcat": lambda left, right: left + right,
-            "MAX_INT": MAX_INT,
-        }
-        for name, own in self.plan.domain.functions.items():
-            functions[name] = partial(_called, own, rng, self.model)
-        origin = next((value.origin for value in frame.values.values() if isinstance(value, Records)), None)
-        if origin is not None:
-            functions["label"] = lambda record: single_value(self.labels()[origin[row : row + 1]], 0)
-        spaces = {each.name: SimpleNamespace(**functions) for each in self.plan.law.imports}
-        values = {name: single_value(value, row) for name, value in frame.values.items()}
-        return {**functions, **spaces, **values, "__warningregistry__": self._warned}
-
-    def _get_feature(self, record: Any, feature: str | int) -> Any:
-        one = Records(np.asarray(record)[None])
-        return single_value(self._alone_in_block().feature(one, feature, self._in_block), 0)
-
-    def _set_feature(self, record: Any, feature: str | int, value: Any) -> Any:
-        one = Records(np.asarray(record)[None])
-        return self._alone_in_block().changed(one, feature, column([value]), self._in_block).data[0]
-
-    def _alone_in_block(self) -> Evaluator:
-        nothing = np.zeros(1, dtype=np.int64)
-        return Evaluator(self.plan, Frame(nothing, nothing, {}), _Raising(), self.labels)
-
-    @property
-    def _in_block(self) -> laws.Expression:
-        """Something that stands where the block does, for messages."""
-        return laws.Literal(None, at=self.plan.law.block.at)
-
-
-class _Raising(Failures):
-    """What fails in the block is an exception of the block."""
-
-    def add(self, case: int, reason: str) -> None:
-        raise ValueError(reason)
-
-
-def _called(function: DomainFunction, rng: np.random.Generator, model: Model, *arguments: Any) -> Any:
-    return call_single(function, arguments, rng, model.predict)
 
 
 def _integers(ends: Column, frame: Frame, failures: Failures) -> Column:

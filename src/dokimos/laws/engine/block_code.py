@@ -1,0 +1,104 @@
+"""The block of a law that is more than predictions: the Python that it is, run case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import DokimosError
+from dokimos.laws.domain.functions import DomainFunction
+from dokimos.laws.domain.user_code import explain
+from dokimos.laws.engine.calls import Failures, call_single, case_rng, single_value
+from dokimos.laws.engine.evaluation import Evaluator
+from dokimos.laws.engine.frame import Frame, Records, column
+from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.models.model import Model
+
+#: What laws written for the published tool call the largest seed.
+MAX_INT = 2**31 - 1
+
+
+class BlockCode:
+    """Runs the block of a law against a model."""
+
+    def __init__(self, plan: LawPlan, model: Model, labels: Callable[[], NDArray[Any]]) -> None:
+        self._plan, self._model, self._labels = plan, model, labels
+        self._warned: dict[Any, Any] = {}  # so that a warning of the block is shown once, not in every case
+
+    def outputs(self, frame: Frame, failures: Failures) -> dict[str, list[Any]]:
+        """The value of each output in the cases that do not fail; `failures` gets the others."""
+        assert self._plan.code is not None
+        outputs: dict[str, list[Any]] = {each.name: [] for each in self._plan.law.outputs}
+        for row in range(frame.size):
+            names = self._namespace(frame, row)
+            try:
+                exec(self._plan.code, names)
+            except DokimosError:
+                raise
+            except Exception as problem:
+                failures.add(int(frame.ids[row]), explain(problem, "the block"))
+                continue
+            missing = [name for name in outputs if name not in names]
+            if missing:
+                failures.add(
+                    int(frame.ids[row]), f"the block ended without a value for {', '.join(missing)}"
+                )
+                continue
+            for name, values in outputs.items():
+                values.append(names[name])
+        return outputs
+
+    def _namespace(self, frame: Frame, row: int) -> dict[str, Any]:
+        """What the block sees of one case: the law's names, the domain's functions, builtins, `predict`."""
+        rng = case_rng(int(frame.seeds[row]), 1)
+        functions: dict[str, Any] = {
+            "predict": lambda record: column([self._model.predict(np.asarray(record)[None])[0]]).item(),
+            "randInt": lambda low, high: int(rng.integers(low, high, endpoint=True)),
+            "randReal": lambda low, high: float(rng.uniform(low, high)),
+            "getFeat": self._get_feature,
+            "setFeat": self._set_feature,
+            "strConcat": lambda left, right: left + right,
+            "MAX_INT": MAX_INT,
+        }
+        for name, own in self._plan.domain.functions.items():
+            functions[name] = partial(_called, own, rng, self._model)
+        origin = next((value.origin for value in frame.values.values() if isinstance(value, Records)), None)
+        if origin is not None:
+            functions["label"] = lambda record: single_value(self._labels()[origin[row : row + 1]], 0)
+        spaces = {each.name: SimpleNamespace(**functions) for each in self._plan.law.imports}
+        values = {name: single_value(value, row) for name, value in frame.values.items()}
+        return {**functions, **spaces, **values, "__warningregistry__": self._warned}
+
+    def _get_feature(self, record: Any, feature: str | int) -> Any:
+        one = Records(np.asarray(record)[None])
+        return single_value(self._alone_in_block().feature(one, feature, self._in_block), 0)
+
+    def _set_feature(self, record: Any, feature: str | int, value: Any) -> Any:
+        one = Records(np.asarray(record)[None])
+        return self._alone_in_block().changed(one, feature, column([value]), self._in_block).data[0]
+
+    def _alone_in_block(self) -> Evaluator:
+        nothing = np.zeros(1, dtype=np.int64)
+        return Evaluator(self._plan, Frame(nothing, nothing, {}), _Raising(), self._labels)
+
+    @property
+    def _in_block(self) -> laws.Expression:
+        """Something that stands where the block does, for messages."""
+        return laws.Literal(None, at=self._plan.law.block.at)
+
+
+class _Raising(Failures):
+    """What fails in the block is an exception of the block."""
+
+    def add(self, case: int, reason: str) -> None:
+        raise ValueError(reason)
+
+
+def _called(function: DomainFunction, rng: np.random.Generator, model: Model, *arguments: Any) -> Any:
+    return call_single(function, arguments, rng, model.predict)
