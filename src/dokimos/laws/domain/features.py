@@ -131,6 +131,10 @@ class Layout:
         """Every name that a law can use: of features, and of single columns of choices."""
         return tuple(self._by_name)
 
+    def slot(self, reference: str | int) -> Slot:
+        """The feature with a name or at an index. Raises InputError where there is none."""
+        return self.at(reference) if isinstance(reference, int) else self.named(reference)
+
     def named(self, name: str) -> Slot:
         """The feature called `name`, or at index N for `fN`. Raises InputError where there is none."""
         if name in self._by_name:

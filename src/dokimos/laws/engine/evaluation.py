@@ -7,24 +7,24 @@ reported one by one and get some value that no one looks at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError
-from dokimos.laws.domain.features import Kind, Slot
 from dokimos.laws.domain.functions import RANDOM
 from dokimos.laws.engine.calls import AllFailed, Failures, call_function
+from dokimos.laws.engine.equality import NotComparable, NumberAndString, equal
+from dokimos.laws.engine.feature_access import FeatureAccess, NoFeature, Reference
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, constant, full
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Expression
 from dokimos.laws.language.type_rules import constant as constant_integer
-from dokimos.laws.language.type_rules import feature_reference, resolve
+from dokimos.laws.language.type_rules import feature_reference
 
 _ORDER: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,
@@ -151,18 +151,11 @@ class Evaluator:
         return result
 
     def _equal(self, binary: laws.Binary) -> Column:
-        left, right = self.value(binary.left), self.value(binary.right)
-        if isinstance(left, Records) and isinstance(right, Records):
-            return _same_records(left, right)
-        if isinstance(left, Records) or isinstance(right, Records):
-            if _is_null(left) or _is_null(right):
-                return constant(False)
-            raise self._wrong(binary, "a record is compared with something that is no record.")
-        if _is_null(left) or _is_null(right):
-            return np.asarray(np.logical_and(_nulls(left), _nulls(right)))
-        if (_is_numbers(left) and _is_strings(right)) or (_is_strings(left) and _is_numbers(right)):
-            raise self._wrong(binary, f"a number is never equal to a string{self._decisions()}.")
-        return np.asarray(np.equal(left, right), dtype=np.bool_)
+        try:
+            return equal(self.value(binary.left), self.value(binary.right))
+        except NotComparable as problem:
+            hint = self._decisions() if isinstance(problem, NumberAndString) else ""
+            raise self._wrong(binary, f"{problem}{hint}.") from None
 
     def _decisions(self) -> str:
         """What the decisions are called, for those who compared one with its name."""
@@ -238,7 +231,7 @@ class Evaluator:
             raise self._wrong(call, "these records come from no data set, so they have no label.")
         return np.asarray(self._labels()[records.origin])
 
-    def _reference(self, expression: Expression) -> str | int | Column:
+    def _reference(self, expression: Expression) -> Reference:
         declared = {**self._frame.values, **self._bound}
         written = feature_reference(expression, declared)
         if written is not None:
@@ -249,80 +242,25 @@ class Evaluator:
             return single if isinstance(single, str) else int(single)
         return value
 
-    def _slot(self, reference: str | int, width: int) -> Slot | int:
-        """The slot in the domain's layout, or a column where it has none."""
-        layout = self._plan.domain.layout
-        if layout is not None:
-            return resolve(layout, reference)
-        index = int(reference[1:]) if isinstance(reference, str) and reference[1:].isdigit() else reference
-        if isinstance(index, str) or not -width <= index < width:
-            raise IndexError(f"there is no feature {reference}")
-        return index
-
-    def feature(self, records: Records, reference: str | int | Column, where: Expression) -> Column:
+    def feature(self, records: Records, reference: Reference, where: Expression) -> Column:
         """The value of a feature of each record."""
-        data = self._with_columns(records, where)
-        if isinstance(reference, np.ndarray):
-            index = reference.astype(np.int64)
-            wrong = (index < 0) | (index >= data.shape[1])
-            self._fail(wrong, "there is no feature with that index", where)
-            return _as_column(data[np.arange(len(data)), np.where(wrong, 0, index)])
-        slot = self._found(reference, data.shape[1], where)
-        if isinstance(slot, int):
-            return _as_column(data[:, slot])
-        if slot.feature.kind is Kind.CHOICE:
-            hot = data[:, slot.start : slot.stop].astype(np.float64)
-            return np.where(hot.any(axis=1), hot.argmax(axis=1), -1)
-        values = data[:, slot.start]
-        is_integer = slot.feature.kind is Kind.INTEGER and values.dtype.kind == "f"
-        if is_integer and np.all(np.isfinite(values)) and np.all(np.floor(values) == values):
-            return np.asarray(values.astype(np.int64))
-        return _as_column(values)
+        with self._accessing(where) as features:
+            return features.read(records, reference)
 
-    def _found(self, reference: str | int, width: int, where: Expression) -> Slot | int:
-        try:
-            return self._slot(reference, width)
-        except (IndexError, InputError) as problem:
-            raise self._wrong(where, f"{problem}.") from None
-
-    def _with_columns(self, records: Records, where: Expression) -> NDArray[Any]:
-        if records.data.ndim != 2:
-            raise self._wrong(where, "these records have no features that a law could name.")
-        return records.data
-
-    def changed(
-        self, records: Records, reference: str | int | Column, value: Column, where: Expression
-    ) -> Records:
+    def changed(self, records: Records, reference: Reference, value: Column, where: Expression) -> Records:
         """The records with one feature changed."""
-        data = self._with_columns(records, where)
-        if value.dtype == object and data.dtype != object:
-            value = self._number_or_nan(value, where)
-        made = data.astype(np.result_type(data.dtype, value.dtype), copy=True)
-        if isinstance(reference, np.ndarray):
-            index = reference.astype(np.int64)
-            wrong = (index < 0) | (index >= data.shape[1])
-            self._fail(wrong, "there is no feature with that index", where)
-            made[np.arange(len(made)), np.where(wrong, 0, index)] = value
-            return Records(made, records.origin)
-        slot = self._found(reference, data.shape[1], where)
-        if isinstance(slot, int):
-            made[:, slot] = value
-        elif slot.feature.kind is Kind.CHOICE:
-            chosen = full(value, len(made)).astype(np.float64)
-            wrong = ~np.isin(chosen, np.arange(slot.feature.width))
-            known = ", ".join(f"{index} {name}" for index, name in enumerate(slot.feature.values[:10]))
-            self._fail(wrong, f"{slot.feature.name} has no such value (it has {known})", where)
-            made[:, slot.start : slot.stop] = 0
-            made[np.arange(len(made)), slot.start + np.where(wrong, 0, chosen).astype(np.int64)] = 1
-        else:
-            made[:, slot.start] = value
-        return Records(made, records.origin)
+        with self._accessing(where) as features:
+            return features.change(records, reference, value)
 
-    def _number_or_nan(self, value: Column, where: Expression) -> Column:
+    @contextmanager
+    def _accessing(self, where: Expression) -> Iterator[FeatureAccess]:
+        """Access to features; what is wrong with it is wrong at `where`."""
         try:
-            return value.astype(np.float64)
-        except (TypeError, ValueError):
-            raise self._wrong(where, "only a number fits this feature.") from None
+            yield FeatureAccess(
+                self._plan.domain.layout, lambda wrong, reason: self._fail(wrong, reason, where)
+            )
+        except NoFeature as problem:
+            raise self._wrong(where, f"{problem}.") from None
 
     def _update(self, update: laws.Update) -> Records:
         records = self._records(update.record)
@@ -330,44 +268,6 @@ class Evaluator:
         for reference, value in values:
             records = self.changed(records, reference, value, update)
         return records
-
-
-def _as_column(values: Column) -> Column:
-    return values if values.dtype.kind != "U" else values.astype(object)
-
-
-def _is_null(value: Value) -> bool:
-    return (
-        isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == object and value.item() is None
-    )
-
-
-def _is_numbers(value: Column) -> bool:
-    return value.dtype.kind in "uif"
-
-
-def _is_strings(value: Column) -> bool:
-    return value.dtype == object and value.size > 0 and all(isinstance(each, str) for each in value.flat)
-
-
-def _nulls(value: Column) -> Column:
-    """Where a value is null: None, or not a number."""
-    if value.dtype.kind == "f":
-        return np.asarray(np.isnan(value))
-    if value.dtype == object:
-        return np.asarray(value == None, dtype=np.bool_)  # noqa: E711
-    return constant(False)
-
-
-def _same_records(left: Records, right: Records) -> Column:
-    """Whether two records are equal, everywhere; what is not a number equals itself."""
-    a, b = left.data, right.data
-    if a.shape != b.shape:
-        return np.zeros(len(a), dtype=np.bool_)
-    same = np.asarray(a == b, dtype=np.bool_)
-    if a.dtype.kind == "f" and b.dtype.kind == "f":
-        same |= np.isnan(a) & np.isnan(b)
-    return np.asarray(same.reshape(len(a), -1).all(axis=1))
 
 
 def _can_fail(expression: Expression, plan: LawPlan) -> bool:

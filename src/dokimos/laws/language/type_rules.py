@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.features import Layout, Slot
+from dokimos.laws.domain.features import Slot
 from dokimos.laws.domain.functions import BUILTINS, RANDOM
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.syntax import Expression, Position
@@ -43,11 +43,6 @@ def feature_reference(expression: Expression, declared: Mapping[str, object]) ->
     if isinstance(expression, laws.Literal) and isinstance(expression.value, str):
         return expression.value
     return constant(expression)
-
-
-def resolve(layout: Layout, reference: str | int) -> Slot:
-    """The feature with a name or at an index. Raises InputError."""
-    return layout.at(reference) if isinstance(reference, int) else layout.named(reference)
 
 
 @dataclass
@@ -212,7 +207,7 @@ class Typing:
         if self.domain is None or self.domain.layout is None:
             return None
         try:
-            return resolve(self.domain.layout, reference)
+            return self.domain.layout.slot(reference)
         except InputError as problem:
             self.error(at, str(problem))
             return None

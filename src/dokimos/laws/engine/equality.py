@@ -1,0 +1,64 @@
+"""When two values of a law are equal, case by case."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dokimos.laws.engine.frame import Column, Records, Value, constant
+
+
+class NotComparable(Exception):
+    """Two values that are of kinds that are never equal; the message says which."""
+
+
+class NumberAndString(NotComparable):
+    """A number and a string."""
+
+
+def equal(left: Value, right: Value) -> Column:
+    """Whether two values are equal in each case. Raises NotComparable where they never can be."""
+    if isinstance(left, Records) and isinstance(right, Records):
+        return _same_records(left, right)
+    if isinstance(left, Records) or isinstance(right, Records):
+        if _is_null(left) or _is_null(right):
+            return constant(False)
+        raise NotComparable("a record is compared with something that is no record")
+    if _is_null(left) or _is_null(right):
+        return np.asarray(np.logical_and(_nulls(left), _nulls(right)))
+    if (_is_numbers(left) and _is_strings(right)) or (_is_strings(left) and _is_numbers(right)):
+        raise NumberAndString("a number is never equal to a string")
+    return np.asarray(np.equal(left, right), dtype=np.bool_)
+
+
+def _is_null(value: Value) -> bool:
+    return (
+        isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype == object and value.item() is None
+    )
+
+
+def _is_numbers(value: Column) -> bool:
+    return value.dtype.kind in "uif"
+
+
+def _is_strings(value: Column) -> bool:
+    return value.dtype == object and value.size > 0 and all(isinstance(each, str) for each in value.flat)
+
+
+def _nulls(value: Column) -> Column:
+    """Where a value is null: None, or not a number."""
+    if value.dtype.kind == "f":
+        return np.asarray(np.isnan(value))
+    if value.dtype == object:
+        return np.asarray(value == None, dtype=np.bool_)  # noqa: E711
+    return constant(False)
+
+
+def _same_records(left: Records, right: Records) -> Column:
+    """Whether two records are equal, everywhere; what is not a number equals itself."""
+    a, b = left.data, right.data
+    if a.shape != b.shape:
+        return np.zeros(len(a), dtype=np.bool_)
+    same = np.asarray(a == b, dtype=np.bool_)
+    if a.dtype.kind == "f" and b.dtype.kind == "f":
+        same |= np.isnan(a) & np.isnan(b)
+    return np.asarray(same.reshape(len(a), -1).all(axis=1))

@@ -1,0 +1,111 @@
+"""Features of records, read and changed for many cases at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.features import Kind, Layout, Slot
+from dokimos.laws.engine.frame import Column, Records, full
+
+#: What names a feature: a name, an index, or an index for each case.
+Reference = str | int | Column
+
+
+class NoFeature(Exception):
+    """What is asked for is not there, or does not fit, in any case; the message says why."""
+
+
+@dataclass(frozen=True)
+class FeatureAccess:
+    """Reads and changes features as a layout places them; without one, by column.
+
+    `fail` is called with the cases in which that goes wrong, and why.
+    """
+
+    layout: Layout | None
+    fail: Callable[[Column, str], None]
+
+    def read(self, records: Records, reference: Reference) -> Column:
+        """The value of a feature of each record. Raises NoFeature."""
+        data = _with_columns(records)
+        if isinstance(reference, np.ndarray):
+            return _as_column(data[np.arange(len(data)), self._columns(reference, data)])
+        slot = self._slot(reference, data.shape[1])
+        if isinstance(slot, int):
+            return _as_column(data[:, slot])
+        if slot.feature.kind is Kind.CHOICE:
+            hot = data[:, slot.start : slot.stop].astype(np.float64)
+            return np.where(hot.any(axis=1), hot.argmax(axis=1), -1)
+        values = data[:, slot.start]
+        is_integer = slot.feature.kind is Kind.INTEGER and values.dtype.kind == "f"
+        if is_integer and np.all(np.isfinite(values)) and np.all(np.floor(values) == values):
+            return np.asarray(values.astype(np.int64))
+        return _as_column(values)
+
+    def change(self, records: Records, reference: Reference, value: Column) -> Records:
+        """The records with one feature changed. Raises NoFeature."""
+        data = _with_columns(records)
+        if value.dtype == object and data.dtype != object:
+            value = _numbers(value)
+        made = data.astype(np.result_type(data.dtype, value.dtype), copy=True)
+        if isinstance(reference, np.ndarray):
+            made[np.arange(len(made)), self._columns(reference, data)] = value
+            return Records(made, records.origin)
+        slot = self._slot(reference, data.shape[1])
+        if isinstance(slot, int):
+            made[:, slot] = value
+        elif slot.feature.kind is Kind.CHOICE:
+            self._choose(made, slot, full(value, len(made)).astype(np.float64))
+        else:
+            made[:, slot.start] = value
+        return Records(made, records.origin)
+
+    def _choose(self, made: NDArray[Any], slot: Slot, chosen: Column) -> None:
+        """Set the columns of a choice: 1 in the one that is chosen, 0 in the others."""
+        wrong = ~np.isin(chosen, np.arange(slot.feature.width))
+        known = ", ".join(f"{index} {name}" for index, name in enumerate(slot.feature.values[:10]))
+        self.fail(wrong, f"{slot.feature.name} has no such value (it has {known})")
+        made[:, slot.start : slot.stop] = 0
+        made[np.arange(len(made)), slot.start + np.where(wrong, 0, chosen).astype(np.int64)] = 1
+
+    def _columns(self, reference: Column, data: NDArray[Any]) -> Column:
+        """The column in each case; where there is no such column the case fails, and any will do."""
+        index = reference.astype(np.int64)
+        wrong = (index < 0) | (index >= data.shape[1])
+        self.fail(wrong, "there is no feature with that index")
+        return np.where(wrong, 0, index)
+
+    def _slot(self, reference: str | int, width: int) -> Slot | int:
+        """The slot in the layout, or a column where there is none."""
+        if self.layout is not None:
+            try:
+                return self.layout.slot(reference)
+            except InputError as problem:
+                raise NoFeature(str(problem)) from None
+        index = int(reference[1:]) if isinstance(reference, str) and reference[1:].isdigit() else reference
+        if isinstance(index, str) or not -width <= index < width:
+            raise NoFeature(f"there is no feature {reference}")
+        return index
+
+
+def _with_columns(records: Records) -> NDArray[Any]:
+    if records.data.ndim != 2:
+        raise NoFeature("these records have no features that a law could name")
+    return records.data
+
+
+def _numbers(value: Column) -> Column:
+    try:
+        return value.astype(np.float64)
+    except (TypeError, ValueError):
+        raise NoFeature("only a number fits this feature") from None
+
+
+def _as_column(values: Column) -> Column:
+    return values if values.dtype.kind != "U" else values.astype(object)
