@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,18 +11,18 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.all_draws import AllDraws
 from dokimos.laws.engine.calls import Failures
-from dokimos.laws.engine.case_errors import CaseError
-from dokimos.laws.engine.cases import LawCase, case_of
-from dokimos.laws.engine.descriptions import decision_name, describe
-from dokimos.laws.engine.drawing import Drawer, Enumerator, Sampler, TooMany
+from dokimos.laws.engine.cases import case_of
+from dokimos.laws.engine.confirmation import confirm
+from dokimos.laws.engine.descriptions import decision_name
+from dokimos.laws.engine.drawing import Drawer, Sampler
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, full
 from dokimos.laws.engine.grouping import Grouping
 from dokimos.laws.engine.plan import LawPlan, make_plan
-from dokimos.laws.engine.results import LawResult, LawSettings, LawViolation
+from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.runner import Judged, Runner
-from dokimos.laws.engine.shrinking import run_cases, shrink
 from dokimos.laws.engine.sources import InputSource, find_source, labels_of
 from dokimos.laws.engine.tallies import Tally
 from dokimos.laws.language.syntax import Law, Literal
@@ -71,12 +71,13 @@ class _Session:
         self._draws = self._held = self._tested = 0
         self._interrupted = self._starved = False
         self._part = _FIRST_PART
+        self._batch = _batch_size(self._plan, source)
 
     def run(self) -> LawResult:
         start = time.perf_counter()
-        exhaustive = self._go_through_all()
-        if not exhaustive and not self._interrupted:
-            self._guarded(self._sample)
+        draws = AllDraws(self._runner, self._source, self._settings, self._batch)
+        exhaustive = draws.are_gone_through()
+        self._guarded(partial(self._go_through, draws) if exhaustive else self._sample)
         seconds = time.perf_counter() - start
         return self._result(exhaustive, seconds)
 
@@ -86,79 +87,11 @@ class _Session:
         except KeyboardInterrupt:
             self._interrupted = True
 
-    # All draws
-
-    def _go_through_all(self) -> bool:
-        """Test every draw, if that is wanted and affordable; whether it was begun."""
-        wanted = self._settings.exhaustive
-        if wanted is False:
-            return False
-        size = self._source.size
-        reason = f"the source {self._source.name} has no end" if size is None else self._plan.endless
-        if size is None or reason is not None:
-            if wanted:
-                raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
-            return False
-        inputs = size ** len(self._plan.law.inputs)
-        limit = self._settings.most_draws if wanted else self._settings.budget
-        if inputs > limit or (not wanted and self._count(inputs, limit) > limit):
-            if wanted:
-                raise self._too_many()
-            return False
-        self._guarded(lambda: self._enumerate(inputs, limit))
-        return True
-
-    def _too_many(self) -> InputError:
-        return InputError(
-            f"{self._plan.law.name}: there are more than {self._settings.most_draws:,} draws to go through."
-        )
-
-    def _count(self, inputs: int, limit: int) -> int:
-        """How many draws there are; more than `limit` where there are more than that."""
-        if not self._plan.random:
-            return inputs
-        held = 0
-        quiet = Runner(self._plan, self._runner.model, self._runner.labels)
-        for frame in self._all_inputs(inputs):
-            try:
-                held += quiet.prepare(frame, Enumerator(limit - held)).size
-            except TooMany:
-                return limit + 1
-            if held + quiet.rejected > limit:
-                break
-        return held + quiet.rejected
-
-    def _enumerate(self, inputs: int, limit: int) -> None:
-        pending = list(self._all_inputs(inputs))[::-1]
-        while pending:
-            frame = pending.pop()
-            enumerator = Enumerator(self._batch if frame.size > 1 else limit)
-            rejected, errors = self._runner.rejected, self._runner.errors.copy()
-            try:
-                prepared = self._runner.prepare(frame, enumerator)
-            except TooMany:
-                if frame.size == 1:
-                    raise self._too_many() from None
-                self._runner.rejected, self._runner.errors = rejected, errors
-                half = frame.size // 2
-                pending += [frame.take(np.arange(half, frame.size)), frame.take(np.arange(half))]
-                continue
+    def _go_through(self, draws: AllDraws) -> None:
+        for prepared, enumerator in draws.batches():
             self._held += prepared.size
             self._draws = self._held + self._runner.rejected
             self._judge(prepared, enumerator)
-            if self._draws > self._settings.most_draws:
-                raise self._too_many()
-
-    def _all_inputs(self, count: int) -> Iterator[Frame]:
-        names = [each.name for each in self._plan.law.inputs]
-        shape = (self._source.size or 0,) * len(names)
-        for start in range(0, count, self._batch):
-            flat = np.arange(start, min(start + self._batch, count))
-            rows = np.unravel_index(flat, shape)
-            values = {name: self._source.at(row) for name, row in zip(names, rows, strict=True)}
-            yield Frame(np.arange(len(flat)), np.zeros(len(flat), dtype=np.int64), dict(values))
-
-    # Draws at random
 
     def _sample(self) -> None:
         rng = np.random.default_rng(self._settings.seed)
@@ -197,17 +130,6 @@ class _Session:
         seeds = rng.integers(0, 2**62, size=count)
         return Frame(np.arange(count), seeds, dict(values))
 
-    @property
-    def _batch(self) -> int:
-        if self._plan.code is not None:
-            return _CODE_BATCH
-        if self._plan.calls_case_by_case:
-            return _FUNCTION_BATCH
-        one = self._source.at(np.zeros(1, dtype=np.int64)).data if self._source.size else np.zeros(64)
-        return max(64, min(_LARGEST_BATCH, _NUMBERS_PER_BATCH // max(1, one.size)))
-
-    # What came of it
-
     def _record(self, judged: Judged) -> None:
         self._tested += judged.frame.size
         outputs = self._plan.law.outputs
@@ -235,9 +157,11 @@ class _Session:
     def _result(self, in_order: bool, seconds: float) -> LawResult:
         tally, law, domain = self._tally, self._plan.law, self._plan.domain
         exhaustive = in_order and not self._interrupted
-        errors = tuple((each.reason, _case(each, law)) for each in self._runner.errors.kept)
+        errors = tuple((each.reason, case_of(each.case, 0, law)) for each in self._runner.errors.kept)
         failed, rejected = self._runner.errors.count, self._runner.rejected
-        violations, unconfirmed = self._confirmed()
+        violations, unconfirmed = confirm(
+            tally.kept, self._runner, shrinks=self._settings.shrink, guard=self._guarded
+        )
         return LawResult(
             law=law,
             domain=domain,
@@ -267,40 +191,6 @@ class _Session:
             seconds=seconds,
         )
 
-    def _confirmed(self) -> tuple[tuple[LawViolation, ...], int]:
-        """The kept violations, shrunk, of which each is one when its records are predicted one by one.
-
-        And how many are none then. An interruption leaves what has been confirmed until then.
-        """
-        cases = [case_of(frame, 0, self._plan.law) for frame in self._tally.kept]
-        small = list(cases)
-
-        def make_small() -> None:
-            small[:] = shrink(cases, self._runner)
-
-        if self._settings.shrink:
-            self._guarded(make_small)
-        sure: list[LawViolation] = []
-        rounding: list[LawCase] = []
-
-        def confirm() -> None:
-            for smallest, original in zip(small, cases, strict=True):
-                found = self._confirm(smallest) or self._confirm(original)
-                if found is None:
-                    rounding.append(original)
-                else:
-                    sure.append(found)
-
-        self._guarded(confirm)
-        return tuple(sure), len(rounding)
-
-    def _confirm(self, case: LawCase) -> LawViolation | None:
-        again = run_cases([case], self._runner, one_by_one=True)
-        if again.size == 0:
-            return None
-        found = case_of(again, 0, self._plan.law)
-        return LawViolation(found, describe(found, self._plan.law, self._plan.domain))
-
     def _group_name(self, feature: str, value: Any) -> str:
         layout = self._plan.domain.layout
         values = () if layout is None else layout.named(feature).feature.values
@@ -309,5 +199,11 @@ class _Session:
         return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _case(error: CaseError, law: Law) -> LawCase:
-    return case_of(error.case, 0, law)
+def _batch_size(plan: LawPlan, source: InputSource) -> int:
+    """How many cases are run together."""
+    if plan.code is not None:
+        return _CODE_BATCH
+    if plan.calls_case_by_case:
+        return _FUNCTION_BATCH
+    one = source.at(np.zeros(1, dtype=np.int64)).data if source.size else np.zeros(64)
+    return max(64, min(_LARGEST_BATCH, _NUMBERS_PER_BATCH // max(1, one.size)))

@@ -1,0 +1,96 @@
+"""Every draw of a law gone through, where there is an end of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dokimos.core.errors import InputError
+from dokimos.laws.engine.drawing import Enumerator, TooMany
+from dokimos.laws.engine.frame import Frame
+from dokimos.laws.engine.results import LawSettings
+from dokimos.laws.engine.runner import Runner
+from dokimos.laws.engine.sources import InputSource
+
+
+class AllDraws:
+    """The draws of the law that `runner` runs, from `source`, in batches of at most `batch` cases."""
+
+    def __init__(self, runner: Runner, source: InputSource, settings: LawSettings, batch: int) -> None:
+        self._runner, self._source, self._settings, self._batch = runner, source, settings, batch
+        self._plan = runner.plan
+        self._inputs: int = (source.size or 0) ** len(self._plan.law.inputs)
+        self._limit = settings.most_draws if settings.exhaustive else settings.budget
+
+    def are_gone_through(self) -> bool:
+        """Whether all draws are tested: where that is asked for, or where there are few enough.
+
+        Raises InputError where it is asked for and cannot be done.
+        """
+        wanted = self._settings.exhaustive
+        if wanted is False:
+            return False
+        reason = self._plan.endless
+        if self._source.size is None:
+            reason = f"the source {self._source.name} has no end"
+        if reason is not None:
+            if wanted:
+                raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
+            return False
+        if self._inputs > self._limit or (not wanted and self._count() > self._limit):
+            if wanted:
+                raise self._too_many()
+            return False
+        return True
+
+    def _too_many(self) -> InputError:
+        return InputError(
+            f"{self._plan.law.name}: there are more than {self._settings.most_draws:,} draws to go through."
+        )
+
+    def _count(self) -> int:
+        """How many draws there are; more than the limit where there are more than that."""
+        if not self._plan.random:
+            return self._inputs
+        held = 0
+        quiet = Runner(self._plan, self._runner.model, self._runner.labels)
+        for frame in self._all_inputs():
+            try:
+                held += quiet.prepare(frame, Enumerator(self._limit - held)).size
+            except TooMany:
+                return self._limit + 1
+            if held + quiet.rejected > self._limit:
+                break
+        return held + quiet.rejected
+
+    def batches(self) -> Iterator[tuple[Frame, Enumerator]]:
+        """The cases whose preconditions hold, with what draws for them. Raises InputError at too many."""
+        pending = list(self._all_inputs())[::-1]
+        held = 0
+        while pending:
+            frame = pending.pop()
+            enumerator = Enumerator(self._batch if frame.size > 1 else self._limit)
+            rejected, errors = self._runner.rejected, self._runner.errors.copy()
+            try:
+                prepared = self._runner.prepare(frame, enumerator)
+            except TooMany:
+                if frame.size == 1:
+                    raise self._too_many() from None
+                self._runner.rejected, self._runner.errors = rejected, errors
+                half = frame.size // 2
+                pending += [frame.take(np.arange(half, frame.size)), frame.take(np.arange(half))]
+                continue
+            held += prepared.size
+            yield prepared, enumerator
+            if held + self._runner.rejected > self._settings.most_draws:
+                raise self._too_many()
+
+    def _all_inputs(self) -> Iterator[Frame]:
+        names = [each.name for each in self._plan.law.inputs]
+        shape = (self._source.size or 0,) * len(names)
+        for start in range(0, self._inputs, self._batch):
+            flat = np.arange(start, min(start + self._batch, self._inputs))
+            rows = np.unravel_index(flat, shape)
+            values = {name: self._source.at(row) for name, row in zip(names, rows, strict=True)}
+            yield Frame(np.arange(len(flat)), np.zeros(len(flat), dtype=np.int64), dict(values))
