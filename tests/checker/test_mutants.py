@@ -140,7 +140,7 @@ def test_many_more_false_mutants_are_rejected(kind: str, seed: int) -> None:
 
 def test_every_kind_is_swept_here_or_has_mutants_of_its_own() -> None:
     files = {
-        path.stem.removeprefix("test_").replace("_", "-") for path in Path(__file__).parent.glob("*.py")
+        path.stem.removeprefix("test_").replace("_", "-") for path in Path(__file__).parent.rglob("*.py")
     }
     own = files & set(CERTIFICATES)
     assert set(KINDS) | own == set(CERTIFICATES)

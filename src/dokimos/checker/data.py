@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.strict_json import convert
@@ -14,6 +14,9 @@ from dokimos.properties.decimals import parse_decimal
 
 PLACE = "certificate"
 T = TypeVar("T")
+Natural = Annotated[int, Meta(ge=0)]
+Choice = Annotated[int, Meta(ge=-1)]
+"""A number to choose by at a node of a tree, -1 for a leaf."""
 
 
 class NoData(Struct, forbid_unknown_fields=True):
@@ -55,26 +58,6 @@ def _rational(value: Any) -> Fraction:
         return rational(value, "it")
     except UnreadableFile as error:
         raise ValueError(error.reason) from None
-
-
-def rationals(data: Mapping[str, Any], key: str) -> tuple[Fraction, ...]:
-    """A list of numbers."""
-    if not isinstance(data[key], list):
-        raise UnreadableFile(PLACE, f"{key!r} must be a list of numbers spelt as strings")
-    return tuple(rational(value, f"an entry of {key!r}") for value in data[key])
-
-
-def index_pairs(data: Mapping[str, Any], key: str) -> tuple[tuple[int, int], ...]:
-    """A list of pairs of nonnegative integers."""
-    value = data[key]
-    if not isinstance(value, list) or not all(
-        isinstance(pair, list)
-        and len(pair) == 2
-        and all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in pair)
-        for pair in value
-    ):
-        raise UnreadableFile(PLACE, f"{key!r} must be a list of pairs of nonnegative integers")
-    return tuple((pair[0], pair[1]) for pair in value)
 
 
 def text(data: Mapping[str, Any], key: str) -> str:

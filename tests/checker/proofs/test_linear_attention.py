@@ -106,7 +106,7 @@ def test_a_flat_input_is_refused() -> None:
 def test_neither_rho_nor_anything_else_is_read_from_the_data() -> None:
     parts = linear_parts(np.random.default_rng(1), tokens=2, width=2, hinges=0)
     instance = instance_of(parts.build(), question([(0, 0)] * 4, 2, "(<= Y_0 Y_1)"))
-    with pytest.raises(UnreadableFile, match="exactly"):
+    with pytest.raises(UnreadableFile, match="unknown field `rho`"):
         prove(instance, Certificate("linear-attention", {"rho": "1000"}), Label.UNSAT, None)
 
 

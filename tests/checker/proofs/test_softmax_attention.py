@@ -130,7 +130,7 @@ def test_any_other_graph_is_refused(reason: str) -> None:
 def test_the_data_must_be_empty() -> None:
     parts = softmax_parts(np.random.default_rng(1), tokens=2, width=2, hinges=0)
     instance = instance_of(parts.build(), question([(0, 0)] * 4, 2, "(<= Y_0 Y_1)"))
-    with pytest.raises(UnreadableFile, match="exactly"):
+    with pytest.raises(UnreadableFile, match="unknown field `rho`"):
         prove(instance, Certificate("softmax-attention", {"rho": "1"}), Label.UNSAT, None)
 
 

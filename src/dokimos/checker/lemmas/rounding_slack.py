@@ -8,22 +8,17 @@ from functools import cache
 
 import numpy as np
 
-from dokimos.checker.base import LowerBound, Problem, refute
+from dokimos.checker.base import LowerBound, Problem, Proven, if_provable, refute
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box, Linear
 
 
-def output_error(problem: Problem, box: Box, constraint: Linear) -> Fraction:
-    """How far float32 rounding may move the left side of `constraint`, over the box.
-
-    Raises InvalidProof where there is no finite bound.
-    """
-    return output_errors(problem)(constraint, box)
-
-
 def output_errors(problem: Problem) -> Callable[[Linear, Box], Fraction]:
-    """`output_error` for many constraints: the network is gone through once for each box."""
+    """How far float32 rounding may move the left side of a constraint, over a box.
+
+    The network is gone through once for each box. Raises InvalidProof where there is no finite bound.
+    """
     network = problem.network
 
     @cache
@@ -40,7 +35,10 @@ def output_errors(problem: Problem) -> Callable[[Linear, Box], Fraction]:
     return error
 
 
-def float32_refutation(problem: Problem, bound: LowerBound) -> Fraction:
-    """The margin that rounding leaves of the bound over the reals."""
+def margins(problem: Problem, bound: LowerBound) -> Proven:
+    """The margin that the bound over the reals gives, and what rounding leaves of it in float32."""
     error = output_errors(problem)
-    return refute(problem.property, lambda c, box: bound(c, box) - error(c, box))
+    return Proven(
+        real=refute(problem.property, bound),
+        float32=if_provable(lambda: refute(problem.property, lambda c, box: bound(c, box) - error(c, box))),
+    )

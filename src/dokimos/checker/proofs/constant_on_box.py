@@ -7,10 +7,12 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, ClassVar
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
-from dokimos.checker.data import expect_keys, text
+from msgspec import Struct
+
+from dokimos.checker.base import CertificateKind, Problem, Proven
+from dokimos.checker.data import read_data
 from dokimos.checker.lemmas.cutting import before, behind
-from dokimos.checker.lemmas.rounding_slack import float32_refutation
+from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
@@ -18,6 +20,12 @@ from dokimos.networks.semantics.expressions import AffineExpression, combine, va
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Linear, Point
 from dokimos.suites.instance import Label
+
+
+class ConstantOnBoxData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The name of the tensor that is constant on the box."""
+
+    tensor: str
 
 
 class ConstantOnBoxProof(CertificateKind):
@@ -40,8 +48,7 @@ class ConstantOnBoxProof(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Show that the tensor is constant, then evaluate what lies behind it."""
-        expect_keys(data, "tensor")
-        tensor = text(data, "tensor")
+        tensor = read_data(data, ConstantOnBoxData).tensor
         form = piecewise_linear(before(problem.network, tensor))
         rest = behind(problem.network, tensor)
 
@@ -52,10 +59,7 @@ class ConstantOnBoxProof(CertificateKind):
         def bound(constraint: Linear, box: Box) -> Fraction:
             return _least(constraint, box, outputs(box))
 
-        return Proven(
-            real=refute(problem.property, bound),
-            float32=if_provable(lambda: float32_refutation(problem, bound)),
-        )
+        return margins(problem, bound)
 
 
 def constant_value(form: PiecewiseLinear, box: Box) -> Point:

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
-from dokimos.checker.data import expect_keys
-from dokimos.checker.lemmas.rounding_slack import float32_refutation
+from dokimos.checker.base import CertificateKind, Problem, Proven
+from dokimos.checker.data import NoData, read_data
+from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import rational
@@ -53,7 +53,7 @@ class Contraction(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """The value at the centre less the largest move, for every constraint."""
-        expect_keys(data)
+        read_data(data, NoData)
         network = problem.network
         constants = lipschitz_constants(network)
 
@@ -73,10 +73,7 @@ class Contraction(CertificateKind):
             values = [worst.get(j, Fraction(0)) for j in range(network.output_size)]
             return -constraint.slack(centre, values) - moved
 
-        return Proven(
-            real=refute(problem.property, bound),
-            float32=if_provable(lambda: float32_refutation(problem, bound)),
-        )
+        return margins(problem, bound)
 
 
 def lipschitz_constants(network: Network) -> dict[str, Fraction]:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
-from dokimos.checker.data import expect_keys
+from dokimos.checker.base import CertificateKind, Problem, Proven
+from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.objective import objective, ranges
-from dokimos.checker.lemmas.rounding_slack import float32_refutation
+from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.expressions import AffineExpression
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
@@ -45,7 +45,7 @@ class ConvexCornersProof(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Minimise every constraint over the corners, exactly."""
-        expect_keys(data)
+        read_data(data, NoData)
         form = piecewise_linear(problem.network)
 
         @cache
@@ -56,10 +56,7 @@ class ConvexCornersProof(CertificateKind):
         def bound(constraint: Linear, box: Box) -> Fraction:
             return corners(box).minimum(constraint)
 
-        return Proven(
-            real=refute(problem.property, bound),
-            float32=if_provable(lambda: float32_refutation(problem, bound)),
-        )
+        return margins(problem, bound)
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,24 @@ from math import lcm
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
-from dokimos.checker.data import expect_keys, rationals
+from dokimos.checker.base import CertificateKind, Problem, Proven
+from dokimos.checker.data import read_data
 from dokimos.checker.lemmas.power_sum import PowerSum, power_sum
-from dokimos.checker.lemmas.rounding_slack import float32_refutation
+from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
 
 #: Points with longer denominators say nothing more and make exact powers slow.
 MOST_BITS = 256
+
+
+class ConvexTangentData(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the tangent plane touches."""
+
+    point: tuple[Fraction, ...]
 
 
 class ConvexTangent(CertificateKind):
@@ -39,8 +46,7 @@ class ConvexTangent(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Minimise the tangent plane of every constraint, exactly."""
-        expect_keys(data, "point")
-        point = rationals(data, "point")
+        point = read_data(data, ConvexTangentData).point
         if len(point) != problem.network.input_size:
             raise InvalidProof(
                 f"{len(point)} coordinates for the network's {problem.network.input_size} inputs"
@@ -51,10 +57,7 @@ class ConvexTangent(CertificateKind):
         def bound(constraint: Linear, box: Box) -> Fraction:
             return tangent_minimum(power_sum(problem.network, constraint), point, box)
 
-        return Proven(
-            real=refute(problem.property, bound),
-            float32=if_provable(lambda: float32_refutation(problem, bound)),
-        )
+        return margins(problem, bound)
 
 
 def tangent_minimum(margin: PowerSum, point: Sequence[Fraction], box: Box) -> Fraction:

@@ -8,9 +8,10 @@ from math import inf, isfinite
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
-from dokimos.checker.data import PLACE, expect_keys
+from dokimos.checker.data import PLACE, Choice, read_data
 from dokimos.checker.proofs.split_tree import questions
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.graph import Network
@@ -24,6 +25,12 @@ LEAF = -1
 
 #: For each output, in order, an enclosure of its values on a box.
 Outputs = Callable[[Box], list[tuple[float, float]]]
+
+
+class EnclosureData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The coordinates halved for each conjunction, in preorder, -1 for a leaf."""
+
+    trees: tuple[tuple[Choice, ...], ...]
 
 
 class EnclosureProof(CertificateKind):
@@ -47,11 +54,12 @@ class EnclosureProof(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Bound every conjunction on the pieces of its box, over the reals and then in float32."""
-        expect_keys(data, "trees")
+        trees = read_data(data, EnclosureData).trees
         asked = list(questions(problem.property))
         if not asked:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
-        trees = _trees(data["trees"], len(asked))
+        if len(trees) != len(asked):
+            raise UnreadableFile(PLACE, f"'trees' must be a list of {len(asked)}, one for each conjunction")
         if sum(len(tree) for tree in trees) > 2 * MOST_PIECES:
             raise InvalidProof(f"the proof has more than {MOST_PIECES} pieces")
 
@@ -144,12 +152,3 @@ def _least(constraint: Linear, piece: Box, reach: Sequence[tuple[float, float]])
             return Fraction(-1)
         total += d * Fraction(end)
     return total
-
-
-def _trees(data: Any, count: int) -> list[list[int]]:
-    if not isinstance(data, list) or len(data) != count:
-        raise UnreadableFile(PLACE, f"'trees' must be a list of {count}, one for each conjunction")
-    for tree in data:
-        if not isinstance(tree, list) or not all(type(i) is int and i >= LEAF for i in tree):
-            raise UnreadableFile(PLACE, "a tree must be a list of coordinates, -1 for a leaf")
-    return data

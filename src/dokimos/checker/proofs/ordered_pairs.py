@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
-from dokimos.checker.data import expect_keys, index_pairs, text
+from dokimos.checker.data import Natural, read_data
 from dokimos.checker.lemmas.cutting import behind
 from dokimos.checker.lemmas.objective import objective
 from dokimos.core.errors import InvalidProof
@@ -24,6 +25,13 @@ from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
 
 Pairs = tuple[tuple[int, int], ...]
+
+
+class OrderedPairsData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The name of the convolution, and the pairs (i, j) of its channels."""
+
+    convolution: str
+    pairs: tuple[tuple[Natural, Natural], ...]
 
 
 class OrderedPairs(CertificateKind):
@@ -45,10 +53,9 @@ class OrderedPairs(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Check the pairs on the weights of the file, then bound every constraint by its constant."""
-        expect_keys(data, "convolution", "pairs")
-        pairs = index_pairs(data, "pairs")
-        network = problem.network
-        convolution, head = _convolution_and_head(network, text(data, "convolution"))
+        given, network = read_data(data, OrderedPairsData), problem.network
+        pairs = given.pairs
+        convolution, head = _convolution_and_head(network, given.convolution)
         _check_order(network, convolution, pairs)
         form = piecewise_linear(head)
 

@@ -9,12 +9,13 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
-from dokimos.checker.data import PLACE, expect_keys, rationals
+from dokimos.checker.base import CertificateKind, Problem, Proven
+from dokimos.checker.data import PLACE, Choice, Natural, read_data
 from dokimos.checker.lemmas.minorants import PowerTerms, box_floats, enclosed, is_finite
 from dokimos.checker.lemmas.power_sum import power_sum
-from dokimos.checker.lemmas.rounding_slack import float32_refutation
+from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.properties.model import Box, Linear
@@ -25,6 +26,15 @@ MOST_BOXES = 20_000
 #: Each pass pins a coordinate or is the last, and few passes pin most.
 MOST_PASSES = 64
 LEAF = -1
+
+
+class PinningData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The unit to slice (or none), the cuts between slices, and for each slice its slope and halvings."""
+
+    unit: Natural | None
+    cuts: tuple[Fraction, ...]
+    slopes: tuple[Fraction, ...]
+    halvings: tuple[tuple[Choice, ...], ...]
 
 
 class Pinning(CertificateKind):
@@ -55,10 +65,7 @@ class Pinning(CertificateKind):
         def bound(constraint: Linear, box: Box) -> Fraction:
             return lower_bound(enclosed(power_sum(problem.network, constraint)), plan, box)
 
-        return Proven(
-            real=refute(problem.property, bound),
-            float32=if_provable(lambda: float32_refutation(problem, bound)),
-        )
+        return margins(problem, bound)
 
 
 @dataclass(frozen=True)
@@ -81,16 +88,10 @@ class PinningPlan:
 
 def read_plan(data: Mapping[str, Any]) -> PinningPlan:
     """The choices of a certificate. Raises UnreadableFile where they have the wrong shape."""
-    expect_keys(data, "unit", "cuts", "slopes", "halvings")
-    unit, trees = data["unit"], data["halvings"]
-    if unit is not None and not (_is_integer(unit) and unit >= 0):
-        raise UnreadableFile(PLACE, "'unit' must be null or the number of a hidden unit")
-    if not isinstance(trees, list) or not all(
-        isinstance(tree, list) and all(_is_integer(i) and i >= LEAF for i in tree) for tree in trees
-    ):
-        raise UnreadableFile(PLACE, "'halvings' must be a list of lists of coordinates, -1 for a leaf")
-    cuts = [-np.inf, *(_float(c) for c in rationals(data, "cuts")), np.inf]
-    slopes = [_float(s) for s in rationals(data, "slopes")]
+    given = read_data(data, PinningData)
+    unit, trees = given.unit, given.halvings
+    cuts = [-np.inf, *map(_float, given.cuts), np.inf]
+    slopes = [_float(slope) for slope in given.slopes]
     if any(a >= b for a, b in pairwise(cuts)):
         raise UnreadableFile(PLACE, "'cuts' must increase")
     if len(trees) != len(cuts) - 1 or len(slopes) != (0 if unit is None else len(trees)):
@@ -102,14 +103,10 @@ def read_plan(data: Mapping[str, Any]) -> PinningPlan:
     return PinningPlan(
         unit,
         tuple(
-            Slice(start, end, slope, tuple(tree))
+            Slice(start, end, slope, tree)
             for (start, end), slope, tree in zip(pairwise(cuts), slopes or [0.0], trees, strict=True)
         ),
     )
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _float(value: Fraction) -> float:

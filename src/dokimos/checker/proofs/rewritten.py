@@ -12,7 +12,7 @@ from msgspec import Struct
 from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable
 from dokimos.checker.data import read_data
 from dokimos.checker.kinds import CERTIFICATES
-from dokimos.checker.lemmas.rounding_slack import output_error
+from dokimos.checker.lemmas.rounding_slack import output_errors
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.networks.chain import as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -64,8 +64,9 @@ class Rewritten(CertificateKind):
 
 def _margin_after_rounding(problem: Problem, margin: Fraction) -> Fraction:
     """The margin less the largest rounding of any constraint: which of them fails is not known here."""
+    error = output_errors(problem)
     errors = (
-        output_error(problem, case.box, constraint)
+        error(constraint, case.box)
         for case in problem.property.cases
         if not case.box.is_empty
         for conjunction in case.any_of

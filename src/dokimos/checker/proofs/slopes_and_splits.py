@@ -7,8 +7,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, ClassVar
 
+from msgspec import Struct
+
 from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
-from dokimos.checker.data import expect_keys, rationals
+from dokimos.checker.data import read_data
 from dokimos.checker.lemmas.objective import objective, ranges
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.expressions import AffineExpression, combine
@@ -21,6 +23,12 @@ from dokimos.suites.instance import Label
 MOST_LEAVES = 100_000
 #: Scaled rows that are kept for other cases and constraints.
 MOST_KEPT = 10_000
+
+
+class SlopesAndSplitsData(Struct, frozen=True, forbid_unknown_fields=True):
+    """One slope for each ReLU, in the order of the network."""
+
+    slopes: tuple[Fraction, ...]
 
 
 class SlopesAndSplits(CertificateKind):
@@ -42,8 +50,7 @@ class SlopesAndSplits(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Bound every constraint over the reals, then with the float32 noise as extra inputs."""
-        expect_keys(data, "slopes")
-        slopes = rationals(data, "slopes")
+        slopes = read_data(data, SlopesAndSplitsData).slopes
         if any(not 0 <= s <= 1 for s in slopes):
             raise InvalidProof("a slope lies outside [0, 1]")
         network = problem.network

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from flint import arb
 
-from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, if_provable, refute
-from dokimos.checker.data import expect_keys
+from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven
+from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.attention_graph import GraphReader, SoftmaxAttentionGraph
 from dokimos.checker.lemmas.attention_objective import (
     BITS,
@@ -25,7 +25,7 @@ from dokimos.checker.lemmas.attention_objective import (
     rational_lower,
     smallest,
 )
-from dokimos.checker.lemmas.rounding_slack import float32_refutation
+from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics import ball
@@ -71,12 +71,9 @@ class FixedOrdering(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Bound every constraint by the theorem."""
-        expect_keys(data)
+        read_data(data, NoData)
         bound = softmax_bound(problem.network)
-        return Proven(
-            real=refute(problem.property, bound),
-            float32=if_provable(lambda: float32_refutation(problem, bound)),
-        )
+        return margins(problem, bound)
 
 
 def softmax_bound(network: Network) -> LowerBound:

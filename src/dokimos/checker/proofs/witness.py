@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
-from dokimos.checker.data import expect_keys
+from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.rounding_slack import output_errors
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.exact import Undecided
@@ -34,7 +34,7 @@ class Witness(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Evaluate the witness exactly."""
-        expect_keys(data)
+        read_data(data, NoData)
         point = problem.witness
         if point is None:
             raise InvalidProof("there is no witness")
