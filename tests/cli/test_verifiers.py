@@ -25,7 +25,7 @@ def test_the_doctor_says_what_to_do(dokimos: Dokimos) -> None:
 def test_the_doctor_of_a_place(dokimos: Dokimos, tmp_path: Path) -> None:
     assert dokimos("verifiers", "doctor", f"vnncomp={tmp_path}").code == 1
     script = tmp_path / "run_instance.sh"
-    for line, is_well, said in (
+    for line, is_ok, said in (
         (
             "echo torch is missing; exit 3",
             False,
@@ -37,7 +37,7 @@ def test_the_doctor_of_a_place(dokimos: Dokimos, tmp_path: Path) -> None:
     ):
         script.write_text(f"{line}\n")
         ran = dokimos("verifiers", "doctor", f"vnncomp={tmp_path}")
-        assert ran.code == (0 if is_well else 1)
+        assert ran.code == (0 if is_ok else 1)
         assert said in ran.out
 
 

@@ -90,12 +90,12 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def findings(environment: PinnedEnvironment, smoke: str = "pass") -> list[tuple[bool, str, str]]:
-    return [(f.is_well, f.what, f.remedy) for f in environment.diagnose(("-c", smoke))]
+    return [(f.is_ok, f.what, f.remedy) for f in environment.diagnose(("-c", smoke))]
 
 
 def test_a_missing_environment_is_diagnosed(empty: PinnedEnvironment) -> None:
-    ((is_well, what, remedy),) = findings(empty)
-    assert not is_well
+    ((is_ok, what, remedy),) = findings(empty)
+    assert not is_ok
     assert "there is no environment" in what
     assert remedy == "dokimos verifiers install empty"
 
@@ -103,9 +103,9 @@ def test_a_missing_environment_is_diagnosed(empty: PinnedEnvironment) -> None:
 def test_an_incomplete_environment_is_diagnosed(empty: PinnedEnvironment) -> None:
     with pytest.raises(VerifierUnavailable):
         empty.build(("-c", "raise SystemExit(3)"), lambda _: None)
-    first, (is_well, what, remedy) = findings(empty)
+    first, (is_ok, what, remedy) = findings(empty)
     assert first[0]
-    assert not is_well
+    assert not is_ok
     assert "interrupted" in what
     assert "install empty" in remedy
 
@@ -113,16 +113,16 @@ def test_an_incomplete_environment_is_diagnosed(empty: PinnedEnvironment) -> Non
 def test_a_lost_interpreter_is_diagnosed(empty: PinnedEnvironment) -> None:
     empty.build(("-c", "pass"), lambda _: None)
     empty.python.unlink()
-    *_, (is_well, what, remedy) = findings(empty)
-    assert not is_well
+    *_, (is_ok, what, remedy) = findings(empty)
+    assert not is_ok
     assert "interpreter is gone" in what
     assert f"remove {empty.folder}" in remedy
 
 
 def test_a_missing_package_is_diagnosed(empty: PinnedEnvironment) -> None:
     empty.build(("-c", "pass"), lambda _: None)
-    *_, (is_well, what, _) = findings(empty)
-    assert not is_well
+    *_, (is_ok, what, _) = findings(empty)
+    assert not is_ok
     assert what == "it lacks nothing==1.0"
 
 
@@ -130,8 +130,8 @@ def test_a_list_of_packages_that_cannot_be_read_is_diagnosed(empty: PinnedEnviro
     empty.build(("-c", "pass"), lambda _: None)
     for printed in ("", "a warning", "[1]", "{}"):
         empty.python.write_text(f"#!/bin/sh\necho '{printed}'\n")
-        *_, (is_well, what, remedy) = findings(empty)
-        assert not is_well
+        *_, (is_ok, what, remedy) = findings(empty)
+        assert not is_ok
         assert what.startswith("the list of its packages cannot be read: ")
         assert f"remove {empty.folder}" in remedy
 
@@ -139,7 +139,7 @@ def test_a_list_of_packages_that_cannot_be_read_is_diagnosed(empty: PinnedEnviro
 def test_a_warning_before_the_list_of_packages_does_no_harm(empty: PinnedEnvironment) -> None:
     empty.build(("-c", "pass"), lambda _: None)
     empty.python.write_text("#!/bin/sh\necho 'a warning' >&2\necho '[\"nothing==1.0\"]'\n")
-    assert [is_well for is_well, _, _ in findings(empty)] == [True, True, True]
+    assert [is_ok for is_ok, _, _ in findings(empty)] == [True, True, True]
 
 
 @pytest.fixture
@@ -151,8 +151,8 @@ def with_pytest(empty: PinnedEnvironment) -> PinnedEnvironment:
 
 
 def test_a_smoke_test_that_fails_shows_its_tail(with_pytest: PinnedEnvironment) -> None:
-    *_, (is_well, what, _) = findings(with_pytest, "raise SystemExit('libfoo is missing')")
-    assert not is_well
+    *_, (is_ok, what, _) = findings(with_pytest, "raise SystemExit('libfoo is missing')")
+    assert not is_ok
     assert what == "its smoke test failed with exit code 1: libfoo is missing"
 
 
@@ -160,12 +160,12 @@ def test_a_smoke_test_that_does_not_end(
     with_pytest: PinnedEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dokimos.verifiers.environments._SMOKE_SECONDS", 0.5)
-    *_, (is_well, what, _) = findings(with_pytest, "import time; time.sleep(60)")
-    assert not is_well
+    *_, (is_ok, what, _) = findings(with_pytest, "import time; time.sleep(60)")
+    assert not is_ok
     assert "did not end in time" in what
 
 
-def test_all_is_well(with_pytest: PinnedEnvironment) -> None:
+def test_all_is_ok(with_pytest: PinnedEnvironment) -> None:
     found = findings(with_pytest)
-    assert [is_well for is_well, _, _ in found] == [True, True, True]
+    assert [is_ok for is_ok, _, _ in found] == [True, True, True]
     assert found[-1][1] == "its smoke test passes"

@@ -109,7 +109,7 @@ def test_a_place_without_a_tool(tmp_path: Path) -> None:
     with pytest.raises(VerifierUnavailable, match=r"there is no file .*run_instance\.sh"):
         installed(f"pyrat={tmp_path}")
     (finding,) = find(f"pyrat={tmp_path}").diagnose()
-    assert not finding.is_well
+    assert not finding.is_ok
     assert "--verifier pyrat=" in finding.remedy
 
 
@@ -131,7 +131,7 @@ def test_a_place_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     verifier = installed("alpha-beta-crown")
     assert verifier.name == "alpha-beta-crown"
     assert run(verifier, tmp_path).answer is Answer.UNKNOWN
-    assert [finding.is_well for finding in verifier.diagnose()] == [True]
+    assert [finding.is_ok for finding in verifier.diagnose()] == [True]
 
 
 SOLVER = """

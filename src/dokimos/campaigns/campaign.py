@@ -21,7 +21,7 @@ from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
-from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
 from dokimos.execution.process import end_strays
 from dokimos.verifiers.base import Verifier
@@ -125,12 +125,7 @@ def run_campaign(
 
 
 def _tool(verifier: Verifier) -> Tool:
-    version = verifier.version()
-    if version is None:
-        raise VerifierUnavailable(
-            f"The verifier {verifier.name} is not installed; to get it: {verifier.how_to_get()}."
-        )
-    return Tool(verifier.name, version)
+    return Tool(verifier.name, verifier.installed_version())
 
 
 @dataclass(frozen=True)

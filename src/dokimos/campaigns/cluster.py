@@ -179,7 +179,14 @@ def _result(future: Any, address: str) -> _Returned:
         raise InputError(f"The Dask scheduler at {address} is gone; start it again and resume.") from error
     except ImportError as error:
         raise InputError(
-            f"A worker lacks a module ({error.name}); install Dokimos {__version__} on all of them."
+            f"A worker lacks the module {error.name}; install what is installed here on all of them "
+            f"(Dokimos {__version__})."
+        ) from error
+    except AttributeError as error:
+        if "get attribute" not in str(error):  # what unpickling says
+            raise
+        raise InputError(
+            f"A worker has another version of a module ({error}); install the same on all of them."
         ) from error
     return returned
 

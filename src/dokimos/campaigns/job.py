@@ -81,11 +81,7 @@ def now() -> str:
 
 def require_version(verifier: Verifier, tool: Tool, *, where: str) -> None:
     """Make sure that what would run `where` is the version that was planned."""
-    version = verifier.version()
-    if version is None:
-        raise VerifierUnavailable(
-            f"The verifier {verifier.name} is not installed on {where}; to get it: {verifier.how_to_get()}."
-        )
+    version = verifier.installed_version(where=where)
     if version != tool.version:
         raise VerifierUnavailable(
             f"The verifier {verifier.name} on {where} is version {version}, not {tool.version}; "

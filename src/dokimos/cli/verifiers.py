@@ -51,21 +51,17 @@ def doctor(
 ) -> None:
     """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
     from dokimos.campaigns.trial import try_out
-    from dokimos.verifiers.adapters.scripted import Scripted
     from dokimos.verifiers.catalogue import find
-    from dokimos.verifiers.managed import PinnedVerifier
 
     verifier = find(name)
     findings = verifier.diagnose()
-    # Those that we install have a smoke test of their own, and one that follows a script says nothing.
-    has_own = isinstance(verifier, PinnedVerifier | Scripted)
-    if not has_own and all(finding.is_well for finding in findings):
+    if verifier.is_tried_out and all(finding.is_ok for finding in findings):
         findings += try_out(verifier)
     for finding in findings:
-        typer.echo(f"{'well ' if finding.is_well else 'WRONG'}  {finding.what}")
+        typer.echo(f"{'ok   ' if finding.is_ok else 'WRONG'}  {finding.what}")
         if finding.remedy:
             typer.echo(f"       what to do: {finding.remedy}")
-    if all(finding.is_well for finding in findings):
+    if all(finding.is_ok for finding in findings):
         typer.echo(f"{name} can be run")
     else:
         raise typer.Exit(1)

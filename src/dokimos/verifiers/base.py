@@ -11,9 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Self, final
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.verifiers.styles import CertificateStyle
 
 #: What the name of a verifier ends in whose own attack is switched off.
 NO_ATTACK = ":no-attack"
@@ -59,10 +60,10 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a diagnosis looked at; `remedy` says what to do where it is not well."""
+    """One thing that a diagnosis looked at; `remedy` says what to do where it is not ok."""
 
     what: str
-    is_well: bool
+    is_ok: bool
     remedy: str = ""
 
 
@@ -70,12 +71,19 @@ class Verifier(ABC):
     """One verifier: where it is, its version, its command, its answer. One small file each.
 
     An adapter knows one tool and nothing else: not the limits (execution enforces them), not the label
-    (the judge knows it), not the journal. It has no state besides where the tool is.
+    (the judge knows it), not the journal. It has no state besides where the tool is. Everything that is
+    said about the tool is said here; nobody else asks which class it is.
+
+    **How the tool gets here** is the choice of the base class: a `PinnedVerifier` is installed from PyPI
+    into an environment of its own, a `PlacedVerifier` is at a place that the user names, and what derives
+    from this class itself comes with its adapter.
 
     **What an adapter writes**
 
     `name`
         How the tool is called on the command line and in records: lower case, no blanks.
+    `styles`
+        What it builds as evidence, for explanations by certificate style.
     `version()`
         The version that would run now, or None where the tool is not installed. It is part of every
         job's identity, so it must change whenever answers may change; it must be quick (no import of
@@ -92,6 +100,9 @@ class Verifier(ABC):
         What the tool cannot read, in a few words.
     `diagnose()`
         What may be wrong with the tool on this machine, thing by thing, each with its remedy.
+    `is_tried_out`
+        Whether the doctor asks it two tiny queries once `diagnose` has found nothing. Not where `diagnose`
+        does so itself, or where right answers would mean nothing.
     `command(query)`
         The process to run, as a list (no shell). It is started in `query.folder`; paths in `query` are
         absolute. It must make the tool write to `query.result` whatever the adapter reads.
@@ -111,8 +122,10 @@ class Verifier(ABC):
     """
 
     name: str
+    styles: ClassVar[tuple[CertificateStyle, ...]] = (CertificateStyle.OTHER,)
     limitations: ClassVar[str] = ""
     attack_off: ClassVar[tuple[str, ...]] = ()
+    is_tried_out: ClassVar[bool] = True
     #: Whether its own attack is on, as it is unless `without_attack` made this verifier.
     attacks: bool = True
 
@@ -147,13 +160,30 @@ class Verifier(ABC):
     def how_to_get(self) -> str:
         """What a person does to have this verifier, in one sentence."""
 
+    def installed_version(self, *, where: str = "") -> str:
+        """The version that would run now. Raises VerifierUnavailable, with the remedy, where there is none.
+
+        `where` names the machine, where that is not the user's own.
+        """
+        version = self.version()
+        if version is None:
+            on = f" on {where}" if where else ""
+            raise VerifierUnavailable(
+                f"The verifier {self.name} is not installed{on}; to get it: {self.how_to_get()}."
+            )
+        return version
+
+    def at(self, place: str) -> Self:
+        """The same at a place that the user names. Raises InputError where it has no use for one."""
+        raise InputError(f"The verifier {self.name} takes no place; write --verifier {self.name}.")
+
     def install(self, say: Callable[[str], None]) -> None:
         """Install it where it is not; `say` is told what happens, line by line."""
         if self.version() is None:
             raise InputError(f"The verifier {self.name} cannot be installed from here: {self.how_to_get()}")
 
     def diagnose(self) -> tuple[Finding, ...]:
-        """What was looked at, in order; the first thing that is not well is the last."""
+        """What was looked at, in order; the first thing that is not ok is the last."""
         version = self.version()
         if version is None:
             return (Finding("it is not there", False, f"to get it: {self.how_to_get()}"),)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.errors import InputError
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.verifiers.base import NO_ATTACK, Verifier
-from dokimos.verifiers.placed import PlacedVerifier
+from dokimos.verifiers.importing import import_verifier, is_import
+from dokimos.verifiers.styles import CertificateStyle
 
 VERIFIERS: PluggableRegistry[Verifier] = PluggableRegistry(
     "verifier",
     {
-        "alpha-beta-crown": "dokimos.verifiers.adapters.vnncomp_tool:alpha_beta_crown",
+        "alpha-beta-crown": "dokimos.verifiers.adapters.alpha_beta_crown:AlphaBetaCrown",
         "marabou": "dokimos.verifiers.adapters.marabou:Marabou",
         "neuralsat": "dokimos.verifiers.adapters.neuralsat:NeuralSat",
         "never2": "dokimos.verifiers.adapters.never2:Never2",
-        "nnenum": "dokimos.verifiers.adapters.vnncomp_tool:nnenum",
-        "pyrat": "dokimos.verifiers.adapters.vnncomp_tool:pyrat",
+        "nnenum": "dokimos.verifiers.adapters.nnenum:Nnenum",
+        "pyrat": "dokimos.verifiers.adapters.pyrat:Pyrat",
         "reference": "dokimos.verifiers.adapters.reference:Reference",
         "scripted": "dokimos.verifiers.adapters.scripted:Scripted",
         "vibecheck": "dokimos.verifiers.adapters.vibecheck:Vibecheck",
@@ -52,35 +53,40 @@ def catalogue() -> tuple[CatalogueRow, ...]:
     )
 
 
-def find(spelling: str) -> Verifier:
-    """The verifier that NAME, or NAME=PLACE, spells; InputError where there is none.
+def find(given: str) -> Verifier:
+    """The verifier that the user names; InputError where there is none.
 
-    Either may end in ``:no-attack``: the same with its own attack switched off.
+    ``NAME`` is one of the catalogue, or ``package.module:Class``. ``NAME=PLACE`` says where it is. Either
+    may end in ``:no-attack``: the same with its own attack switched off. All of it together is its name in
+    records, so that commands in reports can be repeated.
     """
-    if spelling.endswith(NO_ATTACK):
-        quiet = find(spelling.removesuffix(NO_ATTACK)).without_attack()
+    if given.endswith(NO_ATTACK):
+        loud = given.removesuffix(NO_ATTACK)
+        quiet = find(loud).without_attack()
         if quiet is None:
             raise InputError(
-                f"The verifier {spelling.removesuffix(NO_ATTACK)} has no switch for an attack of its own; "
-                "run it as it is."
+                f"The verifier {loud} has no switch for an attack of its own; run it as it is."
             )
         return quiet
-    name, has_place, place = spelling.partition("=")
-    verifier = VERIFIERS[name]
-    if not has_place:
-        return verifier
-    if not isinstance(verifier, PlacedVerifier):
-        raise InputError(f"The verifier {name} is not told where it is; write --verifier {name}.")
-    return verifier.at(place)
+    name, has_place, place = given.partition("=")
+    verifier = import_verifier(name) if is_import(name) else VERIFIERS[name]
+    return verifier.at(place) if has_place else verifier
 
 
-def installed(spelling: str) -> Verifier:
-    """The verifier so spelt; VerifierUnavailable, with the remedy, where it is not installed."""
-    verifier = find(spelling)
-    if isinstance(verifier, PlacedVerifier) and verifier.place is not None:
-        verifier.require()
-    if verifier.version() is None:
-        raise VerifierUnavailable(
-            f"The verifier {spelling} is not installed; to get it: {verifier.how_to_get()}."
-        )
+def installed(given: str) -> Verifier:
+    """The verifier that the user names; VerifierUnavailable, with the remedy, where it is not installed."""
+    verifier = find(given)
+    verifier.installed_version()
     return verifier
+
+
+def styles_of(recorded: str) -> tuple[CertificateStyle, ...]:
+    """The certificate styles of a verifier by its name in records, whatever its place.
+
+    `OTHER` for what the catalogue does not have: a record never makes us import what it names.
+    """
+    name = recorded.removesuffix(NO_ATTACK).partition("=")[0]
+    try:
+        return VERIFIERS[name].styles if name in VERIFIERS else Verifier.styles
+    except InputError:  # a package that is broken
+        return Verifier.styles

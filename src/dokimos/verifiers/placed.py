@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 from abc import abstractmethod
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.verifiers.base import Finding, Verifier
+from dokimos.verifiers.base import NO_ATTACK, Finding, Verifier
 
 
 class PlacedVerifier(Verifier):
@@ -20,15 +21,17 @@ class PlacedVerifier(Verifier):
     records. Without a place, the environment variable DOKIMOS_<NAME> names one.
     """
 
-    def __init__(self, name: str, place: str | None = None) -> None:
-        self.kind = name
-        self.name = name if place is None else f"{name}={place}"
-        self._given = place
+    _given: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """How it is called without its place."""
+        return self.name.removesuffix(NO_ATTACK).partition("=")[0]
 
     @property
     def variable(self) -> str:
         """The environment variable that may name its place."""
-        return "DOKIMOS_" + self.kind.upper().replace("-", "_")
+        return "DOKIMOS_" + type(self).name.upper().replace("-", "_")
 
     @property
     def place(self) -> str | None:
@@ -39,7 +42,9 @@ class PlacedVerifier(Verifier):
         """The same at another place."""
         if not place.strip():
             raise InputError(f"{self.kind}= needs a place; to get it: {self.how_to_get()}.")
-        return type(self)(self.kind, place)
+        there = copy.copy(self)
+        there.name, there._given = f"{self.kind}={place}", place
+        return there
 
     @abstractmethod
     def trouble(self, place: str) -> str | None:
@@ -57,6 +62,12 @@ class PlacedVerifier(Verifier):
         if trouble := self.trouble(place):
             raise VerifierUnavailable(f"The verifier {self.name} is not there: {trouble}.")
         return place
+
+    def installed_version(self, *, where: str = "") -> str:
+        """Its version; what is missing at its place is said, where it has one."""
+        if self.place is not None:
+            self.require()
+        return super().installed_version(where=where)
 
     def version(self) -> str | None:
         """A hash of its files: scripts that change are another verifier."""

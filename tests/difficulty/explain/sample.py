@@ -11,14 +11,15 @@ from dokimos.campaigns.journal import Journal
 from dokimos.campaigns.manifest import describe, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.difficulty.explain.rows import Observation, Status, Style
-from dokimos.difficulty.explain.styles import styles_of
+from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.execution.limits import Limits
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 from dokimos.suites.profile_file import COMPONENTS, Measurement, Profile, ProfileSettings, dump_profile
 from dokimos.suites.writing import dump_truth, write_index
+from dokimos.verifiers.catalogue import styles_of
+from dokimos.verifiers.styles import CertificateStyle
 
 LIMITS = Limits(wall_seconds=10.0, memory_bytes=4_000_000_000)
 
@@ -33,7 +34,7 @@ def seen(
     suite: str = "s",
     position: int = 0,
     label: str | None = "unsat",
-    styles: tuple[Style, ...] | None = None,
+    styles: tuple[CertificateStyle, ...] | None = None,
     knobs: Mapping[str, float] | None = None,
     variant: str = "",
     **components: float | None,

@@ -11,11 +11,9 @@ from dokimos.difficulty.explain.as_json import explanation_to_json
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain_campaigns, trajectories
 from dokimos.difficulty.explain.rows import Account, Explanation, Lone, Status
-from dokimos.difficulty.explain.styles import STYLES, styles_of
 from dokimos.execution.limits import Limits
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.suites.answers import Answer
-from dokimos.verifiers.catalogue import VERIFIERS
 from tests.difficulty.explain.sample import LIMITS, Made, record, seen, write_campaign, write_suite
 
 QUICK = Resampling(resamples=300)
@@ -133,10 +131,3 @@ def test_an_explanation_is_plain_json(tmp_path: Path) -> None:
         "marabou": "solved",
         "reference": "solved",
     }
-
-
-def test_every_verifier_that_proves_something_by_itself_has_a_style() -> None:
-    assert set(VERIFIERS) - set(STYLES) == {"scripted", "vnncomp", "vnnlib2"}
-    assert styles_of("nnenum=/opt/nnenum") == styles_of("nnenum=/opt/nnenum:no-attack") == STYLES["nnenum"]
-    assert styles_of("vibecheck:no-attack") == STYLES["vibecheck"]
-    assert [style.value for style in styles_of("vnncomp=/opt/x")] == ["other"]

@@ -6,12 +6,13 @@ import pytest
 
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.difficulty.explain.observations import observe, status_of
-from dokimos.difficulty.explain.rows import Observation, Status, Style
+from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
 from dokimos.suites.instance import Label
+from dokimos.verifiers.styles import CertificateStyle
 from tests.difficulty.explain.sample import Made, profile_of, record
 
 FACTS = Facts("n", "p", 3, {"pairs": 2, "disguise": ["noop"], "odd": True}, None, "there is no profile")
@@ -82,11 +83,11 @@ def test_an_observation_knows_its_instance() -> None:
     assert found.components["unstable"] == 0.5
     assert found.components["margin"] is None
     assert dict(found.extras) == {"parameters": 7.0}
-    assert (found.position, found.label, found.styles) == (3, "unsat", (Style.SAT,))
+    assert (found.position, found.label, found.styles) == (3, "unsat", (CertificateStyle.SAT,))
 
 
 def test_versions_of_a_verifier_are_kept_apart() -> None:
     new = record("i", Answer.UNSAT, verifier_version="2", job="other")
     found = observed(judged(Verdict.CORRECT, record("i", Answer.UNSAT)), judged(Verdict.CORRECT, new))
     assert [o.verifier for o in found] == ["marabou 1", "marabou 2"]
-    assert {o.styles for o in found} == {(Style.SAT,)}
+    assert {o.styles for o in found} == {(CertificateStyle.SAT,)}

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from dokimos.difficulty.explain.rows import Lone, Status, Style
+from dokimos.difficulty.explain.rows import Lone, Status
 from dokimos.difficulty.explain.unique_solves import alone, best_of_style
+from dokimos.verifiers.styles import CertificateStyle
 from tests.difficulty.explain.sample import seen
 
 S, T, W = Status.SOLVED, Status.TIMEOUT, Status.WRONG
@@ -26,17 +27,17 @@ def test_the_same_name_in_two_suites_is_two_instances() -> None:
 
 
 def test_a_style_does_what_its_best_verifier_does() -> None:
-    dual = (Style.DUAL,)
+    dual = (CertificateStyle.DUAL,)
     rows = [
         seen("i", S, verifier="a", seconds=3, styles=dual),
         seen("i", S, verifier="b", seconds=2, styles=dual),
         seen("i", T, verifier="c", seconds=1, styles=dual),
         seen("j", T, verifier="a", styles=dual),
         seen("j", W, verifier="b", styles=dual),
-        seen("k", S, verifier="d", styles=(Style.SAT,)),
+        seen("k", S, verifier="d", styles=(CertificateStyle.SAT,)),
         seen("l", Status.FAILED, verifier="a", styles=dual),
         seen("l", T, verifier="b", styles=dual),
     ]
-    best = best_of_style(rows, Style.DUAL)
+    best = best_of_style(rows, CertificateStyle.DUAL)
     assert {o.verifier for o in best} == {"dual relaxation"}
     assert {o.instance: (o.status, o.seconds) for o in best} == {"i": (S, 2), "j": (T, 1), "l": (T, 1)}

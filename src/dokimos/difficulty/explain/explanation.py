@@ -17,7 +17,6 @@ from dokimos.difficulty.explain.rows import (
     Missing,
     Observation,
     Status,
-    Style,
     Trajectory,
     TrajectoryStep,
 )
@@ -27,6 +26,7 @@ from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
 from dokimos.suites.facts import Facts
+from dokimos.verifiers.styles import CertificateStyle
 
 
 def explain_campaigns(judged: JudgedCampaigns, *, resampling: Resampling | None = None) -> Explanation:
@@ -59,7 +59,7 @@ def explain(
     """Everything that can be said of the runs judged; `missing` is handed on."""
     observations = observe(judgements, facts, Naming.of([j.record for j in judgements]))
     verifiers = sorted({o.verifier for o in observations})
-    styles = [style for style in Style if any(style in o.styles for o in observations)]
+    styles = [style for style in CertificateStyle if any(style in o.styles for o in observations)]
     chosen = resampling or Resampling()
     alone_among_verifiers = alone(observations)
     best = {style: best_of_style(observations, style) for style in styles}

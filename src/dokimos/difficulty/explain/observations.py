@@ -9,10 +9,10 @@ from typing import Protocol
 
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.difficulty.explain.rows import Observation, Status
-from dokimos.difficulty.explain.styles import styles_of
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
+from dokimos.verifiers.catalogue import styles_of
 
 #: The worst first.
 SEVERITY = (Status.WRONG, Status.TIMEOUT, Status.MEMOUT, Status.UNKNOWN, Status.FAILED, Status.SOLVED)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+from dokimos.verifiers.styles import CertificateStyle
+
 
 class Status(Enum):
     """What came of running one verifier on one instance.
@@ -22,16 +24,6 @@ class Status(Enum):
     UNKNOWN = "unknown"
     WRONG = "wrong"
     FAILED = "failed"
-
-
-class Style(Enum):
-    """What a verifier builds as evidence (Appendix C of the paper)."""
-
-    DUAL = "dual relaxation"
-    PARTITION = "partition"
-    SAT = "SAT"
-    REACHABILITY = "reachability"
-    OTHER = "other"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +44,7 @@ class Observation:
     family: str
     label: str | None
     verifier: str
-    styles: tuple[Style, ...]
+    styles: tuple[CertificateStyle, ...]
     status: Status
     seconds: float
     repeats: int

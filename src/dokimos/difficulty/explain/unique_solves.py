@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dokimos.difficulty.explain.rows import Alone, Lone, Observation, Status, Style
+from dokimos.difficulty.explain.rows import Alone, Lone, Observation, Status
+from dokimos.verifiers.styles import CertificateStyle
 
 #: What a style is credited with where its verifiers differ: not finishing is better than failing.
 _BEST_FIRST = (
@@ -49,7 +50,7 @@ def _alone(o: Observation, lone: Lone, others: int) -> Alone:
     )
 
 
-def best_of_style(observations: Sequence[Observation], style: Style) -> tuple[Observation, ...]:
+def best_of_style(observations: Sequence[Observation], style: CertificateStyle) -> tuple[Observation, ...]:
     """For each instance what the best verifier of a style made of it, in the style's name.
 
     A solved one is best, the faster the better.

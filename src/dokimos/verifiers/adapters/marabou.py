@@ -8,8 +8,10 @@ from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.managed import RUNNERS, PinnedVerifier
+from dokimos.verifiers.pinned import PinnedVerifier
 from dokimos.verifiers.results import read_result
+from dokimos.verifiers.runners import RUNNERS
+from dokimos.verifiers.styles import CertificateStyle
 
 _RUNNER = RUNNERS / "marabou_runner.py"
 
@@ -18,6 +20,8 @@ class Marabou(PinnedVerifier):
     """Reads VNN-LIB 1.0; told the wall limit, which it overruns on some instances."""
 
     name = "marabou"
+    #: One worker: its DPLL(T) engine. (Its divide-and-conquer mode, which we do not call, partitions.)
+    styles = (CertificateStyle.SAT,)
     takes = "maraboupy 2.0.0 from PyPI, about 250 MB"
     limitations: ClassVar[str] = (
         "VNN-LIB 2.0; Abs, AveragePool, Clip, Div, Exp, Max, Pow, Mul of two variables"

@@ -8,7 +8,9 @@ from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.managed import RUNNERS, PinnedVerifier
+from dokimos.verifiers.pinned import PinnedVerifier
+from dokimos.verifiers.runners import RUNNERS
+from dokimos.verifiers.styles import CertificateStyle
 from dokimos.verifiers.vnncomp_results import read_verdict
 
 _RUNNER = RUNNERS / "neuralsat_runner.py"
@@ -23,6 +25,7 @@ class NeuralSat(PinnedVerifier):
     """
 
     name = "neuralsat"
+    styles = (CertificateStyle.SAT,)
     takes = "neuralsat 0.2.17 from PyPI with torch, about 1.5 GB"
     limitations: ClassVar[str] = "VNN-LIB 2.0"
     attack_off = ("--disable_attack",)

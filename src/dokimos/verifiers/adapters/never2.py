@@ -13,8 +13,10 @@ from dokimos.properties.reading import read_vnnlib_file
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.managed import RUNNERS, PinnedVerifier
+from dokimos.verifiers.pinned import PinnedVerifier
 from dokimos.verifiers.results import read_result
+from dokimos.verifiers.runners import RUNNERS
+from dokimos.verifiers.styles import CertificateStyle
 
 _RUNNER = RUNNERS / "never2_runner.py"
 
@@ -26,6 +28,8 @@ class Never2(PinnedVerifier):
     """
 
     name = "never2"
+    #: Star sets, refined by splitting.
+    styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
     takes = "pynever 1.3.2 from PyPI with torch, about 1.4 GB"
     limitations: ClassVar[str] = "all but fully connected ReLU networks; constraints on inputs and outputs"
     environment = PinnedEnvironment(

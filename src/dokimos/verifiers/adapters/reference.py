@@ -10,12 +10,15 @@ from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.own_interpreter import our_module
 from dokimos.verifiers.results import read_result
+from dokimos.verifiers.styles import CertificateStyle
 
 
 class Reference(Verifier):
     """Slow and never wrong: it answers only what it has proven, and is what others are measured against."""
 
     name = "reference"
+    #: Branch and bound over phases; each case closed by multipliers of a linear relaxation.
+    styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     limitations: ClassVar[str] = "all but affine operators and ReLU; anything large"
 
     def version(self) -> str | None:

@@ -26,8 +26,9 @@ from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, Verifier, as_command
 from dokimos.verifiers.results import read_result
+from dokimos.verifiers.runners import RUNNERS
 
-_RUNNER = Path(__file__).parents[1] / "runners" / "scripted_runner.py"
+_RUNNER = RUNNERS / "scripted_runner.py"
 
 BEHAVIOURS = (
     "right",
@@ -51,6 +52,7 @@ class Scripted(Verifier):
     """Always installed; without a script it is right wherever the truth lies beside the instance."""
 
     name = "scripted"
+    is_tried_out = False  # its answers follow a script
 
     def __init__(self, script: Path | None = None) -> None:
         self._given = script

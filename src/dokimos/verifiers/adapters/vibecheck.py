@@ -10,7 +10,9 @@ from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command, log_tail
 from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.managed import RUNNERS, PinnedVerifier
+from dokimos.verifiers.pinned import PinnedVerifier
+from dokimos.verifiers.runners import RUNNERS
+from dokimos.verifiers.styles import CertificateStyle
 from dokimos.verifiers.vnncomp_results import read_verdict
 from dokimos.verifiers.vnnlib2_files import declared_network
 
@@ -34,6 +36,8 @@ class Vibecheck(PinnedVerifier):
     """
 
     name = "vibecheck"
+    #: Bounds pushed backward at each node of a branch and bound.
+    styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     takes = "vibecheck-nn 1.1.0 from PyPI with torch, about 1.4 GB"
     limitations: ClassVar[str] = "takes `<` for `<=`"
     attack_off = ("--no-attack",)

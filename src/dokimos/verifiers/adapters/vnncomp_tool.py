@@ -11,8 +11,8 @@ from typing import ClassVar
 from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
-from dokimos.verifiers.managed import RUNNERS
 from dokimos.verifiers.placed import PlacedVerifier
+from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.vnncomp_results import read_verdict
 
 _RUNNER = RUNNERS / "vnncomp_runner.py"
@@ -33,10 +33,8 @@ class VnncompTool(PlacedVerifier):
     run_instance_without_attack.sh, called in the same way, has one.
     """
 
+    name = "vnncomp"
     limitations: ClassVar[str] = "what the tool at that place cannot read"
-
-    def __init__(self, name: str = "vnncomp", place: str | None = None) -> None:
-        super().__init__(name, place)
 
     def how_to_get(self) -> str:
         """Where to say where it is."""
@@ -88,18 +86,3 @@ class VnncompTool(PlacedVerifier):
 
 def _category() -> str:
     return os.environ.get(CATEGORY_VARIABLE) or _USUAL
-
-
-def alpha_beta_crown() -> VnncompTool:
-    """α,β-CROWN: the folder vnncomp_scripts of its repository."""
-    return VnncompTool("alpha-beta-crown")
-
-
-def nnenum() -> VnncompTool:
-    """nnenum: its folder vnncomp_scripts."""
-    return VnncompTool("nnenum")
-
-
-def pyrat() -> VnncompTool:
-    """PyRAT, as packed for VNN-COMP."""
-    return VnncompTool("pyrat")

@@ -26,10 +26,8 @@ class Vnnlib2Solver(PlacedVerifier):
     not answered. Its version is a hash of the file that the command starts, and of the files it is given.
     """
 
+    name = "vnnlib2"
     limitations: ClassVar[str] = "what that solver cannot read"
-
-    def __init__(self, name: str = "vnnlib2", place: str | None = None) -> None:
-        super().__init__(name, place)
 
     def how_to_get(self) -> str:
         """Where to say what its command is."""

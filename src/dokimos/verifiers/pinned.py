@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import ClassVar
 
 from dokimos.verifiers.base import Finding, Verifier
 from dokimos.verifiers.environments import PinnedEnvironment
-
-RUNNERS = Path(__file__).with_name("runners")
 
 
 class PinnedVerifier(Verifier):
@@ -19,6 +16,7 @@ class PinnedVerifier(Verifier):
     environment: ClassVar[PinnedEnvironment]
     #: What is installed, and how much of the disk it takes.
     takes: ClassVar[str]
+    is_tried_out = False  # its smoke test is part of its diagnosis
 
     @abstractmethod
     def smoke(self) -> tuple[str, ...]:

@@ -1,0 +1,14 @@
+"""PyRAT, as it is packed for VNN-COMP."""
+
+from __future__ import annotations
+
+from dokimos.verifiers.adapters.vnncomp_tool import VnncompTool
+from dokimos.verifiers.styles import CertificateStyle
+
+
+class Pyrat(VnncompTool):
+    """Its place is the folder of its scripts for the competition."""
+
+    name = "pyrat"
+    #: Abstract domains pushed forward, refined by splitting.
+    styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
