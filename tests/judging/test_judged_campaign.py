@@ -17,6 +17,7 @@ from dokimos.difficulty.explain.rows import Status
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.campaign_report import report_campaigns
+from dokimos.reports.sections.wrong_answers import WrongAnswers
 from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 from tests.scripting import at_least, relu_network
@@ -58,7 +59,7 @@ def test_explanation_and_report_say_the_same_of_a_run(unlabelled: list[Path]) ->
     judged = judge_campaigns(unlabelled)
     status = {o.verifier: o.status for o in explain_campaigns(judged, resampling=QUICK).observations}
     assert status == {"marabou": Status.WRONG, "reference": Status.SOLVED}
-    (wrong,) = report_campaigns(judged).rows.wrong
+    (wrong,) = WrongAnswers().rows(report_campaigns(judged).findings)
     assert wrong.verifier == "marabou"
 
 

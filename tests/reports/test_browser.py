@@ -15,7 +15,7 @@ from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
 from dokimos.reports.page import write_report
 from dokimos.suites.answers import Answer
 from tests.browsing import chromium
-from tests.reports.explained_sample import explained, known_facts
+from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, LOG_TAILS, judgement, sample_judgements
 
 pytestmark = pytest.mark.browser
@@ -100,7 +100,7 @@ def _column(page: Page, number: int) -> list[str]:
 def test_wrong_answers_come_first(opened: Opener, tmp_path: Path) -> None:
     with opened() as page:
         assert page.locator("h1").inner_text().startswith("2 of 2 verifiers gave wrong answers: marabou")
-        headings = page.locator("main h2").all_inner_texts()
+        headings = page.locator("main > section > h2").all_inner_texts()
         assert headings == [
             "Wrong answers",
             "By family and verifier",

@@ -12,9 +12,9 @@ from dokimos.core.errors import InputError
 from dokimos.difficulty.explain.rows import Status
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.context import VerifierInfo
+from dokimos.reports.findings import Findings
 from dokimos.reports.page import render_page, write_report
-from dokimos.reports.rows import report_rows
-from tests.reports.explained_sample import explained, known_facts
+from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CAMPAIGN, CONTEXT, LOG_TAILS, judgement, sample_judgements
 
 NASTY = "<script>alert('x')</script>\"&<img src=x onerror=y>"
@@ -44,7 +44,8 @@ class _Elements(HTMLParser):
 
 
 def _page(judgements: list[Judgement]) -> str:
-    return render_page(report_rows(judgements, log_tails=LOG_TAILS), CONTEXT)
+    limit = CONTEXT.wall_seconds
+    return render_page(Findings.of(judgements, log_tails=LOG_TAILS, limit_wall_seconds=limit), CONTEXT)
 
 
 def test_the_page_is_self_contained() -> None:
@@ -83,7 +84,7 @@ def test_what_is_missing_stands_at_the_top() -> None:
 def test_an_explanation_has_its_sections_and_says_which_profiles_are_missing() -> None:
     runs = sample_judgements()
     assert 'id="reasons"' not in _page(runs)
-    page = render_page(report_rows(runs, explanation=explained(runs)), CONTEXT)
+    page = render_page(Findings.of(runs, explanation=explained(runs)), CONTEXT)
     for section in ("reasons", "breaking", "trajectories"):
         assert f'<section id="{section}"' in page
         assert f'<a href="#{section}">' in page
@@ -119,13 +120,13 @@ def test_everything_from_outside_is_escaped() -> None:
     )
     solved = judgement("solved", verdict=Verdict.CORRECT, verifier=NASTY, family=NASTY)
     runs = [one, solved]
-    rows = report_rows(
+    findings = Findings.of(
         runs,
         log_tails={one.record.job: NASTY},
         known=known_facts(runs),
         explanation=explained(runs),
     )
-    elements = _Elements(render_page(rows, context))
+    elements = _Elements(render_page(findings, context))
     assert [tag for tag, _ in elements.tags].count("script") == 2
     assert not [tag for tag, attributes in elements.tags if tag == "img" or "onerror" in attributes]
     assert elements.text.count(NASTY) > 12

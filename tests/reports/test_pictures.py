@@ -8,10 +8,9 @@ import pytest
 
 from dokimos.core.errors import InputError
 from dokimos.reports import pictures
-from dokimos.reports.assembling import drawing_style
-from dokimos.reports.figures.cactus import cactus
+from dokimos.reports.figures.cactus import CactusSeries, cactus
+from dokimos.reports.figures.drawing_style import drawing_style
 from dokimos.reports.figures.svg import Figure
-from dokimos.reports.rows import CactusSeries
 
 
 def _figure() -> Figure:

@@ -38,11 +38,8 @@ def explain(
 
         typer.echo(json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=False))
         return
-    from rich.text import Text
+    from dokimos.reports.findings import Findings
+    from dokimos.reports.sections.base import Command
+    from dokimos.reports.terminal import print_findings
 
-    from dokimos.reports.explained import explanation_lines
-
-    out = console()
-    for part in explanation_lines(explanation):
-        # The terminal may wrap what stands alone, but what is copied stays one line: commands are among it.
-        out.print(part, soft_wrap=isinstance(part, Text))
+    print_findings(Findings.of((), explanation=explanation), Command.EXPLAIN, console())

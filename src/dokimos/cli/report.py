@@ -42,20 +42,20 @@ def report(
     judged = judge_campaigns(run, suites=suite or (), rules=listed(rules))
     say_caveats(judged)
     found = report_campaigns(judged, title=title)
-    rows, context = found.rows, found.context
+    findings, context = found.findings, found.context
     if csv is not None:
-        from dokimos.reports.tables import write_tables
+        from dokimos.reports.export import write_tables
 
-        names = write_tables(rows, csv)
+        names = write_tables(findings, csv)
         typer.echo(f"{csv}: {len(names)} tables")
     if png is not None:
-        from dokimos.reports.page import figures_of
+        from dokimos.reports.export import report_figures
         from dokimos.reports.pictures import write_pictures
 
-        names = write_pictures(figures_of(rows, context), png)
+        names = write_pictures(report_figures(findings), png)
         typer.echo(f"{png}: {len(names)} figures, as PNG and SVG")
     if html is not None:
         from dokimos.reports.page import write_page
 
-        write_page(rows, context, html)
-        typer.echo(f"{html}: {len(rows.runs)} runs judged")
+        write_page(findings, context, html)
+        typer.echo(f"{html}: {len(findings.judgements)} runs judged")

@@ -32,7 +32,7 @@ def watch(
 
     from dokimos.cli.output import console
     from dokimos.judging.incremental import CampaignWatcher
-    from dokimos.reports.watched import watch_view
+    from dokimos.reports.live_view import watch_view
 
     watcher = CampaignWatcher(run, suites=suite or ())
     title = str(run)
@@ -56,7 +56,7 @@ def watch(
 
 def _lines(watcher: CampaignWatcher, every: float) -> None:
     """A line whenever something has changed, for a terminal that cannot redraw."""
-    from dokimos.reports.watched import status_line, watch_rows, wrong_line
+    from dokimos.reports.live_view import status_line, watch_rows, wrong_line
 
     before: tuple[object, ...] = ()
 

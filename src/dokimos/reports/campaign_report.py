@@ -1,4 +1,4 @@
-"""From judged campaigns to the rows of their report."""
+"""From judged campaigns to the findings of their report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.verdicts import Judgement
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
-from dokimos.reports.rows import ReportRows, report_rows
+from dokimos.reports.findings import Findings
 from dokimos.verifiers.base import log_tail
 
 _TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 200, 2_500_000
@@ -21,7 +21,7 @@ _TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 200, 2_500_000
 class CampaignReport:
     """All that a report shows of campaigns, and their circumstances."""
 
-    rows: ReportRows
+    findings: Findings
     context: ReportContext
 
 
@@ -43,10 +43,14 @@ def report_campaigns(judged: JudgedCampaigns, *, title: str | None = None) -> Ca
         dokimos_version=__version__,
         generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     )
-    rows = report_rows(
-        judgements, log_tails=tails, known=judged.facts, explanation=explain_campaigns(judged)
+    findings = Findings.of(
+        judgements,
+        log_tails=tails,
+        known=judged.facts,
+        explanation=explain_campaigns(judged),
+        limit_wall_seconds=context.wall_seconds,
     )
-    return CampaignReport(rows, context)
+    return CampaignReport(findings, context)
 
 
 def _info(judged: JudgedCampaign) -> CampaignInfo:

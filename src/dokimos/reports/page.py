@@ -1,50 +1,31 @@
-"""One self-contained HTML page: its templates (one for each section), styles and scripts are in assets/."""
+"""The report as one self-contained HTML page: its sections are those of the registry."""
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from dokimos.core.files import write_whole
-from dokimos.core.readable import megabytes, seconds
-from dokimos.difficulty.explain.rows import Account, Explanation, Status
-from dokimos.difficulty.explain.sentences import (
-    SYMBOLS,
-    alone_in_words,
-    tally,
-    which_interact,
-    which_separates,
-)
-from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.assembling import script, style
-from dokimos.reports.components import describe
+from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.verdicts import Judgement
 from dokimos.reports.context import ReportContext
-from dokimos.reports.figures.frame import STATUS_SHAPES
-from dokimos.reports.figures.gallery import Gallery, gallery
-from dokimos.reports.figures.svg import Figure, Sheet
-from dokimos.reports.instances import Known
-from dokimos.reports.payload import payload
-from dokimos.reports.rows import ReportRows, RunOutcome, report_rows
-from dokimos.suites.answers import Answer
+from dokimos.reports.figures.drawing_style import figure_style
+from dokimos.reports.findings import Findings, Known
+from dokimos.reports.headline import headline
+from dokimos.reports.layout.page_head import PageHead, Tile, Tone
+from dokimos.reports.layout.rendering import render
+from dokimos.reports.run_outcome import RunOutcome
+from dokimos.reports.sections.base import Section
+from dokimos.reports.sections.registry import filled_sections
 
-_GLYPHS = {"correct": "✓", "wrong": "✗", "undecided": "?", "other": "~"}
-_SIGNS = (
-    ("correct", "✓", "correct"),
-    ("wrong", "✗", "wrong"),
-    ("other", "~", "decided, not confirmed: unwitnessed, rounding or unlabelled"),
-    ("undecided", "T", "timeout"),
-    ("undecided", "M", "out of memory"),
-    ("undecided", "?", "unknown"),
-    ("undecided", "E", "error"),
-    ("undecided", "–", "unsupported"),
-)
+_GLYPHS = {
+    RunOutcome.CORRECT: "✓",
+    RunOutcome.WRONG: "✗",
+    RunOutcome.UNDECIDED: "?",
+    RunOutcome.OTHER: "~",
+}
 
 
 def write_report(
@@ -61,117 +42,74 @@ def write_report(
     `log_tails` gives the end of a run's log by its job id, `known` what suites know of their
     instances, `explanation` why verifiers slow down. The folder of `path` is made if missing.
     """
-    rows = report_rows(judgements, log_tails=log_tails, known=known, explanation=explanation)
-    write_page(rows, context, path)
+    findings = Findings.of(
+        judgements,
+        known=known,
+        log_tails=log_tails,
+        explanation=explanation,
+        limit_wall_seconds=context.wall_seconds,
+    )
+    write_page(findings, context, path)
 
 
-def write_page(rows: ReportRows, context: ReportContext, path: Path) -> None:
-    """Write the page of `rows` to `path`: all of it, or nothing."""
-    write_whole(path, render_page(rows, context).encode("utf-8", errors="replace"), what="the report")
+def write_page(findings: Findings, context: ReportContext, path: Path) -> None:
+    """Write the page of `findings` to `path`: all of it, or nothing."""
+    write_whole(path, render_page(findings, context).encode("utf-8", errors="replace"), what="the report")
 
 
-def render_page(rows: ReportRows, context: ReportContext) -> str:
-    """The page as text. The same rows and context give the same page, byte for byte.
-
-    Everything that comes from outside is escaped by the template engine or by what draws the figures and
-    writes the data; only our own styles and scripts are not.
-    """
-    answers = {run.answer for run in rows.runs}
-    verdicts = {run.verdict for run in rows.runs}
-    return (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(
-            rows=rows,
-            context=context,
-            gallery=figures_of(rows, context),
-            outcomes=list(RunOutcome),
-            counts={o: sum(run.outcome is o for run in rows.runs) for o in RunOutcome},
-            glyphs=_GLYPHS,
-            signs=_SIGNS,
-            families=sorted({run.family for run in rows.runs}),
-            verifiers=[total.verifier for total in rows.totals],
-            cells={(cell.family, cell.verifier): cell for cell in rows.matrix},
-            answers=[a for a in Answer if a in answers],
-            verdicts=[v for v in Verdict if v in verdicts],
-            symbols=SYMBOLS,
-            profiled=any(instance.components for instance in rows.instances),
-            statuses=list(Status),
-            accounts=_in_words(rows.explanation.verifiers if rows.explanation else ()),
-            missing_profiles=_missing(rows.explanation),
-            style=Markup(style()),
-            script=Markup(script()),
-            data=Markup(payload(rows)),
-        )
+def render_page(findings: Findings, context: ReportContext) -> str:
+    """The page as text. The same findings and context give the same page, byte for byte."""
+    filled = [(section, section.html(rows)) for section, rows in filled_sections(findings)]
+    shown = [(section, body) for section, body in filled if body]
+    every = [section for section, _ in shown]
+    return render(
+        _asset("report.html.jinja"),
+        _head(findings, context, every),
+        styles=[
+            _asset("tables.css"),
+            figure_style(),
+            *(section.asset(".css") for section in every),
+            _asset("media.css"),
+        ],
+        scripts=[section.asset(".js") for section in every],
+        sections=shown,
     )
 
 
-def figures_of(rows: ReportRows, context: ReportContext) -> Gallery:
-    """All figures of the page."""
-    return gallery(rows, limit_wall_seconds=context.wall_seconds)
-
-
-def _in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]]]:
-    """What there is to say of each verifier."""
-    return [
-        (
-            account.subject,
-            [
-                tally(account),
-                which_separates(account.separations),
-                which_interact(account.interactions),
-                *alone_in_words(account.alone),
-            ],
-        )
-        for account in accounts
+def _head(findings: Findings, context: ReportContext, shown: Sequence[Section[object]]) -> PageHead:
+    runs = findings.judgements
+    counts = Counter(RunOutcome.of(j.verdict) for j in runs)
+    instances = len({(j.record.suite, j.record.instance) for j in runs})
+    tiles = [
+        Tile(outcome.value if counts[outcome] else "none", f"{counts[outcome]} {outcome.value}", glyph)
+        for outcome, glyph in _GLYPHS.items()
     ]
-
-
-def _missing(found: Explanation | None) -> list[tuple[str, str]]:
-    """Which profiles are missing, in words, and the command that makes them."""
-    return [
-        (
-            f"{row.suite}: {len(row.instances)} "
-            f"{'instance has' if len(row.instances) == 1 else 'instances have'} no usable profile "
-            f"({row.reason}) and so no part in what follows, as far as it needs one.",
-            row.remedy,
-        )
-        for row in (found.missing if found else ())
-    ]
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("dokimos.reports", "assets"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    amount = f"{_several(len(runs), 'run')} on {_several(instances, 'instance')}"
+    tone = Tone.GOOD if counts[RunOutcome.CORRECT] else Tone.OPEN
+    return PageHead(
+        title=context.title,
+        headline=headline([(findings.naming.verifier(j.record), j.verdict) for j in runs]),
+        tone=Tone.BAD if counts[RunOutcome.WRONG] else tone,
+        tiles=(*tiles, Tile("all", amount)),
+        facts=(
+            ("Suite" if len(context.suites) == 1 else "Suites", ", ".join(context.suites) or "none"),
+            (
+                "Verifier" if len(context.verifiers) == 1 else "Verifiers",
+                ", ".join(context.verifiers) or "none",
+            ),
+            ("Limits per run", "; ".join(context.limits)),
+            ("Machine" if len(context.machines) == 1 else "Machines", "; ".join(context.machines)),
+        ),
+        notices=context.missing,
+        links=tuple((section.anchor, section.link) for section in shown),
+        generated_at=context.generated_at,
+        dokimos_version=context.dokimos_version,
     )
-    filters: dict[str, Any] = {
-        "seconds": seconds,
-        "megabytes": megabytes,
-        "describe": describe,
-        "fragment": lambda name: quote(name, safe=""),
-        "coded": _coded,
-        "drawn": _drawn,
-        "sign": _sign,
-    }
-    environment.filters.update(filters)
-    return environment
 
 
-def _coded(text: str) -> Markup:
-    """A sentence in which `commands` are set as such."""
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+def _several(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _drawn(figure: Figure, kind: str = "") -> Markup:
-    return Markup(figure.inline(kind))
-
-
-def _sign(status: Status) -> Markup:
-    sheet = Sheet()
-    sheet.mark(0, 0, STATUS_SHAPES[status], f"status {status.value}")
-    return Markup(sheet.body)
+def _asset(name: str) -> str:
+    return resources.files("dokimos.reports").joinpath("assets", name).read_text(encoding="utf-8")

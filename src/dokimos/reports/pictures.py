@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
-from dokimos.reports.assembling import drawing_style
+from dokimos.reports.figures.drawing_style import drawing_style
 from dokimos.reports.figures.svg import Figure
 
 ZOOM = 3

@@ -6,17 +6,17 @@ Everything on the page comes from the campaigns: the same campaigns give the sam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dokimos.campaigns.manifest import Manifest
 from dokimos.campaigns.records import RunRecord, Termination
-from dokimos.core.readable import printable
 from dokimos.judging.judged_campaign import JudgedCampaign
-from dokimos.judging.naming import Naming
 from dokimos.judging.scores import scores
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.support import support_rows
+from dokimos.reports.findings import Findings
+from dokimos.reports.markdown import markdown_table
+from dokimos.reports.sections.registry import sections
 from dokimos.suites.answers import Answer
 
 _UNDECIDED = (Answer.UNKNOWN, Answer.UNSUPPORTED, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR)
@@ -53,6 +53,11 @@ class _SuiteState:
         """How many runs each verifier was to make."""
         return len(self.manifest.instances) * self.manifest.repeat
 
+    @property
+    def findings(self) -> Findings:
+        """What the sections have to say something about."""
+        return Findings.of(self.judgements, known=self.judged.facts, repeats=self.manifest.repeat)
+
     def of(self, verifier: str) -> list[Judgement]:
         """The verdicts on the runs of one verifier."""
         return [j for j in self.judgements if j.record.verifier == verifier]
@@ -71,14 +76,14 @@ def state_page(
     `notes` are what the records do not tell of themselves: what was done again, and why.
     """
     states = [_SuiteState(judged) for judged in campaigns]
-    sections = [
+    parts = [
         _head(states, command),
         [*_circumstances(states), *(f"- {note}" for note in notes)],
         *(_suite(state) for state in states),
-        _wrong(states),
+        *_chapters(states),
         _incomplete(states, absent),
     ]
-    return "\n".join(line for section in sections for line in [*section, ""]).rstrip() + "\n"
+    return "\n\n".join("\n".join(part).rstrip() for part in parts if part) + "\n"
 
 
 def _head(states: Sequence[_SuiteState], command: str) -> list[str]:
@@ -177,74 +182,24 @@ def _suite(state: _SuiteState) -> list[str]:
         f"{len(manifest.instances)} instances, {manifest.limits.wall_seconds:g} s each. The last columns "
         "are points: 10 for a correct answer, −150 for an incorrect one.",
         "",
-        *_table([*heads, *rules], rows),
-        *(_support(state) or _unsupported(state)),
+        *markdown_table([*heads, *rules], rows),
+        *(
+            line
+            for section in sections()
+            if not section.gathered and (lines := list(section.markdown(state.findings, state.name)))
+            for line in ("", *lines)
+        ),
     ]
 
 
-def _unsupported(state: _SuiteState) -> list[str]:
-    """What the verifiers said that they cannot read."""
-    lines = []
-    for verifier in state.verifiers:
-        said = Counter(
-            _brief(j.record.detail)
-            for j in state.of(verifier)
-            if j.verdict is Verdict.UNDECIDED and j.record.answer is Answer.UNSUPPORTED
-        )
-        if said:
-            listed = "; ".join(f"{what} ({count})" for what, count in sorted(said.items()))
-            lines.append(f"- {verifier} cannot read: {listed}.")
-    return ["", *lines] if lines else []
-
-
-def _support(state: _SuiteState) -> list[str]:
-    """Which forms of which operators each verifier reads rightly, where that is what the suite asks."""
-    known = state.judged.facts
-    forms = {instance: str(facts.made_by.get("variant")) for (_, instance), facts in known.items()}
-    planned = Counter(forms.values())
-    done = Counter((j.record.verifier, forms.get(j.record.instance)) for j in state.judgements)
-    # Half of a pair would look like a verifier that solves only one of the two.
-    whole = [
-        j
-        for j in state.judgements
-        if (form := forms.get(j.record.instance)) is not None
-        and done[j.record.verifier, form] == planned[form] * state.manifest.repeat
-    ]
-    matrix = support_rows(whole, Naming.of([j.record for j in whole]), known)
-    if matrix is None:
-        return []
-    rows = [
-        [row.op, row.variant, *("" if cell is None else cell.text for cell in row.cells)]
-        for row in matrix.rows
-    ]
-    return [
-        "",
-        "Each form of an operator has an instance that is `sat` and one that is `unsat`. *both*: both are "
-        "solved; *wrong*: one of the answers is wrong; else what was answered; nothing: not both were run.",
-        "",
-        *_table(["operator", "form", *matrix.verifiers], rows, numbers=False),
-    ]
-
-
-def _wrong(states: Sequence[_SuiteState]) -> list[str]:
-    lines = ["## Wrong answers", ""]
-    for state in states:
-        for verifier in state.verifiers:
-            wrong = [j for j in state.of(verifier) if j.verdict.is_wrong]
-            if not wrong:
-                continue
-            lines += [f"### {verifier} on {state.name}: {len(wrong)}", ""]
-            for judgement in sorted(wrong, key=lambda j: (j.verdict.value, j.record.instance)):
-                record = judgement.record
-                label = "no label" if judgement.label is None else f"proven `{judgement.label.value}`"
-                lines += [
-                    f"- `{record.instance}`, {label} ({judgement.certificate}): "
-                    f"**{judgement.verdict.value}**. {_sentence(judgement.reason)}",
-                    "",
-                    f"      {printable(judgement.reproduce)}",
-                    "",
-                ]
-    return lines[:-1] if len(lines) > 2 else [*lines, "None."]
+def _chapters(states: Sequence[_SuiteState]) -> list[list[str]]:
+    """What sections gather from all suites, a chapter for each section."""
+    chapters = []
+    for section in sections():
+        if section.gathered:
+            lines = [line for state in states for line in section.markdown(state.findings, state.name)]
+            chapters.append([f"## {section.title}", "", *(lines or ["None."])])
+    return chapters
 
 
 def _incomplete(states: Sequence[_SuiteState], absent: Sequence[str]) -> list[str]:
@@ -261,21 +216,6 @@ def _incomplete(states: Sequence[_SuiteState], absent: Sequence[str]) -> list[st
 
 def _records(states: Sequence[_SuiteState]) -> list[RunRecord]:
     return [j.record for state in states for j in state.judgements]
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> list[str]:
-    ruler = ["---", *("---:" if numbers else "---" for _ in heads[1:])]
-    return [f"| {' | '.join(cells)} |" for cells in (heads, ruler, *rows)]
-
-
-def _brief(text: str, *, characters: int = 90) -> str:
-    line = " ".join(printable(text).replace("|", "/").replace("`", "'").split())
-    return line if len(line) <= characters else f"{line[:characters]}…"
-
-
-def _sentence(text: str) -> str:
-    said = " ".join(printable(text).split())
-    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")
 
 
 def _minute(time: str) -> str:

@@ -8,16 +8,15 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from dokimos.difficulty.explain.rows import Status
-from dokimos.reports.assembling import drawing_style
 from dokimos.reports.figures.breaking import breaking
-from dokimos.reports.figures.cactus import cactus
+from dokimos.reports.figures.cactus import CactusSeries, cactus
+from dokimos.reports.figures.drawing_style import drawing_style
 from dokimos.reports.figures.frame import NARROW, WIDE
 from dokimos.reports.figures.interaction import interaction
 from dokimos.reports.figures.separation import separation
 from dokimos.reports.figures.svg import Figure, Shape, Sheet, outline
 from dokimos.reports.figures.trajectory import trajectory
-from dokimos.reports.rows import CactusSeries
-from tests.reports.explained_sample import INTERACTION, curve, separation_row, steps
+from tests.reports.explanation_sample import INTERACTION, curve, separation_row, steps
 
 NASTY = "<b>&\"'</svg>"
 WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])

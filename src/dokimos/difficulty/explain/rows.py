@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import Annotated
+
+from dokimos.core.tables import Column
 
 from dokimos.verifiers.styles import CertificateStyle
 
@@ -192,7 +195,7 @@ class Alone:
     """An instance on which `subject` did what none of the `others` others did."""
 
     subject: str
-    lone: Lone
+    lone: Annotated[Lone, Column("in")]
     suite: str
     instance: str
     family: str

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from dokimos.core.readable import seconds
 from dokimos.reports.figures.frame import WIDE, Area, draw_axes, draw_keys, series_class, series_shape
 from dokimos.reports.figures.scales import linear, logarithmic
 from dokimos.reports.figures.svg import Anchor, Figure, Shape, Sheet, at
-from dokimos.reports.rows import CactusSeries
 
 _SHORTEST_SECONDS = 1e-3
 _MARKED, _TOLD = 16, 1500
 """How many runs of a curve have a mark, and up to how many runs each of them tells its time."""
+
+
+@dataclass(frozen=True)
+class CactusSeries:
+    """The wall-clock times of a verifier's answers that are correct, or that no label can be held against;
+    the fastest first."""
+
+    verifier: str
+    wall_seconds: tuple[float, ...]
 
 
 def cactus(

@@ -1,0 +1,121 @@
+"""Tables of plain cells as comma-separated values; their columns are the fields of dataclasses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+from dokimos.core.readable import Number
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """A table by the name of its file; a cell is a text, a number, or None for nothing."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def csv(self) -> str:
+        """The table in comma-separated values, in UTF-8, with a heading."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows)
+        return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a field stands in a table: `label: Annotated[Label | None, Column("truth")]`.
+
+    `heading` is the column's, if it is not the field's name; `for_none` stands in it where the field is
+    None. With `spread`, the field is a mapping that has one column for each of these names, and for every
+    other key in any row. A field that is `hidden` has no column.
+    """
+
+    heading: str = ""
+    for_none: str | None = None
+    spread: tuple[str, ...] | None = None
+    hidden: bool = False
+
+
+HIDDEN = Column(hidden=True)
+"""For a field that has no column."""
+
+
+def table(name: str, parts: Sequence[str | type], rows: Iterable[Sequence[Any]]) -> TableRows:
+    """The table of `rows`, each of which has a value for every one of `parts`.
+
+    A part is the heading of one column, or a dataclass, which has a column for each of its fields, in
+    their order, named as the field or as its `Column` says. A tuple has none, unless it has a `Column`.
+    A value of None stands for a dataclass, all of whose cells are empty.
+    """
+    found = [[value for _, value in zip(parts, row, strict=True)] for row in rows]
+    places = [_places(part, [row[k] for row in found]) for k, part in enumerate(parts)]
+    return TableRows(
+        name,
+        tuple(place.heading for several in places for place in several),
+        tuple(
+            tuple(
+                place.cell(value) for several, value in zip(places, row, strict=True) for place in several
+            )
+            for row in found
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One column: its heading, and where in a part its cell comes from (nowhere: the part is the cell)."""
+
+    heading: str
+    field: str = ""
+    key: str = ""
+    for_none: str | None = None
+
+    def cell(self, part: Any) -> Any:
+        if self.field:
+            part = None if part is None else getattr(part, self.field)
+        if self.key:
+            part = None if part is None else part.get(self.key)
+            part = getattr(part, "value", part)
+        return self.for_none if part is None else _plain(part)
+
+
+def _places(part: str | type, values: Sequence[Any]) -> list[_Place]:
+    if isinstance(part, str):
+        return [_Place(part)]
+    hints = get_type_hints(part, include_extras=True)
+    return [place for one in fields(part) for place in _of_field(one.name, hints[one.name], values)]
+
+
+def _of_field(name: str, hint: Any, values: Sequence[Any]) -> list[_Place]:
+    said = [extra for extra in _extras(hint) if isinstance(extra, Column)]
+    found = said[0] if said else Column(hidden=get_origin(hint) is tuple)
+    if found.spread is not None:
+        every = (key for value in values if value is not None for key in getattr(value, name))
+        return [_Place(key, name, key) for key in dict.fromkeys([*found.spread, *every])]
+    return [] if found.hidden else [_Place(found.heading or name, name, for_none=found.for_none)]
+
+
+def _extras(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+
+
+def _plain(value: Any) -> Any:
+    """A value as a cell holds it."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Number):
+        return value.full
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), ensure_ascii=False)
+    if isinstance(value, tuple):
+        return json.dumps(dict(value), ensure_ascii=False)
+    return value

@@ -1,0 +1,62 @@
+"""What the sections of a report draw on: the judged runs, and all that is known beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement
+from dokimos.suites.facts import Facts
+
+Known = Mapping[tuple[str, str], Facts]
+"""What suites know of their instances, by suite and instance."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The judged runs in the order of the page, and what is known beside them.
+
+    `known` is what the suites know of their instances, `log_tails` the end of a run's log by its job,
+    `explanation` why verifiers slow down (None: nobody asked). `limit_wall_seconds` is the time limit of
+    every run, None where there is not just one; `repeats` is how often each instance was to be run.
+    """
+
+    judgements: tuple[Judgement, ...]
+    naming: Naming
+    known: Known = field(default_factory=dict)
+    log_tails: Mapping[str, str] = field(default_factory=dict)
+    explanation: Explanation | None = None
+    limit_wall_seconds: float | None = None
+    repeats: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        judgements: Sequence[Judgement],
+        *,
+        known: Known | None = None,
+        log_tails: Mapping[str, str] | None = None,
+        explanation: Explanation | None = None,
+        limit_wall_seconds: float | None = None,
+        repeats: int = 1,
+    ) -> Findings:
+        """Name and order `judgements`; the order in which they are given makes no difference."""
+        naming = Naming.of([j.record for j in judgements])
+        return cls(
+            judgements=tuple(sorted(judgements, key=naming.sort_key)),
+            naming=naming,
+            known=known or {},
+            log_tails=log_tails or {},
+            explanation=explanation,
+            limit_wall_seconds=limit_wall_seconds,
+            repeats=repeats,
+        )
+
+    def by_verifier(self) -> dict[str, list[Judgement]]:
+        """The judgements on each verifier's runs, by its name."""
+        groups: dict[str, list[Judgement]] = {}
+        for j in self.judgements:
+            groups.setdefault(self.naming.verifier(j.record), []).append(j)
+        return dict(sorted(groups.items()))

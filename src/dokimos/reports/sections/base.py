@@ -1,0 +1,168 @@
+"""What a section of a report is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import cache
+from inspect import getfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
+
+from markupsafe import Markup
+
+from dokimos.core.tables import TableRows
+from dokimos.reports.figures.svg import Figure
+from dokimos.reports.findings import Findings
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from rich.console import RenderableType
+
+R = TypeVar("R")
+
+
+class Command(Enum):
+    """The commands that print sections on the terminal."""
+
+    JUDGE = "judge"
+    EXPLAIN = "explain"
+
+
+class Section(ABC, Generic[R]):
+    """One section of a report, with everything about it: rows, page, tables, figures, terminal.
+
+    **Adding a section takes two files**: a module in this folder with a subclass, and one line in
+    `registry.py`, whose order is that of the page. Nothing else has to change: `dokimos report --html`,
+    `--csv` and `--png`, `dokimos judge`, `dokimos explain` and the page of the state of the verifiers
+    take their sections from the registry. A section that shows how often each verifier was right:
+
+    .. code-block:: python
+
+        @dataclass(frozen=True)
+        class ShareRow:
+            verifier: str
+            share: float
+
+
+        class Shares(Section[tuple[ShareRow, ...]]):
+            name = "shares"
+            title = "How often each verifier was right"
+            link = "Shares"
+            template = "{% for row in rows %}<p>{{ row.verifier }}: {{ row.share }}</p>{% endfor %}"
+
+            def rows(self, findings: Findings) -> tuple[ShareRow, ...]:
+                ...
+
+            def tables(self, rows: tuple[ShareRow, ...]) -> Iterable[TableRows]:
+                yield table("shares", [ShareRow], [(row,) for row in rows])
+
+            def lines(self, rows: tuple[ShareRow, ...]) -> Iterable[RenderableType]:
+                yield from (Text(f"{row.verifier}: {row.share:.0%}") for row in rows)
+
+    **Rows first.** `rows` turns the findings into frozen dataclasses that hold all of the section's
+    content and none of its looks; they are what tests look at. It is called once for each output, gets
+    judgements in the order of the page, and must give equal rows for equal findings: the same campaign
+    gives the same page, byte for byte. None means that there is nothing to say here (no rule sets were
+    asked for, no operators were tested): the section then appears nowhere. Where there might have been
+    something and is not ("no answer is wrong"), return empty rows and let the template say so.
+    What comes from outside (names, reasons, logs) goes through `dokimos.core.readable.printable` here;
+    `Findings.naming` names runs as every other section does.
+
+    **Everything else gets these rows.** Each of the other methods is optional; a section that leaves one
+    out has nothing to show there.
+
+    - The page: `template`, or the file `<name>.html.jinja` beside the module, is what stands below the
+      heading. It is a Jinja template with automatic escaping, in which a name that is not defined is an
+      error. It sees `rows`, what `view` gives, and the filters and macros of `reports/layout`. The
+      element around it, the heading and the link at the top of the page are made here. Looks and
+      behaviour that only this section needs go into `<name>.css` and `<name>.js` beside the module;
+      the script shares the helpers of `layout/page.js`, and the page may not load anything: its content
+      security policy forbids it.
+    - `tables` gives the tables of `--csv`, one for each kind of row, whether or not there are any rows,
+      so that a heading is always there. Their columns are the fields of the rows (`core/tables.py`).
+      Every name must be unique among all sections.
+    - `figures` gives the figures of `--png`, drawn with `reports/figures`. A template shows the same
+      ones by way of `view`. Every name must be unique, too: it is the name of the file.
+    - `lines` gives what the command `printed_by` prints on the terminal, from top to bottom. A `Text` is
+      never broken by us, so that a command in it can be copied; anything else is fitted to the window.
+    - `markdown` gives the lines for one suite on the page of the state of the verifiers; it gets the
+      findings on that suite alone. They stand below the suite's table, or, if `gathered` is true, in a
+      chapter after all suites, which has the section's title and collects those of every suite.
+    """
+
+    name: ClassVar[str]
+    """What the registry, the files beside the module and, with dashes, links on the page call it."""
+
+    title: ClassVar[str]
+    """The heading."""
+
+    link: ClassVar[str]
+    """The heading in a word or two, for the links at the top of the page."""
+
+    template: ClassVar[str | None] = None
+    """The template as text, where it is not a file."""
+
+    printed_by: ClassVar[Command] = Command.JUDGE
+    """Which command prints `lines`."""
+
+    gathered: ClassVar[bool] = False
+    """Whether what `markdown` gives for each suite stands in a chapter of its own."""
+
+    @abstractmethod
+    def rows(self, findings: Findings) -> R | None:
+        """All of the section's content; None where it has no place in this report."""
+
+    def view(self, rows: R) -> Mapping[str, Any]:
+        """What the template sees beside `rows`: figures, and whatever a template cannot compute."""
+        return {}
+
+    def tables(self, rows: R) -> Iterable[TableRows]:
+        """The tables of `--csv`."""
+        return ()
+
+    def figures(self, rows: R) -> Iterable[Figure]:
+        """The figures of `--png`."""
+        return ()
+
+    def lines(self, rows: R) -> Iterable[RenderableType]:
+        """What the terminal shows."""
+        return ()
+
+    def markdown(self, findings: Findings, suite: str) -> Iterable[str]:
+        """The lines for the suite of that name on the page of the state of the verifiers."""
+        return ()
+
+    @final
+    @property
+    def anchor(self) -> str:
+        """What links to this section lead to."""
+        return self.name.replace("_", "-")
+
+    @final
+    def html(self, rows: R) -> Markup:
+        """What stands below the heading; empty where there is no template."""
+        found = _template(type(self))
+        return Markup("") if found is None else Markup(found.render(rows=rows, **self.view(rows)))
+
+    @final
+    def asset(self, suffix: str) -> str:
+        """The text of `<name><suffix>` beside the module; empty where there is no such file."""
+        path = _beside(type(self), suffix)
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _beside(section: type[Section[Any]], suffix: str) -> Path:
+    return Path(getfile(section)).with_name(section.name + suffix)
+
+
+@cache
+def _template(section: type[Section[Any]]) -> Template | None:
+    from dokimos.reports.layout.rendering import environment
+
+    text = section.template
+    path = _beside(section, ".html.jinja")
+    if text is None and path.is_file():
+        text = path.read_text(encoding="utf-8")
+    return None if text is None else environment().from_string(text)

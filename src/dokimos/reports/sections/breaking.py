@@ -1,0 +1,143 @@
+"""Where a knob of a family breaks verifiers, everything else being equal.
+
+On the terminal its table stands in what is said of each verifier: see `reasons`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+from rich.table import Table
+from rich.text import Text
+
+from dokimos.core.readable import seconds
+from dokimos.core.tables import TableRows, table
+from dokimos.difficulty.explain.rows import BreakingCurve, Explanation, Rung, Status
+from dokimos.reports.figures.breaking import breaking
+from dokimos.reports.figures.frame import STATUS_SHAPES
+from dokimos.reports.figures.pairs import file_name, unique
+from dokimos.reports.figures.svg import Figure, Sheet
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+
+CURVES_DRAWN = 24
+"""How many figures stand on the page without being folded away."""
+
+CURVES_PRINTED = 12
+"""How many lines the table of the terminal has."""
+
+_MARKS = {
+    Status.SOLVED: ("", "green"),
+    Status.TIMEOUT: ("timeout", "yellow"),
+    Status.MEMOUT: ("memout", "yellow"),
+    Status.UNKNOWN: ("unknown", "yellow"),
+    Status.WRONG: ("WRONG", "bold red"),
+    Status.FAILED: ("failed", "magenta"),
+}
+
+
+@dataclass(frozen=True)
+class CurveFigures:
+    """The figures in the order in which they are worth looking at; `more` are folded away."""
+
+    first: tuple[Figure, ...]
+    more: tuple[Figure, ...]
+
+
+class Breaking(Section[Explanation]):
+    """The time over the steps of one knob."""
+
+    name = "breaking"
+    title = "Breaking points"
+    link = "Breaking points"
+
+    def rows(self, findings: Findings) -> Explanation | None:
+        return findings.explanation
+
+    def view(self, rows: Explanation) -> Mapping[str, Any]:
+        signs = [(status.value, _sign(status)) for status in Status]
+        return {"curves": drawn_curves(rows), "signs": signs}
+
+    def tables(self, rows: Explanation) -> Iterator[TableRows]:
+        accounts = [("verifier", a) for a in rows.verifiers] + [("style", a) for a in rows.styles]
+        steps = [
+            (kind, curve, rung)
+            for kind, account in accounts
+            for curve in account.curves
+            for rung in curve.points
+        ]
+        yield table("breaking", ["kind", BreakingCurve, Rung], steps)
+
+    def figures(self, rows: Explanation) -> Iterator[Figure]:
+        drawn = drawn_curves(rows)
+        yield from (*drawn.first, *drawn.more)
+
+
+def drawn_curves(found: Explanation) -> CurveFigures:
+    """One figure for each knob and all that was equal along it, with the curves of all verifiers.
+
+    First those along which somebody solves something, then the others.
+    """
+    subjects = [account.subject for account in found.verifiers]
+    groups: dict[tuple[object, ...], list[BreakingCurve]] = {}
+    for account in found.verifiers:
+        for curve in account.curves:
+            equal = (curve.suite, curve.family, curve.knob, curve.label, *sorted(curve.fixed.items()))
+            groups.setdefault(equal, []).append(curve)
+    names = unique([f"breaking-{file_name(c[0].family)}-{file_name(c[0].knob)}" for c in groups.values()])
+    solved: list[Figure] = []
+    unsolved: list[Figure] = []
+    for name, curves in zip(names, groups.values(), strict=True):
+        if figure := breaking(curves, subjects=subjects, name=name):
+            is_solved = any(rung.solved for curve in curves for rung in curve.points)
+            (solved if is_solved else unsolved).append(figure)
+    return CurveFigures(tuple(solved[:CURVES_DRAWN]), (*solved[CURVES_DRAWN:], *unsolved))
+
+
+def _sign(status: Status) -> Markup:
+    sheet = Sheet()
+    sheet.mark(0, 0, STATUS_SHAPES[status], f"status {status.value}")
+    return Markup(sheet.body)
+
+
+def curves_worth_printing(curves: Sequence[BreakingCurve]) -> list[BreakingCurve]:
+    """Those that break before those that do not, the longest first; in the order in which they came."""
+    kept = sorted(range(len(curves)), key=lambda k: (curves[k].breaks_at is None, -len(curves[k].points)))
+    return [curves[k] for k in sorted(kept[:CURVES_PRINTED])]
+
+
+def curve_table(curves: Sequence[BreakingCurve]) -> Table:
+    """A line for each curve, for the terminal."""
+    table = Table()
+    table.add_column("family", overflow="fold")
+    table.add_column("knob", overflow="fold")
+    table.add_column("breaks at", justify="right")
+    table.add_column("value: seconds, or what happened")
+    for curve in curves:
+        table.add_row(Text(curve.family), Text(curve.knob), _breaking(curve), _points(curve))
+    return table
+
+
+def _breaking(curve: BreakingCurve) -> Text:
+    if curve.breaks_at is None:
+        never, unclear = all(point.solved for point in curve.points), curve.last_solved is not None
+        return Text("never" if never else "unclear" if unclear else "-", style="dim")
+    return Text(f"{'' if curve.rising else '<= '}{curve.breaks_at:g}", style="bold")
+
+
+def _points(curve: BreakingCurve) -> Text:
+    line = Text()
+    first, last = curve.points[0], curve.points[-1]
+    if curve.last_solved is None and len({point.status for point in curve.points}) == 1:
+        word, style = _MARKS[first.status]
+        return line.append(f"from {first.value:g} to {last.value:g}: ").append(word, style=style)
+    for k, point in enumerate(curve.points):
+        word, style = _MARKS[point.status]
+        several = f" ({point.solved}/{point.total})" if point.total > 1 else ""
+        line.append("  " if k else "")
+        line.append(f"{point.value:g}: ")
+        line.append((word or seconds(point.seconds)) + several, style=style)
+    return line

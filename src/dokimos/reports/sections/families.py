@@ -1,0 +1,216 @@
+"""By family and verifier: how many runs were solved, and how long that took."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from dokimos.core.readable import seconds
+from dokimos.core.tables import Column, TableRows, table
+from dokimos.difficulty.explain.observations import status_of
+from dokimos.difficulty.explain.rows import Status
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.findings import Findings
+from dokimos.reports.headline import headline
+from dokimos.reports.run_outcome import RunOutcome
+from dokimos.reports.sections.base import Section
+
+_STYLES = {"correct": "green", "wrong": "bold red", "undecided": "yellow", "other": "cyan"}
+
+
+@dataclass(frozen=True)
+class TallyRow:
+    """How one verifier did on one family (`family` is None for all of them together)."""
+
+    family: str | None
+    verifier: str
+    correct: int
+    wrong: int
+    undecided: int
+    other: int
+    wall_seconds_total: float
+
+    @property
+    def total(self) -> int:
+        """How many runs there were."""
+        return self.correct + self.wrong + self.undecided + self.other
+
+    @property
+    def wall_seconds_mean(self) -> float:
+        """The mean wall-clock time of a run (0 where there was none)."""
+        return self.wall_seconds_total / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """How one verifier did on one family (None: on all of them).
+
+    A run is *solved* if it decided and nothing shows the decision wrong; `confirmed` counts those that a
+    proven label confirms. The time is that of solved runs and timeouts, a timeout counting with its limit
+    (as in Figure 4 of the paper): `timed` of them, with their mean and the standard deviation of the
+    sample, which needs two. What failed or gave up has no time that says anything. `undecided` includes
+    the timeouts.
+    """
+
+    family: Annotated[str | None, Column(for_none="all")]
+    verifier: str
+    solved: int
+    confirmed: int
+    wrong: int
+    timeouts: int
+    undecided: int
+    total: int
+    timed: int
+    mean_seconds: float | None
+    deviation_seconds: float | None
+
+
+@dataclass(frozen=True)
+class FamilyRows:
+    """The result in a sentence, and how each verifier did on each family.
+
+    `tallies` has a row for each family and verifier, `totals` one for each verifier.
+    """
+
+    headline: str
+    tallies: tuple[TallyRow, ...]
+    totals: tuple[TallyRow, ...]
+    cells: tuple[MatrixCell, ...]
+
+    @property
+    def verifiers(self) -> list[str]:
+        """Every verifier, by name."""
+        return [total.verifier for total in self.totals]
+
+    @property
+    def families(self) -> list[str]:
+        """Every family, by name."""
+        return sorted({tally.family for tally in self.tallies if tally.family is not None})
+
+
+class Families(Section[FamilyRows]):
+    """Which verifier solves how much of which family, and in what time."""
+
+    name = "families"
+    title = "By family and verifier"
+    link = "Families"
+
+    def rows(self, findings: Findings) -> FamilyRows:
+        judgements, naming = findings.judgements, findings.naming
+        return FamilyRows(
+            headline=headline([(naming.verifier(j.record), j.verdict) for j in judgements]),
+            tallies=_tallies(judgements, naming),
+            totals=tuple(_tally(None, name, group) for name, group in findings.by_verifier().items()),
+            cells=matrix_cells(judgements, naming),
+        )
+
+    def view(self, rows: FamilyRows) -> Mapping[str, Any]:
+        return {"cells": {(cell.family, cell.verifier): cell for cell in rows.cells}}
+
+    def tables(self, rows: FamilyRows) -> Iterator[TableRows]:
+        yield table("families", [MatrixCell], [(cell,) for cell in rows.cells])
+
+    def lines(self, rows: FamilyRows) -> Iterator[Table]:
+        yield summary_table(rows)
+
+
+def matrix_cells(judgements: Sequence[Judgement], naming: Naming) -> tuple[MatrixCell, ...]:
+    """A cell for each family and verifier with runs, by family; then the sums, by verifier."""
+    groups: dict[tuple[str, str], list[Judgement]] = {}
+    sums: dict[str, list[Judgement]] = {}
+    for j in judgements:
+        verifier = naming.verifier(j.record)
+        groups.setdefault((naming.family(j.record), verifier), []).append(j)
+        sums.setdefault(verifier, []).append(j)
+    cells = [_cell(*key, groups[key]) for key in sorted(groups)]
+    return (*cells, *(_cell(None, verifier, sums[verifier]) for verifier in sorted(sums)))
+
+
+def _cell(family: str | None, verifier: str, judgements: Sequence[Judgement]) -> MatrixCell:
+    statuses = [status_of(j) for j in judgements]
+    times = [
+        _limit(j) if status is Status.TIMEOUT else j.record.wall_seconds
+        for j, status in zip(judgements, statuses, strict=True)
+        if status in (Status.SOLVED, Status.TIMEOUT)
+    ]
+    solved, wrong = statuses.count(Status.SOLVED), statuses.count(Status.WRONG)
+    return MatrixCell(
+        family=family,
+        verifier=verifier,
+        solved=solved,
+        confirmed=sum(j.verdict is Verdict.CORRECT for j in judgements),
+        wrong=wrong,
+        timeouts=statuses.count(Status.TIMEOUT),
+        undecided=len(statuses) - solved - wrong,
+        total=len(statuses),
+        timed=len(times),
+        mean_seconds=statistics.fmean(times) if times else None,
+        deviation_seconds=statistics.stdev(times) if len(times) > 1 else None,
+    )
+
+
+def _limit(judgement: Judgement) -> float:
+    record = judgement.record
+    return record.wall_seconds if record.limits is None else record.limits.wall_seconds
+
+
+def _tally(family: str | None, verifier: str, judgements: Sequence[Judgement]) -> TallyRow:
+    outcomes = [RunOutcome.of(j.verdict) for j in judgements]
+    return TallyRow(
+        family=family,
+        verifier=verifier,
+        correct=outcomes.count(RunOutcome.CORRECT),
+        wrong=outcomes.count(RunOutcome.WRONG),
+        undecided=outcomes.count(RunOutcome.UNDECIDED),
+        other=outcomes.count(RunOutcome.OTHER),
+        wall_seconds_total=sum(j.record.wall_seconds for j in judgements),
+    )
+
+
+def _tallies(judgements: Sequence[Judgement], naming: Naming) -> tuple[TallyRow, ...]:
+    cells: dict[tuple[str, str], list[Judgement]] = {}
+    for j in judgements:
+        cells.setdefault((naming.family(j.record), naming.verifier(j.record)), []).append(j)
+    return tuple(_tally(family, verifier, cells[family, verifier]) for family, verifier in sorted(cells))
+
+
+def summary_table(rows: FamilyRows) -> Table:
+    """Per family and verifier: how many correct, wrong, undecided and other, and the time.
+
+    With more than one family, a line per verifier sums them up.
+    """
+    table = Table(title=Text(rows.headline), title_justify="left")
+    table.add_column("family", overflow="fold")
+    table.add_column("verifier", overflow="fold")
+    for name in (*_STYLES, "runs", "mean s", "total s"):
+        table.add_column(name, justify="right")
+    previous = None
+    for tally in rows.tallies:
+        table.add_row(*_cells(tally, "" if tally.family == previous else tally.family or ""))
+        previous = tally.family
+    if len({tally.family for tally in rows.tallies}) > 1:
+        table.add_section()
+        for k, tally in enumerate(rows.totals):
+            table.add_row(*_cells(tally, "all families" if k == 0 else ""))
+    return table
+
+
+def _cells(tally: TallyRow, family: str) -> list[Text]:
+    counts = (tally.correct, tally.wrong, tally.undecided, tally.other)
+    return [
+        Text(family),
+        Text(tally.verifier),
+        *(
+            Text(str(count), style=style if count else "dim")
+            for count, style in zip(counts, _STYLES.values(), strict=True)
+        ),
+        Text(str(tally.total)),
+        Text(seconds(tally.wall_seconds_mean)),
+        Text(seconds(tally.wall_seconds_total)),
+    ]

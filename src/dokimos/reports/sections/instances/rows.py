@@ -1,0 +1,154 @@
+"""Every instance with what is known of it, and every run, as frozen rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from dokimos.core.readable import printable
+from dokimos.core.tables import HIDDEN, Column
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.findings import Findings, Known
+from dokimos.reports.run_outcome import RunOutcome
+from dokimos.reports.sections.wrong_answers import wrong_anchors
+from dokimos.suites.answers import Answer
+from dokimos.suites.facts import Facts
+from dokimos.suites.instance import Label
+from dokimos.suites.profile_file import COMPONENTS, Measurement
+
+
+@dataclass(frozen=True)
+class InstanceRow:
+    """One instance: `name` is what its runs are called by, `own_name` what its suite calls it.
+
+    `notes` are those of all measurements; `problem` says why there is no profile, and is empty where there
+    is one.
+    """
+
+    name: Annotated[str, Column("instance")]
+    own_name: Annotated[str, HIDDEN]
+    suite: str
+    family: str
+    label: Label | None
+    certificate: str
+    parameters: Annotated[tuple[tuple[str, Any], ...], Column("knobs")]
+    components: Annotated[Mapping[str, Measurement], Column(spread=COMPONENTS)]
+    extras: Annotated[Mapping[str, Measurement], Column(spread=())]
+    notes: str
+    problem: Annotated[str, Column("no_profile")]
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One run. `own_name` is what its suite calls the instance; `anchor` points to its wrong answer,
+    if it is one."""
+
+    instance: str
+    own_name: Annotated[str, HIDDEN]
+    family: str
+    verifier: str
+    repeat: int
+    label: Label | None
+    answer: Answer
+    verdict: Verdict
+    outcome: Annotated[RunOutcome, HIDDEN]
+    wall_seconds: float
+    cpu_seconds: float
+    peak_memory_bytes: int
+    termination: Annotated[str, Column("ended")]
+    reason: str
+    detail: str
+    log: str
+    log_tail: Annotated[str, HIDDEN]
+    reproduce: Annotated[str, HIDDEN]
+    anchor: Annotated[str | None, HIDDEN]
+
+
+@dataclass(frozen=True)
+class CampaignRows:
+    """Every instance and every run, in the order of the page."""
+
+    instances: tuple[InstanceRow, ...]
+    runs: tuple[RunRow, ...]
+
+    @property
+    def verifiers(self) -> list[str]:
+        """Every verifier, by name."""
+        return sorted({run.verifier for run in self.runs})
+
+
+def campaign_rows(findings: Findings) -> CampaignRows:
+    """The rows of all instances and runs."""
+    judgements, naming = findings.judgements, findings.naming
+    anchors = wrong_anchors(judgements)
+    runs = (
+        _run_row(j, naming, anchors.get(k), findings.log_tails.get(j.record.job, ""))
+        for k, j in enumerate(judgements)
+    )
+    return CampaignRows(_instance_rows(judgements, naming, findings.known), tuple(runs))
+
+
+def _instance_rows(
+    judgements: Sequence[Judgement], naming: Naming, known: Known
+) -> tuple[InstanceRow, ...]:
+    """A row for each instance that was run, in the order in which `judgements` first have them."""
+    first = {(j.record.suite, j.record.instance): j for j in reversed(judgements)}
+    keys = dict.fromkeys((j.record.suite, j.record.instance) for j in judgements)
+    return tuple(_instance_row(first[key], naming, known.get(key)) for key in keys)
+
+
+def _instance_row(judgement: Judgement, naming: Naming, facts: Facts | None) -> InstanceRow:
+    record = judgement.record
+    profile = facts.profile if facts else None
+    components = {} if profile is None else dict(profile.components)
+    extras = {} if profile is None else dict(profile.extras)
+    parameters = facts.made_by if facts else {}
+    return InstanceRow(
+        name=naming.instance(record),
+        own_name=printable(record.instance),
+        suite=printable(record.suite),
+        family=naming.family(record),
+        label=judgement.label,
+        certificate=printable(judgement.certificate or ""),
+        parameters=tuple((printable(str(name)), _plain(value)) for name, value in parameters.items()),
+        components=components,
+        extras=extras,
+        notes="; ".join(f"{name}: {one.note}" for name, one in (components | extras).items() if one.note),
+        problem="" if profile else printable(facts.problem if facts else "its suite was not looked into"),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it: finite numbers as they are, everything else in words."""
+    if isinstance(value, int | float) and math.isfinite(value):
+        return value
+    return printable(str(value))
+
+
+def _run_row(judgement: Judgement, naming: Naming, anchor: str | None, log_tail: str) -> RunRow:
+    record = judgement.record
+    ended = record.termination.value
+    return RunRow(
+        instance=naming.instance(record),
+        own_name=printable(record.instance),
+        family=naming.family(record),
+        verifier=naming.verifier(record),
+        repeat=record.repeat,
+        label=judgement.label,
+        answer=record.answer,
+        verdict=judgement.verdict,
+        outcome=RunOutcome.of(judgement.verdict),
+        wall_seconds=record.wall_seconds,
+        cpu_seconds=record.cpu_seconds,
+        peak_memory_bytes=record.peak_memory_bytes,
+        termination=ended if record.exit_code is None else f"{ended} ({record.exit_code})",
+        reason=printable(judgement.reason),
+        detail=printable(record.detail),
+        log=printable(record.log),
+        log_tail=printable(log_tail),
+        reproduce=printable(judgement.reproduce),
+        anchor=anchor,
+    )

@@ -1,0 +1,57 @@
+"""Every instance in a table that can be searched and sorted, and each with all about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from dokimos.core.tables import TableRows, table
+from dokimos.difficulty.explain.sentences import SYMBOLS
+from dokimos.judging.verdicts import Verdict
+from dokimos.reports.components import describe
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+from dokimos.reports.sections.instances.payload import payload
+from dokimos.reports.sections.instances.rows import CampaignRows, InstanceRow, RunRow, campaign_rows
+from dokimos.suites.answers import Answer
+
+_SIGNS = (
+    ("correct", "✓", "correct"),
+    ("wrong", "✗", "wrong"),
+    ("other", "~", "decided, not confirmed: unwitnessed, rounding or unlabelled"),
+    ("undecided", "T", "timeout"),
+    ("undecided", "M", "out of memory"),
+    ("undecided", "?", "unknown"),
+    ("undecided", "E", "error"),
+    ("undecided", "–", "unsupported"),
+)
+
+
+class Instances(Section[CampaignRows]):
+    """Everything that is not summed up: each instance with its runs."""
+
+    name = "instances"
+    title = "Every instance"
+    link = "Every instance"
+
+    def rows(self, findings: Findings) -> CampaignRows:
+        return campaign_rows(findings)
+
+    def view(self, rows: CampaignRows) -> Mapping[str, Any]:
+        answers = {run.answer for run in rows.runs}
+        verdicts = {run.verdict for run in rows.runs}
+        profiled = any(instance.components for instance in rows.instances)
+        return {
+            "families": sorted({run.family for run in rows.runs}),
+            "answers": [a.value for a in Answer if a in answers],
+            "verdicts": [v.value for v in Verdict if v in verdicts],
+            "components": [(SYMBOLS[name], describe(name)) for name in SYMBOLS] if profiled else [],
+            "signs": _SIGNS,
+            "data": Markup(payload(rows)),
+        }
+
+    def tables(self, rows: CampaignRows) -> Iterator[TableRows]:
+        yield table("runs", [RunRow], [(run,) for run in rows.runs])
+        yield table("instances", [InstanceRow], [(instance,) for instance in rows.instances])

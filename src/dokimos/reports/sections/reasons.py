@@ -1,0 +1,245 @@
+"""Why verifiers slow down: what separates timeouts from what is solved, and which components interact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from dokimos.core.tables import TableRows, table
+from dokimos.difficulty.explain.rows import (
+    Account,
+    Alone,
+    Cell,
+    Explanation,
+    Interaction,
+    Separation,
+    Status,
+)
+from dokimos.difficulty.explain.sentences import (
+    MEANINGS,
+    SYMBOLS,
+    alone_in_words,
+    best_separation,
+    missing_in_words,
+    separation_in_words,
+    separation_side,
+    tally,
+    which_interact,
+    which_separates,
+)
+from dokimos.reports.figures.interaction import interaction
+from dokimos.reports.figures.pairs import Pair, file_name, pair
+from dokimos.reports.figures.separation import separation
+from dokimos.reports.figures.svg import Figure
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Command, Section
+from dokimos.reports.sections.breaking import curve_table, curves_worth_printing
+
+
+@dataclass(frozen=True)
+class ReasonFigures:
+    """AUCs by verifier and by style; and maps, the strongest of each verifier first."""
+
+    verifiers: Pair | None
+    styles: Pair | None
+    maps: tuple[Figure, ...]
+    more_maps: tuple[Figure, ...]
+
+    def __iter__(self) -> Iterator[Figure]:
+        """Every figure once, as wide as there is."""
+        yield from (found.wide for found in (self.verifiers, self.styles) if found is not None)
+        yield from (*self.maps, *self.more_maps)
+
+
+class Reasons(Section[Explanation]):
+    """What there is to say of each verifier, and of each certificate style."""
+
+    name = "reasons"
+    title = "What makes it hard"
+    link = "What makes it hard"
+    printed_by = Command.EXPLAIN
+
+    def rows(self, findings: Findings) -> Explanation | None:
+        return findings.explanation
+
+    def view(self, rows: Explanation) -> Mapping[str, Any]:
+        return {
+            "drawn": reason_figures(rows),
+            "accounts": _accounts_in_words(rows.verifiers),
+            "missing": _missing_in_words(rows),
+        }
+
+    def tables(self, rows: Explanation) -> Iterator[TableRows]:
+        accounts = [("verifier", a) for a in rows.verifiers] + [("style", a) for a in rows.styles]
+        separations = [(kind, row) for kind, account in accounts for row in account.separations]
+        yield table("separations", ["kind", Separation], separations)
+        edges = ["first_from", "first_to", "second_from", "second_to"]
+        bins = [
+            (kind, row, *row.first_edges[i : i + 2], *row.second_edges[j : j + 2], cell)
+            for kind, account in accounts
+            for row in account.interactions
+            for i, cells in enumerate(row.cells)
+            for j, cell in enumerate(cells)
+        ]
+        yield table("interactions", ["kind", Interaction, *edges, Cell], bins)
+        yield table("alone", [Alone], [(row,) for _, account in accounts for row in account.alone])
+
+    def figures(self, rows: Explanation) -> Iterator[Figure]:
+        yield from reason_figures(rows)
+
+    def lines(self, rows: Explanation) -> Iterator[RenderableType]:
+        return explanation_lines(rows)
+
+
+def reason_figures(found: Explanation) -> ReasonFigures:
+    """All figures; those without anything to show are left out."""
+    strongest, others = _maps(found.verifiers)
+    return ReasonFigures(
+        verifiers=_auc(found.verifiers, "auc"),
+        styles=_auc([a for a in found.styles if len(a.members) > 1], "auc-by-style"),
+        maps=strongest,
+        more_maps=others,
+    )
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
+    """All of it, in the order in which a person reads it."""
+    sizes = {trajectory.suite: len(trajectory.steps) for trajectory in explanation.trajectories}
+    for row in explanation.missing:
+        yield Text(missing_in_words(row, sizes.get(row.suite, 0)), style="yellow")
+    for remark in explanation.remarks:
+        yield Text(remark, style="yellow")
+    if len(explanation.verifiers) > 1:
+        yield _title("At a glance")
+        yield _overview(explanation.verifiers)
+    for account in explanation.verifiers:
+        yield Rule(Text(account.subject, style="bold"), align="left")
+        yield _account(account)
+    if explanation.styles:
+        yield Rule(Text("By certificate style", style="bold"), align="left")
+        yield Text("What all verifiers of one style have in common; breaking points are those of its best.")
+    before: dict[tuple[str, ...], str] = {}
+    for account in explanation.styles:
+        members = ", ".join(account.members)
+        yield Text.assemble((account.subject, "bold"), f" ({members})")
+        if len(account.members) == 1:
+            yield Text(f"One verifier: see {members} above.\n")
+        elif account.members in before:
+            yield Text(f"The same verifiers: see {before[account.members]} above.\n")
+        else:
+            yield _account(account)
+        before.setdefault(account.members, account.subject)
+
+
+def _title(text: str) -> Text:
+    return Text(text, style="italic")
+
+
+def _overview(accounts: Sequence[Account]) -> Table:
+    """A line for each verifier."""
+    table = Table()
+    table.add_column("verifier", overflow="fold")
+    shown = [status for status in Status if any(account.counts[status] for account in accounts)]
+    for status in shown:
+        table.add_column(status.value, justify="right")
+    table.add_column("what tells its timeouts")
+    for account in accounts:
+        best = best_separation(account.separations)
+        told = (
+            "-"
+            if best is None
+            else f"{separation_side(best)} {SYMBOLS[best.component]} (AUC {best.auc:.2f})"
+        )
+        counts = [str(account.counts[status]) for status in shown]
+        table.add_row(Text(account.subject), *counts, Text(told))
+    return table
+
+
+def _account(account: Account) -> RenderableType:
+    parts: list[RenderableType] = [Text(tally(account))]
+    if any(row.auc is not None for row in account.separations):
+        parts += [Text(), _title("Timeouts against solved"), _separation_table(account.separations)]
+    parts += [Text(which_separates(account.separations)), Text(which_interact(account.interactions))]
+    if account.curves:
+        shown = curves_worth_printing(account.curves)
+        left_off = len(account.curves) - len(shown)
+        more = f" ({len(shown)} of {len(account.curves)} sweeps; --json has all)" if left_off else ""
+        parts += [Text(), _title(f"One knob at a time{more}"), curve_table(shown)]
+    parts += [Text(sentence) for sentence in alone_in_words(account.alone)]
+    return Group(*parts, Text())
+
+
+def _separation_table(rows: Sequence[Separation]) -> Table:
+    table = Table()
+    for name in ("component", "AUC", "95 % interval", "timed out", "solved", "in words"):
+        table.add_column(name, justify="left" if name in ("component", "in words") else "right")
+    for row in rows:
+        known = row.auc is not None and row.low is not None
+        table.add_row(
+            Text.assemble(SYMBOLS[row.component], (f"  {MEANINGS[row.component]}", "dim")),
+            Text("-" if row.auc is None else f"{row.auc:.2f}", style="bold" if row.tells else ""),
+            Text(f"{row.low:.2f} to {row.high:.2f}" if known else "-"),
+            Text(str(row.timeouts)),
+            Text(str(row.solved)),
+            Text(separation_in_words(row)),
+        )
+    return table
+
+
+def strongest_first(rows: Sequence[Interaction]) -> list[Interaction]:
+    """The pairs that have an effect to show by its size, then the others."""
+    return sorted(rows, key=lambda row: (row.effect is None, -abs(row.effect or 0.0)))
+
+
+def _auc(accounts: Sequence[Account], name: str) -> Pair | None:
+    rows = [row for account in accounts for row in account.separations]
+    ordered = sorted(
+        rows, key=lambda row: list(dict.fromkeys(r.component for r in rows)).index(row.component)
+    )
+    return pair(lambda w: separation(ordered, width=w, name=name))
+
+
+def _maps(accounts: Sequence[Account]) -> tuple[tuple[Figure, ...], tuple[Figure, ...]]:
+    first: list[Figure] = []
+    others: list[Figure] = []
+    for account in accounts:
+        for k, row in enumerate(strongest_first(account.interactions)):
+            name = f"interaction-{file_name(row.subject)}-{row.first}-{row.second}"
+            if figure := interaction(row, name=name):
+                (others if k else first).append(figure)
+    return tuple(first), tuple(others)
+
+
+def _accounts_in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]]]:
+    """What there is to say of each verifier."""
+    return [
+        (
+            account.subject,
+            [
+                tally(account),
+                which_separates(account.separations),
+                which_interact(account.interactions),
+                *alone_in_words(account.alone),
+            ],
+        )
+        for account in accounts
+    ]
+
+
+def _missing_in_words(found: Explanation) -> list[tuple[str, str]]:
+    """Which profiles are missing, in words, and the command that makes them."""
+    return [
+        (
+            f"{row.suite}: {len(row.instances)} "
+            f"{'instance has' if len(row.instances) == 1 else 'instances have'} no usable profile "
+            f"({row.reason}) and so no part in what follows, as far as it needs one.",
+            row.remedy,
+        )
+        for row in found.missing
+    ]

@@ -1,0 +1,38 @@
+"""All sections, in the order of the page; a new one is a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dokimos.core.registry import Registry
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+
+SECTIONS: Registry[Section[Any]] = Registry(
+    "section",
+    {
+        "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
+        "families": "dokimos.reports.sections.families:Families",
+        "cactus": "dokimos.reports.sections.cactus:Cactus",
+        "reasons": "dokimos.reports.sections.reasons:Reasons",
+        "breaking": "dokimos.reports.sections.breaking:Breaking",
+        "trajectories": "dokimos.reports.sections.trajectories:Trajectories",
+        "support": "dokimos.reports.sections.support:OperatorSupport",
+        "rules": "dokimos.reports.sections.rules:Rules",
+        "instances": "dokimos.reports.sections.instances.section:Instances",
+    },
+)
+
+
+def sections() -> tuple[Section[Any], ...]:
+    """Every section, in the order of the page."""
+    return tuple(SECTIONS[name] for name in SECTIONS)
+
+
+def filled_sections(findings: Findings) -> Iterator[tuple[Section[Any], Any]]:
+    """Every section that has something to say about `findings`, with its rows."""
+    for section in sections():
+        rows = section.rows(findings)
+        if rows is not None:
+            yield section, rows

@@ -1,0 +1,171 @@
+"""The rule sets side by side: scores, sums, and the runs on which they disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dokimos.core.readable import printable
+from dokimos.core.tables import HIDDEN, TableRows, table
+from dokimos.judging.naming import Naming
+from dokimos.judging.rules import RULE_SETS
+from dokimos.judging.scores import Score, disagreements, scores, totals
+from dokimos.judging.verdicts import Judgement, Mark, Verdict
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One verifier on one benchmark (None: on all of them), with a score for each rule set."""
+
+    suite: str | None
+    verifier: str
+    points: tuple[int, ...]
+    worths: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class DisagreementRow:
+    """One run that does not stand the same under all rule sets, and what each of them says."""
+
+    instance: str
+    verifier: str
+    label: Label | None
+    answer: Answer
+    verdict: Annotated[Verdict, HIDDEN]
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class ScoringRows:
+    """Everything about rule sets: their names and what they say, and what follows for the runs."""
+
+    rules: tuple[str, ...]
+    about: tuple[str, ...]
+    scores: tuple[ScoreRow, ...]
+    totals: tuple[ScoreRow, ...]
+    disagreements: tuple[DisagreementRow, ...]
+
+
+class Rules(Section[ScoringRows]):
+    """What each rule set makes of the same runs."""
+
+    name = "rules"
+    title = "Rule sets side by side"
+    link = "Rule sets"
+
+    def rows(self, findings: Findings) -> ScoringRows | None:
+        return scoring_rows(findings.judgements, findings.naming)
+
+    def tables(self, rows: ScoringRows) -> Iterator[TableRows]:
+        scored = [
+            (row.suite or "all", row.verifier, name, row.points[k], row.worths[k])
+            for row in (*rows.scores, *rows.totals)
+            for k, name in enumerate(rows.rules)
+        ]
+        yield table("scores", ["benchmark", "verifier", "rules", "points", "worth"], scored)
+        marks = [(row, mark) for row in rows.disagreements for mark in row.marks]
+        yield table("disagreements", [DisagreementRow, Mark], marks)
+
+    def lines(self, rows: ScoringRows) -> Iterator[RenderableType]:
+        yield score_table(rows)
+        yield from disagreement_lines(rows)
+
+
+def scoring_rows(judgements: Sequence[Judgement], naming: Naming) -> ScoringRows | None:
+    """The rows for `judgements`, in their order; None where no rule set was asked for."""
+    found = scores(judgements)
+    rules = tuple(dict.fromkeys(score.rules for score in found))
+    if not rules:
+        return None
+    by_place: dict[tuple[str, str], dict[str, Score]] = {}
+    for score in found:
+        by_place.setdefault((score.suite, score.verifier), {})[score.rules] = score
+    sums: dict[str, dict[str, tuple[int, float]]] = {}
+    for total in totals(found):
+        sums.setdefault(total.verifier, {})[total.rules] = (total.points, total.worth)
+    return ScoringRows(
+        rules=rules,
+        about=tuple(RULE_SETS[name].about if name in RULE_SETS else "" for name in rules),
+        scores=tuple(
+            ScoreRow(
+                printable(suite),
+                printable(verifier),
+                tuple(row[name].points for name in rules),
+                tuple(row[name].worth for name in rules),
+            )
+            for (suite, verifier), row in by_place.items()
+        ),
+        totals=tuple(
+            ScoreRow(
+                None,
+                printable(verifier),
+                tuple(row[name][0] for name in rules),
+                tuple(row[name][1] for name in rules),
+            )
+            for verifier, row in sums.items()
+        ),
+        disagreements=tuple(
+            DisagreementRow(
+                instance=naming.instance(j.record),
+                verifier=naming.verifier(j.record),
+                label=j.label,
+                answer=j.record.answer,
+                verdict=j.verdict,
+                marks=tuple(
+                    Mark(mark.rules, mark.standing, mark.points, printable(mark.reason)) for mark in j.marks
+                ),
+            )
+            for j in disagreements(judgements)
+        ),
+    )
+
+
+def score_table(scoring: ScoringRows) -> Table:
+    """Per benchmark and verifier, under each rule set: points, and what the benchmark is worth for it."""
+    table = Table(title=Text("Scores under each rule set: points (worth)"), title_justify="left")
+    table.add_column("benchmark", overflow="fold")
+    table.add_column("verifier", overflow="fold")
+    for name in scoring.rules:
+        table.add_column(Text(name), justify="right")
+    previous = None
+    for row in scoring.scores:
+        table.add_row(*_score_cells(row, "" if row.suite == previous else row.suite or ""))
+        previous = row.suite
+    if len({row.suite for row in scoring.scores}) > 1:
+        table.add_section()
+        for k, row in enumerate(scoring.totals):
+            table.add_row(*_score_cells(row, "all benchmarks" if k == 0 else ""))
+    return table
+
+
+def _score_cells(row: ScoreRow, suite: str) -> list[Text]:
+    pairs = zip(row.points, row.worths, strict=True)
+    scores = [Text(f"{p} ({w:.1f})", style="red" if p < 0 else "") for p, w in pairs]
+    return [Text(suite), Text(row.verifier), *scores]
+
+
+def disagreement_lines(scoring: ScoringRows) -> list[Text]:
+    """The runs on which the rule sets disagree, each with what every rule set says and why."""
+    count = len(scoring.disagreements)
+    if not count:
+        return [Text("The rule sets agree on every run.")]
+    lines = [Text(f"The rule sets disagree on {count} run{'s' if count > 1 else ''}:", style="bold")]
+    for row in scoring.disagreements:
+        label = "no label" if row.label is None else f"the truth is {row.label.value}"
+        lines.append(
+            Text(f"{row.verifier} on {row.instance}: {row.answer.value}; {label} ({row.verdict.value})")
+        )
+        lines += [
+            Text(f"    {mark.rules}: {mark.standing.value} ({mark.points:+d}): {mark.reason}")
+            for mark in row.marks
+        ]
+    return lines

@@ -1,0 +1,235 @@
+"""What each verifier can read: the family `ops`, one row for each form of an operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated
+
+from rich.table import Table
+from rich.text import Text
+
+from dokimos.core.readable import printable
+from dokimos.core.tables import HIDDEN, Column, TableRows, table
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.findings import Findings, Known
+from dokimos.reports.markdown import markdown_table
+from dokimos.reports.sections.base import Section
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
+
+FAMILY = "ops"
+
+
+class Support(Enum):
+    """How a verifier did on the two instances of one form of an operator; the first that applies."""
+
+    WRONG = "wrong"
+    BOTH = "both"
+    ONE = "one"
+    UNSUPPORTED = "unsupported"
+    ERROR = "error"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class SupportCell:
+    """One verifier on one form: in a word, and what it answered on each instance."""
+
+    support: Annotated[Support, HIDDEN]
+    text: Annotated[str, Column("support")]
+    detail: str
+
+
+@dataclass(frozen=True)
+class SupportRow:
+    """One form of an operator; a cell for each verifier, None where it was not run."""
+
+    op: Annotated[str, Column("operator")]
+    variant: Annotated[str, Column("form")]
+    about: Annotated[str, HIDDEN]
+    misread: Annotated[str, HIDDEN]
+    cells: tuple[SupportCell | None, ...]
+
+
+@dataclass(frozen=True)
+class SupportRows:
+    """The matrix, its columns, and for each column how often each word stands in it."""
+
+    verifiers: tuple[str, ...]
+    rows: tuple[SupportRow, ...]
+    counts: tuple[Mapping[Support, int], ...]
+
+
+class OperatorSupport(Section[SupportRows]):
+    """Which of the two instances of each form of an operator each verifier answers."""
+
+    name = "support"
+    title = "Operators and verifiers"
+    link = "Operators"
+
+    def rows(self, findings: Findings) -> SupportRows | None:
+        return support_rows(findings.judgements, findings.naming, findings.known)
+
+    def tables(self, rows: SupportRows) -> Iterator[TableRows]:
+        cells = [
+            (row, rows.verifiers[k], cell)
+            for row in rows.rows
+            for k, cell in enumerate(row.cells)
+            if cell is not None
+        ]
+        yield table("operators", [SupportRow, "verifier", SupportCell], cells)
+
+    def lines(self, rows: SupportRows) -> Iterator[Table]:
+        yield support_table(rows)
+
+    def markdown(self, findings: Findings, suite: str) -> Iterator[str]:
+        whole = _whole_pairs(findings)
+        rows = support_rows(whole, Naming.of([j.record for j in whole]), findings.known)
+        if rows is None:
+            yield from _unreadable(findings)
+            return
+        yield (
+            "Each form of an operator has an instance that is `sat` and one that is `unsat`. *both*: both "
+            "are solved; *wrong*: one of the answers is wrong; else what was answered; nothing: not both "
+            "were run."
+        )
+        yield ""
+        cells = [
+            [row.op, row.variant, *("" if cell is None else cell.text for cell in row.cells)]
+            for row in rows.rows
+        ]
+        yield from markdown_table(["operator", "form", *rows.verifiers], cells, numbers=False)
+
+
+def support_rows(judgements: Sequence[Judgement], naming: Naming, known: Known) -> SupportRows | None:
+    """The matrix of all runs on the family `ops`; None where there are none.
+
+    `known` is what the suites know of their instances, by suite and instance: it names the forms.
+    """
+    groups: dict[str, dict[str, list[Judgement]]] = {}
+    for judgement in judgements:
+        record = judgement.record
+        facts = known.get((record.suite, record.instance))
+        variant = facts.made_by.get("variant") if facts else None
+        if record.family == FAMILY and isinstance(variant, str):
+            groups.setdefault(variant, {}).setdefault(naming.verifier(record), []).append(judgement)
+    if not groups:
+        return None
+    verifiers = tuple(sorted({verifier for group in groups.values() for verifier in group}))
+    rows = sorted((_row(v, group, verifiers) for v, group in groups.items()), key=_order)
+    counts = tuple(_counts([row.cells[k] for row in rows]) for k in range(len(verifiers)))
+    return SupportRows(verifiers, tuple(rows), counts)
+
+
+def _counts(column: Sequence[SupportCell | None]) -> Mapping[Support, int]:
+    """How often each word stands in a column, in the order of the words, without those that do not."""
+    found = Counter(cell.support for cell in column if cell)
+    return {support: found[support] for support in Support if found[support]}
+
+
+def _order(row: SupportRow) -> tuple[str, str]:
+    return (row.op.lower(), row.variant)
+
+
+def _row(name: str, group: Mapping[str, list[Judgement]], verifiers: Sequence[str]) -> SupportRow:
+    from dokimos.constructions.operators import VARIANTS
+
+    variant = VARIANTS.get(name)
+    return SupportRow(
+        op=variant.op if variant else "",
+        variant=printable(name),
+        about=variant.about if variant else "",
+        misread=(variant.misread if variant else None) or "",
+        cells=tuple(_cell(group[v]) if v in group else None for v in verifiers),
+    )
+
+
+def _cell(runs: Sequence[Judgement]) -> SupportCell:
+    solved = [
+        label
+        for label in Label
+        if (own := [j.verdict is Verdict.CORRECT for j in runs if j.label is label]) and all(own)
+    ]
+    support = _support(runs, solved)
+    text = f"{solved[0].value} only" if support is Support.ONE else support.value
+    return SupportCell(support, text, "; ".join(sorted({_answered(j) for j in runs})))
+
+
+def _support(runs: Sequence[Judgement], solved: Sequence[Label]) -> Support:
+    if any(j.verdict.is_wrong for j in runs):
+        return Support.WRONG
+    if solved:
+        return Support.BOTH if len(solved) == len(Label) else Support.ONE
+    answers = {j.record.answer for j in runs}
+    for answer, support in ((Answer.UNSUPPORTED, Support.UNSUPPORTED), (Answer.ERROR, Support.ERROR)):
+        if answer in answers:
+            return support
+    return Support.UNDECIDED
+
+
+def _answered(judgement: Judgement) -> str:
+    label = "no label" if judgement.label is None else judgement.label.value
+    answer = judgement.record.answer.value
+    verdict = judgement.verdict
+    shown = answer if verdict in (Verdict.CORRECT, Verdict.UNDECIDED) else f"{answer} ({verdict.value})"
+    return f"{label}: {shown}"
+
+
+def support_table(support: SupportRows) -> Table:
+    """Per form of an operator and verifier: what it could answer, in a word."""
+    styles = {Support.BOTH: "green", Support.ONE: "yellow", Support.WRONG: "bold red"}
+    table = Table(title=Text("Operators: which of the two instances are answered"), title_justify="left")
+    table.add_column("operator", overflow="fold")
+    table.add_column("form", overflow="fold")
+    for verifier in support.verifiers:
+        table.add_column(Text(verifier), overflow="fold")
+    previous = None
+    for row in support.rows:
+        cells = [Text(c.text, style=styles.get(c.support, "dim")) if c else Text("-") for c in row.cells]
+        table.add_row(Text("" if row.op == previous else row.op), Text(row.variant), *cells)
+        previous = row.op
+    table.add_section()
+    sums = [", ".join(f"{n} {s.value}" for s, n in counts.items()) for counts in support.counts]
+    table.add_row(Text("all"), Text(str(len(support.rows))), *map(Text, sums))
+    return table
+
+
+def _whole_pairs(findings: Findings) -> list[Judgement]:
+    """The runs of every verifier on forms of which it was run on all instances.
+
+    Half of a pair would look like a verifier that solves only one of the two.
+    """
+    forms = {key: str(facts.made_by.get("variant")) for key, facts in findings.known.items()}
+    planned = Counter(forms.values())
+
+    def form(judgement: Judgement) -> str | None:
+        return forms.get((judgement.record.suite, judgement.record.instance))
+
+    done = Counter((j.record.verifier, form(j)) for j in findings.judgements)
+    return [
+        j
+        for j in findings.judgements
+        if (own := form(j)) is not None and done[j.record.verifier, own] == planned[own] * findings.repeats
+    ]
+
+
+def _unreadable(findings: Findings) -> Iterator[str]:
+    """What the verifiers said that they cannot read."""
+    for verifier, group in findings.by_verifier().items():
+        said = Counter(
+            _brief(j.record.detail)
+            for j in group
+            if j.verdict is Verdict.UNDECIDED and j.record.answer is Answer.UNSUPPORTED
+        )
+        if said:
+            listed = "; ".join(f"{what} ({count})" for what, count in sorted(said.items()))
+            yield f"- {verifier} cannot read: {listed}."
+
+
+def _brief(text: str, *, characters: int = 90) -> str:
+    line = " ".join(printable(text).replace("|", "/").replace("`", "'").split())
+    return line if len(line) <= characters else f"{line[:characters]}…"

@@ -1,0 +1,81 @@
+"""The components of every instance of a benchmark, in its own order, and what verifiers made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from dokimos.core.tables import Column, TableRows, table
+from dokimos.difficulty.explain.rows import Status, Trajectory
+from dokimos.reports.figures.pairs import Pair, file_name, pair, unique
+from dokimos.reports.figures.svg import Figure
+from dokimos.reports.figures.trajectory import trajectory
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+from dokimos.suites.profile_file import COMPONENTS
+
+
+@dataclass(frozen=True)
+class TrajectoryPoint:
+    """One verifier on one instance of a trajectory."""
+
+    suite: str
+    position: int
+    instance: str
+    family: str
+    components: Annotated[Mapping[str, float | None], Column(spread=COMPONENTS)]
+    verifier: str
+    status: Status
+    seconds: float
+
+
+class Trajectories(Section[tuple[Trajectory, ...]]):
+    """The profile trajectories of the paper."""
+
+    name = "trajectories"
+    title = "Profile trajectories"
+    link = "Trajectories"
+
+    def rows(self, findings: Findings) -> tuple[Trajectory, ...] | None:
+        return None if findings.explanation is None else findings.explanation.trajectories
+
+    def view(self, rows: tuple[Trajectory, ...]) -> Mapping[str, Any]:
+        return {"pairs": drawn_trajectories(rows)}
+
+    def tables(self, rows: tuple[Trajectory, ...]) -> Iterator[TableRows]:
+        points = [
+            TrajectoryPoint(
+                path.suite,
+                step.position,
+                step.instance,
+                step.family,
+                step.components,
+                verifier,
+                status,
+                step.seconds[verifier],
+            )
+            for path in rows
+            for step in path.steps
+            for verifier, status in step.outcomes.items()
+        ]
+        yield table("trajectories", [TrajectoryPoint], [(point,) for point in points])
+
+    def figures(self, rows: tuple[Trajectory, ...]) -> Iterator[Figure]:
+        yield from (drawn.wide for drawn in drawn_trajectories(rows))
+
+
+def drawn_trajectories(rows: tuple[Trajectory, ...]) -> tuple[Pair, ...]:
+    """Those of benchmarks with a profile: without one there is nothing to see but outcomes."""
+    names = unique([f"trajectory-{file_name(row.suite)}" for row in rows])
+    drawn = [
+        pair(partial(_draw, row, name))
+        for row, name in zip(rows, names, strict=True)
+        if any(value is not None for step in row.steps for value in step.components.values())
+    ]
+    return tuple(found for found in drawn if found is not None)
+
+
+def _draw(row: Trajectory, name: str, width: int) -> Figure | None:
+    return trajectory(row, width=width, name=name)

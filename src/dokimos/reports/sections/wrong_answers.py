@@ -1,0 +1,188 @@
+"""The wrong answers, each with all that is needed to believe it and to see it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated
+
+from rich.text import Text
+
+from dokimos.core.readable import Number, exact_number, float_number, printable
+from dokimos.core.tables import HIDDEN, Column, TableRows, table
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement, Replay, Verdict
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Label
+
+OUTPUTS_SHOWN = 64
+SEVERITY = (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """One output of the network at a witness: exactly, and as onnxruntime computes it."""
+
+    index: int
+    exact: Number | None
+    onnxruntime: Number | None
+
+
+@dataclass(frozen=True)
+class ReplayRow:
+    """What really happens at the witness, for display; `outputs_left_off` says how many are not listed."""
+
+    in_box: bool
+    outside_by: Number
+    violates_exactly: bool
+    violation: Annotated[Number | None, Column("slack")]
+    violates_in_onnxruntime: bool
+    witness_in_float32: Annotated[bool, HIDDEN]
+    outputs: tuple[OutputRow, ...]
+    outputs_left_off: Annotated[int, HIDDEN]
+
+
+@dataclass(frozen=True)
+class WrongRow:
+    """A wrong answer with all that is needed to believe it and to see it again.
+
+    `anchor` is its place in the page, `own_name` what its suite calls the instance.
+    """
+
+    verdict: Verdict
+    instance: str
+    family: str
+    verifier: str
+    claim: Answer
+    truth: Label | None
+    certificate: str | None
+    reason: str
+    reproduce: str
+    replay: Annotated[ReplayRow | None, HIDDEN]
+    wall_seconds: Annotated[float, HIDDEN]
+    own_name: Annotated[str, HIDDEN]
+    anchor: Annotated[str, HIDDEN]
+
+
+def wrong_anchors(judgements: Sequence[Judgement]) -> dict[int, str]:
+    """Where on the page each wrong one of `judgements` stands, by its position; the most serious first."""
+    positions = [k for k, j in enumerate(judgements) if j.verdict.is_wrong]
+    positions.sort(key=lambda k: SEVERITY.index(judgements[k].verdict))
+    return {k: f"wrong-{number}" for number, k in enumerate(positions, start=1)}
+
+
+def _wrong_row(judgement: Judgement, naming: Naming, anchor: str) -> WrongRow:
+    record = judgement.record
+    return WrongRow(
+        instance=naming.instance(record),
+        family=naming.family(record),
+        verifier=naming.verifier(record),
+        claim=record.answer,
+        truth=judgement.label,
+        verdict=judgement.verdict,
+        reason=printable(judgement.reason),
+        certificate=judgement.certificate,
+        replay=None if judgement.replay is None else replay_row(judgement.replay),
+        reproduce=printable(judgement.reproduce),
+        wall_seconds=record.wall_seconds,
+        own_name=printable(record.instance),
+        anchor=anchor,
+    )
+
+
+def replay_row(replay: Replay) -> ReplayRow:
+    """A replay for display."""
+    exact, floats = replay.exact_outputs, replay.onnxruntime_outputs
+    size = max(len(exact), len(floats))
+    outputs = tuple(
+        OutputRow(
+            index=i,
+            exact=exact_number(exact[i]) if i < len(exact) else None,
+            onnxruntime=float_number(floats[i]) if i < len(floats) else None,
+        )
+        for i in range(min(size, OUTPUTS_SHOWN))
+    )
+    return ReplayRow(
+        in_box=replay.in_box,
+        outside_by=exact_number(replay.outside_by),
+        violates_exactly=replay.violates_exactly,
+        violation=None if replay.violation is None else exact_number(replay.violation),
+        violates_in_onnxruntime=replay.violates_in_onnxruntime,
+        witness_in_float32=replay.witness_in_float32,
+        outputs=outputs,
+        outputs_left_off=size - len(outputs),
+    )
+
+
+class WrongAnswers(Section[tuple[WrongRow, ...]]):
+    """Who said what, what is true, what was replayed, and how to see it again."""
+
+    name = "wrong_answers"
+    title = "Wrong answers"
+    link = "Wrong answers"
+    gathered = True
+
+    def rows(self, findings: Findings) -> tuple[WrongRow, ...]:
+        judgements = findings.judgements
+        return tuple(
+            _wrong_row(judgements[k], findings.naming, anchor)
+            for k, anchor in wrong_anchors(judgements).items()
+        )
+
+    def tables(self, rows: tuple[WrongRow, ...]) -> Iterator[TableRows]:
+        yield table("wrong_answers", [WrongRow, ReplayRow], [(row, row.replay) for row in rows])
+
+    def lines(self, rows: tuple[WrongRow, ...]) -> Iterator[Text]:
+        for row in rows:
+            head, *rest = wrong_answer_lines(row)
+            yield head
+            yield from (Text("    ").append_text(line) for line in rest)
+            yield Text()
+
+    def markdown(self, findings: Findings, suite: str) -> Iterator[str]:
+        ordered = sorted(
+            self.rows(findings), key=lambda row: (row.verifier, row.verdict.value, row.own_name)
+        )
+        for verifier, group in groupby(ordered, key=lambda row: row.verifier):
+            wrong = list(group)
+            yield from (f"### {verifier} on {suite}: {len(wrong)}", "")
+            for row in wrong:
+                label = "no label" if row.truth is None else f"proven `{row.truth.value}`"
+                yield (
+                    f"- `{row.own_name}`, {label} ({row.certificate}): **{row.verdict.value}**. "
+                    f"{_sentence(row.reason)}"
+                )
+                yield from ("", f"      {row.reproduce}", "")
+
+
+def wrong_answer_lines(wrong: WrongRow) -> list[Text]:
+    """One wrong answer in a few lines: who said what, what is true, what was replayed, how to see it."""
+    label = "unknown" if wrong.truth is None else wrong.truth.value
+    proof = "" if wrong.certificate is None else f" (proven by {wrong.certificate})"
+    lines = [
+        Text.assemble(
+            (wrong.verdict.value, "bold red"),
+            f"  {wrong.verifier} answers {wrong.claim.value} on {wrong.instance}; ",
+            f"the truth is {label}{proof}",
+        ),
+        Text(wrong.reason),
+    ]
+    replay = wrong.replay
+    if replay is not None:
+        where = "in the box" if replay.in_box else f"outside the box by {replay.outside_by.short}"
+        slack = "" if replay.violation is None else f", slack {replay.violation.short} (>= 0 would violate)"
+        lines.append(Text(f"replayed: {where}{slack}"))
+        for output in replay.outputs:
+            exact = "-" if output.exact is None else output.exact.short
+            runtime = "-" if output.onnxruntime is None else output.onnxruntime.short
+            lines.append(Text(f"  Y_{output.index} = {exact} exactly, {runtime} in onnxruntime"))
+    lines.append(Text(f"reproduce: {wrong.reproduce}"))
+    return lines
+
+
+def _sentence(text: str) -> str:
+    said = " ".join(text.split())
+    return said[:1].upper() + said[1:] + ("" if said.endswith(".") else ".")

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from dokimos.judging.verdicts import Verdict
+from dokimos.reports.figures.cactus import CactusSeries
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.cactus import Cactus
+from tests.reports.sample import judgement
+
+
+def test_the_cactus_has_what_is_or_may_be_correct_fastest_first() -> None:
+    rows = Cactus().rows(
+        Findings.of(
+            [
+                judgement("i1", verdict=Verdict.CORRECT, wall_seconds=3.0),
+                judgement("i2", verdict=Verdict.CORRECT, wall_seconds=1.0),
+                judgement("i3", verdict=Verdict.WRONG_SAT, wall_seconds=0.5),
+                judgement("i4", verdict=Verdict.UNWITNESSED, wall_seconds=0.5),
+                judgement("i5", verdict=Verdict.UNLABELLED, wall_seconds=2.0),
+                judgement("i1", verdict=Verdict.UNDECIDED, verifier="b"),
+            ]
+        )
+    )
+    assert rows.series == (CactusSeries("b", ()), CactusSeries("marabou", (1.0, 2.0, 3.0)))

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import explain, explain_campaigns
+from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.judged_campaign import judge_campaigns
+from dokimos.reports.sections.breaking import CURVES_PRINTED
+from dokimos.reports.sections.reasons import explanation_lines
+from dokimos.suites.answers import Answer
+from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
+
+QUICK = Resampling(resamples=200)
+
+
+def shown(explanation: Explanation) -> str:
+    console = Console(width=140)
+    with console.capture() as capture:
+        for part in explanation_lines(explanation):
+            console.print(part)
+    return capture.get()
+
+
+def explained(tmp_path: Path, made: list[Made], solves: dict[str, int]) -> str:
+    """Each verifier solves so many of the instances; the rest time out."""
+    suite = write_suite(tmp_path / "suite", made)
+    records = [
+        record(
+            one.name,
+            Answer.UNSAT if k < count else Answer.TIMEOUT,
+            verifier=verifier,
+            family=one.family,
+        )
+        for verifier, count in solves.items()
+        for k, one in enumerate(made)
+    ]
+    write_campaign(tmp_path / "run", suite, records, verifiers=list(solves))
+    return shown(explain_campaigns(judge_campaigns([tmp_path / "run"]), resampling=QUICK))
+
+
+MADE = [
+    Made(f"i{k:02}", knobs={"pairs": k}, components={"unstable": k / 20, "margin": (k * 7) % 20})
+    for k in range(20)
+]
+
+
+def test_everything_asked_for_is_there(tmp_path: Path) -> None:
+    text = explained(tmp_path, MADE, {"marabou": 8, "neuralsat": 14, "reference": 5})
+    assert "At a glance" in text
+    assert "U (share of unstable units) separates its timeouts best" in text
+    assert "every timeout has a higher value than everything solved" in text
+    assert text.count("not applicable to any instance") == 3 * 4, "three verifiers and a style"
+    assert "It is the only one to solve 6: 6 pairs." in text
+    assert "40 results of 2 verifiers: 22 solved, 18 timed out." in text
+    assert "One verifier: see reference above." in text
+    assert "8: timeout" in text
+
+
+def test_one_verifier_that_solves_nothing_is_fine(tmp_path: Path) -> None:
+    text = explained(tmp_path, MADE, {"marabou": 0})
+    assert "20 instances: 20 timed out." in text
+    assert "from 0 to 19: timeout" in text
+    assert "20 timed out and 0 solved, at least 5 of each are needed" in text
+    assert "At a glance" not in text
+
+
+def test_missing_profiles_come_first_with_their_command(tmp_path: Path) -> None:
+    text = explained(tmp_path, [Made("a"), Made("b")], {"marabou": 1})
+    assert text.startswith("suite: all 2 instances cannot be explained by a profile: there is no profile")
+    assert "dokimos profile" in text
+
+
+def test_of_many_sweeps_those_that_break_are_shown(tmp_path: Path) -> None:
+    made = [
+        Made(f"{family:02}-{k}", family=f"family{family:02}", knobs={"pairs": k})
+        for k in range(2)
+        for family in range(CURVES_PRINTED + 3)
+    ]
+    text = explained(tmp_path, made, {"marabou": CURVES_PRINTED + 3 + 3})
+    assert f"({CURVES_PRINTED} of {CURVES_PRINTED + 3} sweeps; --json has all)" in text
+    assert "family00 │ pairs │     never" not in text
+    assert "family14 │ pairs │         1" in text
+
+
+def test_nothing_at_all_is_nothing() -> None:
+    assert shown(explain([], {})) == ""

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import random
+
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.cactus import CactusRows
+from dokimos.reports.sections.families import FamilyRows
+from dokimos.reports.sections.instances.rows import CampaignRows
+from dokimos.reports.sections.registry import filled_sections
+from tests.reports.sample import sample_judgements
+
+
+def test_the_order_of_judgements_makes_no_difference() -> None:
+    shuffled = sample_judgements()
+    random.Random(1).shuffle(shuffled)
+    assert Findings.of(shuffled) == Findings.of(sample_judgements())
+    assert dict(filled_sections(Findings.of(shuffled))) == dict(
+        filled_sections(Findings.of(sample_judgements()))
+    )
+
+
+def test_nothing_gives_an_empty_report() -> None:
+    rows = {section.name: found for section, found in filled_sections(Findings.of([]))}
+    assert rows == {
+        "wrong_answers": (),
+        "families": FamilyRows("There are no runs to judge.", (), (), ()),
+        "cactus": CactusRows((), None),
+        "instances": CampaignRows((), ()),
+    }

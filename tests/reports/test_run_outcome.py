@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import pytest
+
+from dokimos.judging.verdicts import Verdict
+from dokimos.reports.run_outcome import RunOutcome
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_verdict_has_one_column(verdict: Verdict) -> None:
+    expected = {"correct": RunOutcome.CORRECT, "undecided": RunOutcome.UNDECIDED}
+    expected |= dict.fromkeys(("wrong-sat", "wrong-unsat", "bad-witness"), RunOutcome.WRONG)
+    assert RunOutcome.of(verdict) is expected.get(verdict.value, RunOutcome.OTHER)
