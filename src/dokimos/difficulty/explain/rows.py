@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Annotated
 
 from dokimos.core.tables import Column
-
 from dokimos.verifiers.styles import CertificateStyle
 
 
