@@ -30,10 +30,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.campaigns import job as performing
-from dokimos.campaigns import journal, manifest
+from dokimos.campaigns import journal
 from dokimos.campaigns.campaign import Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.records import Termination
+from dokimos.core import files
 from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Outcome
@@ -126,7 +127,7 @@ def living_in(world: World) -> Iterator[None]:
     disk.write, disk.fsync = world.write, world.fsync
     with (
         mock.patch.object(journal, "os", disk),
-        mock.patch.object(manifest, "os", disk),
+        mock.patch.object(files, "os", disk),
         mock.patch.object(performing, "run_limited", world.run_limited),
     ):
         yield

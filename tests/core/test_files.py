@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,13 @@ def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="the page cannot be written"):
         expect_writable(tmp_path / "file" / "a.html", what="page", example="b.html")
+
+
+def test_a_full_disk_asks_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("dokimos.core.files.os.fsync", full)
+    with pytest.raises(InputError, match="make room and run the same command again"):
+        write_whole(tmp_path / "a.txt", b"x", durable=True)
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -19,9 +20,9 @@ def write_whole(path: Path, content: bytes | str, *, what: str = "the file", dur
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, content.encode() if isinstance(content, str) else content, durable=durable)
     except OSError as error:
-        raise InputError(
-            f"{path}: {what} cannot be written ({error.strerror}); choose another place for it."
-        ) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "make room and run the same command again" if full else "choose another place for it"
+        raise InputError(f"{path}: {what} cannot be written ({error.strerror}); {remedy}.") from error
 
 
 def _replace(path: Path, content: bytes, *, durable: bool) -> None:
