@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos.checker.entry import check_entry
-from dokimos.constructions.generation import Made, generate_suite, spelt_out
+from dokimos.constructions.generation import GeneratedInstance, generate_suite, with_seeds
 from dokimos.constructions.recipes import shipped_recipe
 from dokimos.core.parallel import each
 from dokimos.suites.folder import Suite, SuiteEntry
@@ -54,9 +54,9 @@ def measured(work: Callable[[], None]) -> Cost:
 
 def generate(families: list[str], folder: Path) -> tuple[Suite, Cost]:
     """The instances of these families, as the suite has them."""
-    recipe = spelt_out(shipped_recipe("veristress"))
+    recipe = with_seeds(shipped_recipe("veristress"))
     part = replace(recipe, draws=tuple(draw for draw in recipe.draws if draw.family in families))
-    made: list[Made] = []
+    made: list[GeneratedInstance] = []
     suites: list[Suite] = []
     cost = measured(lambda: suites.append(generate_suite(part, folder, jobs=JOBS, progress=made.append)))
     draws = sum(each.draws for each in made)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.constructions.generation import Made, generate_suite, shipped_suite, spelt_out
+from dokimos.constructions.generation import GeneratedInstance, generate_suite, shipped_suite, with_seeds
 from dokimos.constructions.recipes import Recipe, parse_recipe
 from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.suites.finding import find_suite
@@ -70,7 +70,7 @@ sweep = { slack = [0.5, 0.9] }
 
 
 def test_draws_with_one_seed_share_a_network(tmp_path: Path) -> None:
-    made: list[Made] = []
+    made: list[GeneratedInstance] = []
     suite = generate_suite(tiny(SHARED), tmp_path / "suite", jobs=2, progress=made.append)
     assert len({entry.network_sha256 for entry in suite.entries}) == 1
     assert len({entry.property_sha256 for entry in suite.entries}) == 2
@@ -79,7 +79,7 @@ def test_draws_with_one_seed_share_a_network(tmp_path: Path) -> None:
 
 def test_spelling_out_a_recipe_changes_no_instance(tmp_path: Path) -> None:
     recipe = tiny(TINY + SHARED)
-    spelt = spelt_out(recipe)
+    spelt = with_seeds(recipe)
     assert [draw.count for draw in spelt.draws] == [1] * 4
     assert spelt.size == recipe.size
     suites = [generate_suite(r, tmp_path / n, jobs=1) for r, n in ((recipe, "a"), (spelt, "b"))]
@@ -103,9 +103,9 @@ def test_an_incomplete_suite_is_not_taken_for_the_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("torn", [False, True])
 def test_an_interrupted_drawing_goes_on_where_it_stopped(tmp_path: Path, torn: bool) -> None:
-    seen: list[Made] = []
+    seen: list[GeneratedInstance] = []
 
-    def interrupt(made: Made) -> None:
+    def interrupt(made: GeneratedInstance) -> None:
         seen.append(made)
         if len(seen) == 2:
             raise KeyboardInterrupt
@@ -117,7 +117,7 @@ def test_an_interrupted_drawing_goes_on_where_it_stopped(tmp_path: Path, torn: b
         (part,) = tmp_path.iterdir()
         with (part / "done.jsonl").open("a") as journal:
             journal.write("[1, [")
-    rest: list[Made] = []
+    rest: list[GeneratedInstance] = []
     generate_suite(tiny(), tmp_path / "suite", jobs=1, progress=rest.append)
     assert len(rest) == 2
     assert {made.name for made in rest}.isdisjoint(made.name for made in seen)
@@ -141,7 +141,7 @@ def test_an_interrupted_drawing_goes_on_where_it_stopped(tmp_path: Path, torn: b
     ],
 )
 def test_damage_in_what_an_interrupted_drawing_left_is_one_sentence(tmp_path: Path, line: str) -> None:
-    def interrupt(_: Made) -> None:
+    def interrupt(_: GeneratedInstance) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -155,7 +155,7 @@ def test_damage_in_what_an_interrupted_drawing_left_is_one_sentence(tmp_path: Pa
 def test_a_shipped_suite_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
-    made: list[Made] = []
+    made: list[GeneratedInstance] = []
     make = partial(shipped_suite, progress=made.append)
     with pytest.raises(InputError, match="suite quick has not been generated yet; make it with `doki"):
         find_suite("quick")

@@ -44,7 +44,7 @@ def generate(
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     from dokimos.cli.output import progress_bar
-    from dokimos.constructions.generation import Made, generate_suite, holds
+    from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
     from dokimos.constructions.recipes import Draw, Recipe
     from dokimos.core.errors import InputError
 
@@ -70,12 +70,12 @@ def generate(
             60.0 if timeout is None else timeout,
             (Draw(family, count or 1, knobs, tuple(disguise.split(",")) if disguise else ()),),
         )
-    there = holds(out, recipe)
+    there = is_suite_of(out, recipe)
     drawn: Counter[str] = Counter()
     redrawn: Counter[str] = Counter()
     with progress_bar("proving", recipe.size) as step:
 
-        def progress(made: Made) -> None:
+        def progress(made: GeneratedInstance) -> None:
             drawn[made.family] += made.draws
             redrawn[made.family] += max(0, made.draws - 1)
             step(

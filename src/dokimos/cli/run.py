@@ -127,12 +127,12 @@ def _quiet(verifiers: list[Verifier]) -> list[Verifier]:
 def _found(given: str) -> Suite:
     """The suite of a folder or a name; making a shipped one for the first time takes a while."""
     from dokimos.cli.output import progress_bar
-    from dokimos.constructions.generation import Made, shipped_suite
+    from dokimos.constructions.generation import GeneratedInstance, shipped_suite
     from dokimos.suites.finding import find_suite
 
     with progress_bar(f"making {given}", None) as step:
 
-        def progress(made: Made) -> None:
+        def progress(made: GeneratedInstance) -> None:
             step(f"{made.name}: {made.label}, proven")
 
         return find_suite(given, make=partial(shipped_suite, progress=progress))

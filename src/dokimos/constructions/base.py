@@ -13,10 +13,10 @@ import numpy as np
 from dokimos.checker.base import CertificateKind
 from dokimos.checker.check import claims_of, prove
 from dokimos.checker.plugin_kinds import trusted_kinds, why_not_trusted
-from dokimos.constructions.disguise import disguised
+from dokimos.constructions.disguise import disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import make_knobs
-from dokimos.constructions.parts.hiding import gives_itself_away
+from dokimos.constructions.parts.hiding import is_easily_found
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
 from dokimos.networks.writing.builder import NotFloat32
@@ -35,7 +35,7 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnInstances:
     """Siblings, the robust one first, and why each draw before theirs was given up."""
 
     instances: tuple[LabelledInstance, ...]
@@ -92,7 +92,7 @@ class Construction(ABC, Generic[P]):
         with_twin: bool,
         knobs: Mapping[str, Any],
         plugin_proofs: bool = False,
-    ) -> Drawn:
+    ) -> DrawnInstances:
         """The same, with an account of the draws that were given up.
 
         Without the twin nothing is asked of it, neither a proof nor that it be hidden: where a draw is
@@ -109,18 +109,18 @@ class Construction(ABC, Generic[P]):
             rng = np.random.default_rng([seed, len(given_up)])
             try:
                 drafts: Sequence[Draft] = self.construct(chosen, rng)
-                drafts = disguised(drafts if with_twin else drafts[:1], disguise, rng)
+                drafts = disguise_drafts(drafts if with_twin else drafts[:1], disguise, rng)
                 made = tuple(self._prove(draft, origin, seed, timeout_seconds, kinds) for draft in drafts)
                 if (
                     with_twin
                     and self.hidden
-                    and gives_itself_away(drafts[1].network, drafts[1].question, rng)
+                    and is_easily_found(drafts[1].network, drafts[1].question, rng)
                 ):
                     raise Unusable("uniform samples find the twin's counterexample")
             except (Unusable, NoProof, InvalidProof, NotFloat32) as error:
                 given_up.append(str(error))
             else:
-                return Drawn(made, tuple(given_up))
+                return DrawnInstances(made, tuple(given_up))
         raise ConstructionFailed(
             f"{self.family}: none of {ATTEMPTS} draws gave an instance ({given_up[-1]}); "
             f"see `dokimos families {self.family}` for the knobs, and move them towards their defaults."

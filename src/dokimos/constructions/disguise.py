@@ -89,7 +89,9 @@ DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Rewriting]]]
 )
 
 
-def disguised(drafts: Sequence[Draft], kinds: Sequence[str], rng: np.random.Generator) -> tuple[Draft, ...]:
+def disguise_drafts(
+    drafts: Sequence[Draft], kinds: Sequence[str], rng: np.random.Generator
+) -> tuple[Draft, ...]:
     """The drafts rewritten by the same steps, drawn for the first: they keep looking the same.
 
     Raises InputError for an unknown kind, ConstructionFailed where the networks cannot be rewritten.

@@ -26,8 +26,8 @@ WORTH_PROCESSES = 6
 
 
 @dataclass(frozen=True)
-class Made:
-    """What is told of each instance as it is finished.
+class GeneratedInstance:
+    """What is reported of each instance as it is finished.
 
     `draws` is how many draws it took, all but one of which could not be proven or hidden, and `seconds`
     the CPU time of all of them; both are 0 for a twin that came with its sibling.
@@ -53,7 +53,7 @@ class _Pair:
     plugin_proofs: bool
 
 
-def spelt_out(recipe: Recipe) -> Recipe:
+def with_seeds(recipe: Recipe) -> Recipe:
     """The same instances, one draw for each pair, with its seed."""
     return replace(
         recipe, draws=tuple(draw for draw, _ in _seeded(recipe, np.random.default_rng(recipe.seed)))
@@ -127,7 +127,7 @@ def generate_suite(
     *,
     jobs: int | None = None,
     plugin_proofs: bool = False,
-    progress: Callable[[Made], None] = lambda _: None,
+    progress: Callable[[GeneratedInstance], None] = lambda _: None,
 ) -> Suite:
     """Draw a recipe's instances, proven, and write them to `folder`.
 
@@ -135,7 +135,7 @@ def generate_suite(
     on where it stopped. A folder that holds the very suite that this version makes from this recipe is
     left as it is. Kinds of proof that plug-ins add count only with `plugin_proofs`.
     """
-    if holds(folder, recipe):
+    if is_suite_of(folder, recipe):
         return read_suite(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
@@ -168,7 +168,9 @@ def _processes(jobs: int | None, pairs: int) -> int:
     return default_jobs() if pairs >= WORTH_PROCESSES else 1
 
 
-def _build(pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[Made], None]) -> list[str]:
+def _build(
+    pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[GeneratedInstance], None]
+) -> list[str]:
     """Make the pairs that are not there yet; the names of all instances, pair by pair."""
     finished = _finished(building, pairs)
     groups = _in_groups(pairs, [number for number in range(len(pairs)) if number not in finished])
@@ -182,7 +184,7 @@ def _build(pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[Ma
                 journal.write(json.dumps([number, finished[number]]) + "\n")
             for place, files in enumerate(result.files):
                 cost = (result.draws, result.seconds) if place == 0 else (0, 0.0)
-                progress(Made(files.name, files.label, pairs[number].family, *cost))
+                progress(GeneratedInstance(files.name, files.label, pairs[number].family, *cost))
     return [name for number in range(len(pairs)) for name in finished[number]]
 
 
@@ -221,7 +223,7 @@ def _key(recipe: Recipe) -> str:
     return sha256(json.dumps([__version__, recipe.as_json()]).encode())[:12]
 
 
-def holds(folder: Path, recipe: Recipe) -> bool:
+def is_suite_of(folder: Path, recipe: Recipe) -> bool:
     """Whether `folder` is the suite of this recipe, made by this version, with all its files."""
     try:
         document = json.loads((folder / "suite.json").read_text(encoding="utf-8"))
@@ -235,7 +237,7 @@ def holds(folder: Path, recipe: Recipe) -> bool:
     return made and document.get("dokimos") == __version__ and complete
 
 
-def shipped_suite(name: str, *, progress: Callable[[Made], None] = lambda _: None) -> Suite:
+def shipped_suite(name: str, *, progress: Callable[[GeneratedInstance], None] = lambda _: None) -> Suite:
     """The shipped suite of that name, whatever folders there are, generated into the cache."""
     recipe = shipped_recipe(name)
     folder = cached_folder(name)

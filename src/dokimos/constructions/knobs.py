@@ -47,7 +47,7 @@ def knobs_of(knobs_class: type[Any]) -> tuple[Knob, ...]:
 
 
 def make_knobs(knobs_class: type[P], values: Mapping[str, Any], *, family: str) -> P:
-    """Knobs from names and values (numbers or their spelling, or one of the names that a knob knows).
+    """Knobs from names and values (numbers or the text of one, or one of the names that a knob knows).
 
     Raises InputError for a knob that the family does not have, or a value out of its range.
     """

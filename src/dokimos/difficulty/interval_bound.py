@@ -1,6 +1,6 @@
 """L_IBP: a sound lower bound of the margin by interval bound propagation.
 
-Every tensor is enclosed over the box by outward rounded interval arithmetic (`networks.interval`). The
+Every tensor is enclosed over the box by outward rounded interval arithmetic (`semantics.interval`). The
 constraints of the property are not read off the enclosure of the outputs: the affine operators after the
 last nonlinear one are first multiplied into them ("the last affine layer folded in"), so that what classes
 have in common cancels before an interval is taken. This is the form in which IBP is used to certify.

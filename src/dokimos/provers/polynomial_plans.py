@@ -33,13 +33,16 @@ class Dip:
 
     def cuts(self, reach: float, tolerance: float) -> list[float]:
         """Where to cut [−reach, reach], so that a chord of the term misses it by about `tolerance`."""
+        # Within |z| <= flat the whole term is smaller than the tolerance: no cut is needed there.
         flat = (tolerance / self.depth) ** (1 / self.degree)
         cuts: list[float] = []
         z = reach
         while z > flat:
+            # A chord over a length h misses a function by at most h²·bend/8, where bend bounds |f″|.
             bend = self.depth * self.degree * (self.degree - 1) * z ** (self.degree - 2)
             z = max(z - max(np.sqrt(8 * tolerance / bend), reach / MOST_SLICES), flat)
             cuts.append(z)
+        # For odd degrees the term is only a dip where z > 0.
         if self.degree % 2:
             return [0.0, *cuts[::-1]]
         return [*(-c for c in cuts), *cuts[::-1]]
@@ -51,6 +54,8 @@ def plan(terms: PowerTerms, dip: Dip, lower: Floats, upper: Floats, target: floa
     Raises NoProof where none is found.
     """
     box = Interval(lower, upper)
+    # Half of what is left above 0 may be lost to chords. Cuts and slopes are choices, not claims: rounding
+    # them to six digits keeps the certificate short and costs nothing but a little margin.
     reach = float(terms.inside(box).magnitude[dip.unit])
     cuts = [float(f"{c:.6g}") for c in dip.cuts(reach, target / 2)]
     gradient = _trend(terms, dip.unit, lower, upper)
@@ -108,6 +113,7 @@ def _halvings(terms: PowerTerms, lower: Floats, upper: Floats, target: float) ->
         if terms.affine_minimum(Interval(low, high)) >= target:
             tree.append(LEAF)
             continue
+        # Halve where the slope varies most across the box: there the affine bound loses most.
         spread = terms.gradient(Interval(low, high))
         gain = (spread.upper - spread.lower) * (high - low)
         if not gain.max() > 0:

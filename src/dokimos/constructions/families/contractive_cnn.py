@@ -20,7 +20,7 @@ from dokimos.constructions.parts.convolutions import (
     carrying_filter,
     character,
     convolve,
-    pulled_back,
+    pull_back,
     random_filters,
 )
 from dokimos.constructions.parts.robustness import (
@@ -176,8 +176,8 @@ class _Features:
             if layer == 1:
                 one = np.zeros((1, size, size))
                 one[0, row, column] = 1.0
-                pattern = pulled_back(
-                    pulled_back(one, weight[[carrier]][:, [before]]), stack.weights[0][[before]]
+                pattern = pull_back(
+                    pull_back(one, weight[[carrier]][:, [before]]), stack.weights[0][[before]]
                 )
                 reach = float(epsilon) * abs(pattern).sum()
                 bias[carrier] = -np.float32(responses[carrier, row, column] + reach * (1 - knobs.cut))

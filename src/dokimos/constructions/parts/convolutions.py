@@ -26,7 +26,7 @@ def convolve(image: Array, weight: Array) -> Array:
     return total
 
 
-def pulled_back(slope: Array, weight: Array) -> Array:
+def pull_back(slope: Array, weight: Array) -> Array:
     """The transpose of `convolve`: with this stride and padding the convolution with the turned filter."""
     return convolve(slope, weight.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1])
 
@@ -55,7 +55,7 @@ class Stack:
             image = np.maximum(convolve(image, weight) + bias[:, None, None], 0.0)
             active.append(image > 0)
         for weight, on in zip(reversed(self.weights), reversed(active), strict=True):
-            slope = pulled_back(slope * on, weight)
+            slope = pull_back(slope * on, weight)
         return slope
 
 

@@ -37,7 +37,7 @@ def violations(outputs: NDArray[np.float32], property: Property) -> NDArray[np.b
     return unsafe
 
 
-def gives_itself_away(network: bytes, property: Property, rng: np.random.Generator) -> bool:
+def is_easily_found(network: bytes, property: Property, rng: np.random.Generator) -> bool:
     """Whether the centre or one of 10,000 uniform samples of a box is a counterexample in float32."""
     return any(
         bool(violations(replay(network, uniform_points(case.box, SAMPLES, rng)), property).any())

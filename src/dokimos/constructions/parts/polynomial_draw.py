@@ -123,17 +123,21 @@ def draw_units(
         [Fraction(k, 2**WEIGHT_BITS) for k in split_evenly(total, rng.standard_normal(len(boundary)))]
         for _ in range(width)
     ]
+    # What z = w·p + b shall be at the boundary point p: away from 0, where z^d is flat and the unit idle.
     levels = rng.uniform(*LEVELS, size=width) * rng.choice([-1, 1], size=width)
     # Both factors have few bits, so these sums are exact in float64.
     reached = np.array(rows, dtype=np.float64) @ np.array(boundary, dtype=np.float64)
     biases = [dyadic(float(level), BIAS_BITS) for level in levels - reached]
+    # c·z^d bends up where c·z^(d−2) > 0: for odd d the sign of c must also make up for that of z.
     down = np.arange(width) < round(concave * width)
     bent = np.where(down, -1, 1) * (np.sign(levels) if degree % 2 else 1)
+    # Coefficients of about 1/width keep μ of one size, whatever the width.
     bits = COEFFICIENT_BITS + ceil(log2(width))
     steps = 2**COEFFICIENT_BITS
     sizes = [Fraction(int(k), 2**bits) for k in rng.integers(steps // 4, steps + 1, size=width)]
     coefficients = [int(s) * c for s, c in zip(bent, sizes, strict=True)]
     shares = [Fraction(int(k), 8) for k in rng.integers(2, 7, size=width)]
+    # With offset and base, both outputs are 0 at p, up to the rounding of the two.
     at = [Fraction(float(z)) + bias for z, bias in zip(reached, biases, strict=True)]
     offset = -sum((c * z**degree for c, z in zip(coefficients, at, strict=True)), Fraction(0))
     own = [c * s for c, s in zip(coefficients, shares, strict=True)]
@@ -150,6 +154,8 @@ def draw_units(
         base=dyadic(rest, FINE_BITS),
         margin=0.0,
     )
+    # The box lies on the side of p to which μ rises. Its nearest corner is `buffer` away from p in each
+    # coordinate, so to first order μ stays above buffer·‖∇μ(p)‖₁.
     slope = drawn.gradient(np.array(boundary, dtype=np.float64))
     side = [1 if g >= 0 else -1 for g in slope]
     centre = tuple(x + s * (radius + buffer) for x, s in zip(boundary, side, strict=True))
@@ -161,7 +167,7 @@ def _dot(row: list[Fraction], x: list[Fraction] | tuple[Fraction, ...]) -> Fract
 
 
 @dataclass(frozen=True)
-class Path:
+class NeedlePath:
     """Points from the lowest corner to a corner of the needle, with μ (needle left out) and |z| there."""
 
     points: Floats
@@ -173,6 +179,7 @@ class Path:
 
         Only points with |z| above `beyond` times the largest count.
         """
+        # The needle takes depth·|z|^d away, so level = height − depth·|z|^d at the depth sought.
         far = self.sizes > beyond * self.sizes.max()
         depths = np.where(far, (self.heights - level) / np.where(far, self.sizes, 1.0) ** degree, np.inf)
         best = int(np.argmin(depths))
@@ -184,6 +191,7 @@ class Needle:
 
     def __init__(self, units: Units, rng: np.random.Generator) -> None:
         self.units = units
+        # The row has 1-norm `scale`, an exact power of two, so z runs over ±scale·radius: 1/2 to 1.
         scale = Fraction(2) ** floor(-log2(units.radius))
         whole = split_evenly(2**COEFFICIENT_BITS, rng.standard_normal(len(units.centre)))
         self.row = [scale * Fraction(k, 2**COEFFICIENT_BITS) for k in whole]
@@ -200,24 +208,26 @@ class Needle:
             own=[*units.own, -depth],
         )
 
-    def path(self, *, inset: float) -> Path:
+    def path(self, *, inset: float) -> NeedlePath:
         """To where the needle is deepest, coordinates flipped in the order in which they cost least.
 
         Both corners are tried for even degrees. Points lie `inset` of the radius inside the box, on the
         grid.
         """
         paths = [self._path(side, inset) for side in ((1,) if self.units.degree % 2 else (1, -1))]
-        return Path(
+        return NeedlePath(
             np.vstack([p.points for p in paths]),
             np.concatenate([p.heights for p in paths]),
             np.concatenate([p.sizes for p in paths]),
         )
 
-    def _path(self, side: int, inset: float) -> Path:
+    def _path(self, side: int, inset: float) -> NeedlePath:
         units = self.units
         middle = np.array(units.centre, dtype=np.float64)
         slope = units.gradient(middle)
         weights = side * np.array(self.row, dtype=np.float64)
+        # From the corner where the linear part of μ is lowest. A flip of x_i raises it by 2r·|slope_i| and
+        # gains 2r·|weight_i| in z, so coordinates are flipped in the order of slope_i/weight_i.
         signs = np.where(slope >= 0, -1.0, 1.0)
         flips = [
             i
@@ -232,7 +242,7 @@ class Needle:
         grid = 2.0**FINE_BITS
         points = np.round((middle + radius * np.array(rows)) * grid) / grid
         z = side * (points @ np.array(self.row, dtype=np.float64) + float(self.bias))
-        return Path(points, units.values(points), np.maximum(z, 0.0))
+        return NeedlePath(points, units.values(points), np.maximum(z, 0.0))
 
 
 def _gradient(terms: PowerTerms, at: Floats) -> Floats:
@@ -246,12 +256,15 @@ def minimiser(units: Units) -> Floats:
     middle = np.array(units.centre, dtype=np.float64)
     radius = float(units.radius)
     terms = units.terms()
+    # Descent converges at steps of 1/L, where L bounds the largest eigenvalue of the Hessian: of
+    # Σ c·d·(d−1)·z^(d−2)·wwᵀ at most the sum of the norms of its parts, with |z| as large as on the box.
     z = np.abs(terms.weights @ middle + terms.biases) + np.abs(terms.weights).sum(axis=1) * radius
     bend = np.abs(terms.coefficients.lower) * units.degree * (units.degree - 1) * z ** (units.degree - 2)
     step = 1.0 / float(bend @ (terms.weights**2).sum(axis=1))
     x = ahead = middle
     for k in range(DESCENT_STEPS):
         after = np.clip(ahead - step * _gradient(terms, ahead), middle - radius, middle + radius)
+        # Nesterov's momentum.
         ahead = after + k / (k + 3) * (after - x)
         x = after
     return x

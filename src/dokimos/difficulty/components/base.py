@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 class Component(ABC):
     """One measurement of an instance.
 
-    Its docstring states its definition as a formula. `measure` reads what it needs from the observation,
+    Its docstring states its definition as a formula. `measure` reads what it needs from the inspection,
     which computes each thing once for all components; it returns a number, or None with the reason.
     Where `of_margin` holds, it is only called for properties whose margin is a number (see
-    `margin_form`); for the others the component has no meaning and says so.
+    `properties.margins`); for the others the component has no meaning and says so.
     """
 
     name: ClassVar[str]

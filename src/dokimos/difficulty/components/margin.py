@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class LeastMargin(Component):
     """M̂_min = min over the samples x of μ(x): how close sampling comes to a counterexample.
 
-    μ is the margin of `margin_form`, the least over conjunctions and cases; the samples are those of
+    μ is the margin of `properties.margins`, the least over conjunctions and cases; the samples are those of
     `sampling`. Below 0, a sample is a counterexample (in float64: replay it before it counts).
     """
 

@@ -24,7 +24,7 @@ class Inputs(Component):
 
 
 class Parameters(Component):
-    """How many numbers the constant tensors of the network hold, as the file spells them."""
+    """How many numbers the constant tensors of the network hold in the file."""
 
     name = "parameters"
     symbol = "parameters"

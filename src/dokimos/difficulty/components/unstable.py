@@ -16,8 +16,8 @@ class UnstableFraction(Component):
 
     J are the numbers that nonlinear operators write. A ReLU is unstable where its interval of
     pre-activations by IBP, [l, u], has l < 0 < u; a smooth unit where its slope varies by more than
-    τ over the interval, ω = sup |φ'(s) − φ'(t)| > τ (`--tau-slope`). `nonlinear` says what this means for
-    each operator. Over several boxes, a unit counts once, if it is unstable on one of them.
+    τ over the interval, ω = sup |φ'(s) − φ'(t)| > τ (`--tau-slope`). `networks.semantics.phases` says what
+    this means for each operator. Over several boxes, a unit counts once, if it is unstable on one of them.
     """
 
     name = "unstable"
