@@ -20,7 +20,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.decimals import exact_decimal
 from dokimos.properties.reading import read_vnnlib
 from dokimos.provers.base import NoProof
-from dokimos.provers.search import decide
+from dokimos.provers.reference import decide
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
 from tests.checker.files import instance_of, question
 
@@ -110,6 +110,11 @@ TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("paired-bias", {"size": 3, "depth": 0, "pairs": 3, "classes": 3, "margin": 0.00002}),
         ("paired-bias", {"size": 3, "depth": 1, "channels": 1, "pairs": 2, "classes": 2, "margin": 0.001}),
     ],
+    "relu-tree": [
+        ("exact-radius", {"inputs": 2, "width": 2, "depth": 2, "classes": 2, "distance": 0.3}),
+        ("exact-radius", {"inputs": 3, "width": 3, "depth": 1, "classes": 3, "distance": 0.5}),
+        ("exact-radius", {"inputs": 2, "width": 4, "depth": 1, "classes": 2, "slack": 0.999}),
+    ],
 }
 
 
@@ -138,16 +143,18 @@ def searched(base: Statement) -> Statement:
 
 @cache
 def base_statements(kind: str) -> list[Statement]:
-    """Proven statements of one kind, with and without a margin."""
-    if kind == "split-tree":
-        return [searched(base) for each in TINY for base in base_statements(each)]
+    """Proven statements of one kind, with and without a margin; trees of both arithmetics."""
     families = TINY.get(kind) or [entry for entries in TINY.values() for entry in entries]
     half = 1 if kind == "witness" else 0
-    return [
+    made = [
         statement_of(drafts(family, seed, **knobs)[half], margin=bool((seed + number) % 2))
         for number, (family, knobs) in enumerate(families)
         for seed in range(2)
     ]
+    if kind == "relu-tree":
+        others = [base for each in TINY if each != kind for base in base_statements(each)]
+        return made + [searched(base) for base in [*made[:2], *others]]
+    return made
 
 
 # Changes ------------------------------------------------------------------------------------------
@@ -313,7 +320,7 @@ def _other_tree(tree: dict[str, Any], rng: Rng) -> dict[str, Any]:
     """A leaf's multipliers changed, or the first question turned into another."""
     leaves = [dict(leaf) for leaf in tree["leaves"]]
     at = int(rng.integers(len(leaves)))
-    part = str(rng.choice(["below", "above", "constraints"]))
+    part = str(rng.choice(sorted(leaves[at])))
     by = Fraction(int(rng.integers(-1, 9)), 4)
     if part == "constraints":
         leaves[at][part] = [str(Fraction(m) * by) for m in leaves[at][part]]

@@ -24,8 +24,8 @@ KINDS = (
     "contraction",
     "convex-corners",
     "ordered-pairs",
+    "relu-tree",
     "slopes-and-splits",
-    "split-tree",
     "witness",
 )
 LEAST_FALSE = 100

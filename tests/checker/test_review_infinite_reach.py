@@ -44,7 +44,7 @@ def test_a_unit_beyond_float64_proves_nothing(
         prove(odd_power(degree, *ends), Certificate("pinning", plan), Label.UNSAT, None)
 
 
-STUMP = {"splits": [-1], "leaves": [{"slopes": {}, "multipliers": {}}]}
+STUMP = {"splits": [-1], "leaves": [{"constraints": ["1"], "slopes": {}, "multipliers": {}}]}
 
 
 def relu_instance(exponents: tuple[int, int, int]) -> Instance:
@@ -69,14 +69,13 @@ def relu_instance(exponents: tuple[int, int, int]) -> Instance:
     "exponents", [(0, 0, 0), (100, 0, 0), (10, 120, 0), (10, 10, 120), (120, 120, 120)]
 )
 def test_relus_beyond_float64_prove_nothing(exponents: tuple[int, int, int]) -> None:
-    certificate = Certificate("branch-and-bound", {"trees": [STUMP]})
+    certificate = Certificate("relu-tree", {"arithmetic": "outward", "trees": [STUMP]})
     with pytest.raises(InvalidProof):
         prove(relu_instance(exponents), certificate, Label.UNSAT, None)
 
 
 def test_a_relu_with_an_endless_number_is_refused() -> None:
-    tree = {"splits": [-1], "leaves": [{"slopes": {"9" * 5000: "1"}, "multipliers": {}}]}
-    with pytest.raises(UnreadableFile):
-        prove(
-            relu_instance((0, 0, 0)), Certificate("branch-and-bound", {"trees": [tree]}), Label.UNSAT, None
-        )
+    leaf = {"constraints": ["1"], "slopes": {"9" * 5000: "1"}, "multipliers": {}}
+    data = {"arithmetic": "outward", "trees": [{"splits": [-1], "leaves": [leaf]}]}
+    with pytest.raises(UnreadableFile, match="slopes: expected"):
+        prove(relu_instance((0, 0, 0)), Certificate("relu-tree", data), Label.UNSAT, None)

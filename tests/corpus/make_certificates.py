@@ -7,7 +7,7 @@ first must be accepted, the second refused as invalid, the third refused as unre
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,16 +19,35 @@ from dokimos.suites.instance import Instance, Label, Truth
 from dokimos.suites.writing import dump_truth
 from tests.checker.files import instance_of, model, question, repaired, stated
 from tests.checker.mutants import TINY, base_statements
-from tests.checker.proofs.test_split_tree import ASKED, HAT, LEAF, proof
+from tests.checker.proofs.test_relu_tree import ASKED, HAT, LEAF, proof
+from tests.checker.proofs.test_relu_tree_outward import NO_CHOICES
 from tests.checker.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
 
 CORPUS = Path(__file__).parent / "certificates"
-UNSPLIT = {"trees": [{"splits": [-1], "leaves": [LEAF]}]}
+#: Where x >= 0, 1 − y >= x >= (1 − β)·x for every multiplier β >= 0; with 1 the bound is 0.
+RISING = {**NO_CHOICES, "multipliers": {"0": "1"}}
+UNSPLIT = proof(splits=[-1], leaves=[LEAF])
+
+
+def outward(**changes: Any) -> dict[str, Any]:
+    """The proof of `proof`, its leaves closed in float64 intervals."""
+    tree = {"splits": [0, -1, -1], "leaves": [RISING, NO_CHOICES], **changes}
+    return {"arithmetic": "outward", "trees": [tree]}
 
 
 def hat_above(bound: str) -> bytes:
     """Whether 1 − |x| can be that large on [−1, 1]: it can be 1, at 0."""
     return question([(-1, 1)], 1, f"(>= Y_0 {bound})")
+
+
+#: What a tree of the wrong shape has instead, given one of its leaves.
+MISSHAPEN: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "too-short": lambda leaf: {"splits": [0, -1], "leaves": [leaf]},
+    "too-long": lambda leaf: {"splits": [-1, -1]},
+    "asks-twice": lambda leaf: {"splits": [0, 0, -1, -1, -1], "leaves": [leaf] * 3},
+    "without-a-leaf": lambda leaf: {"leaves": [leaf]},
+    "of-true": lambda leaf: {"splits": [True, -1, -1]},
+}
 
 
 class Entry(NamedTuple):
@@ -80,12 +99,15 @@ def accepted() -> Iterator[Entry]:
     plain = stated(shaped, "convex-corners", real=Fraction(1))
     yield Entry("accept", "a-bias-with-a-row", shaped, written(plain))
     for name, data, asked, margin in (
-        ("split-tree", proof(), ASKED, Fraction(1, 4)),
-        ("split-tree-without-a-split", UNSPLIT, ASKED, Fraction(1, 4)),
-        ("split-tree-by-one-ulp", proof(), hat_above("1.00000011920928955078125"), Fraction(1, 2**23)),
+        ("exact", proof(), ASKED, Fraction(1, 4)),
+        ("exact-without-a-split", UNSPLIT, ASKED, Fraction(1, 4)),
+        ("exact-by-one-ulp", proof(), hat_above("1.00000011920928955078125"), Fraction(1, 2**23)),
+        ("outward", outward(), ASKED, Fraction(1, 5)),
+        ("outward-by-one-ulp", outward(), hat_above("1.00000011920928955078125"), Fraction(1, 2**24)),
     ):
         hat = instance_of(HAT, asked)
-        yield Entry("accept", name, hat, written(stated(hat, "split-tree", data, real=margin)))
+        said = stated(hat, "relu-tree", data, real=margin)
+        yield Entry("accept", f"relu-tree-{name}", hat, written(said))
 
 
 def rejected() -> Iterator[Entry]:
@@ -131,23 +153,44 @@ def rejected() -> Iterator[Entry]:
     )
     lower = instance_of(rows, question([(0, 1)] * 4, 4, "(<= Y_1 0)"))
     yield Entry("reject", "a-bias-for-each-row", lower, written(stated(lower, "convex-corners")))
-    negative = {"constraints": ["1"], "below": {"0": "-1"}, "above": {}}
-    stranger = {"constraints": ["1"], "below": {"2": "1"}, "above": {}}
-    nothing = {"constraints": ["0"], "below": {}, "above": {}}
+    negative = {**LEAF, "below": {"0": "-1"}}
+    stranger = {**LEAF, "below": {"2": "1"}}
+    nothing = {**LEAF, "constraints": ["0"]}
+    steep = {**NO_CHOICES, "slopes": {"0": "1.5"}}
     for name, data, asked in (
-        ("by-one-ulp", proof(), hat_above("1")),
-        ("of-what-is-false", proof(), hat_above("0.75")),
-        ("with-a-negative-multiplier", proof(leaves=[LEAF, negative]), ASKED),
-        ("with-a-relu-beyond-the-network", proof(leaves=[LEAF, stranger]), ASKED),
-        ("with-a-leaf-that-says-nothing", proof(leaves=[LEAF, nothing]), ASKED),
+        ("exact-by-one-ulp", proof(), hat_above("1")),
+        ("exact-of-what-is-false", proof(), hat_above("0.75")),
+        ("exact-with-a-negative-multiplier", proof(leaves=[LEAF, negative]), ASKED),
+        ("exact-with-a-relu-beyond-the-network", proof(leaves=[LEAF, stranger]), ASKED),
+        ("exact-with-a-leaf-that-says-nothing", proof(leaves=[LEAF, nothing]), ASKED),
+        ("outward-by-one-ulp", outward(), hat_above("1")),
+        ("outward-of-what-is-false", outward(), hat_above("0.75")),
+        ("outward-with-a-slope-above-1", outward(leaves=[RISING, steep]), ASKED),
+        ("outward-with-a-negative-multiplier", outward(leaves=[RISING, multiplied("0", "-1")]), ASKED),
+        (
+            "outward-with-a-relu-beyond-the-network",
+            outward(leaves=[RISING, multiplied("2", "1")]),
+            ASKED,
+        ),
+        (
+            "outward-with-a-leaf-that-says-nothing",
+            outward(leaves=[RISING, {**NO_CHOICES, "constraints": ["0"]}]),
+            ASKED,
+        ),
     ):
         hat = instance_of(HAT, asked)
-        yield Entry("reject", f"split-tree-{name}", hat, written(stated(hat, "split-tree", data)))
+        yield Entry("reject", f"relu-tree-{name}", hat, written(stated(hat, "relu-tree", data)))
     hat = instance_of(HAT, ASKED)
-    greedy = stated(hat, "split-tree", proof(), real=Fraction(1, 4) + Fraction(1, 2**60))
-    yield Entry("reject", "split-tree-with-too-large-a-margin", hat, written(greedy))
-    foreign = replace(stated(hat, "split-tree", proof()), network_sha256="0" * 64)
-    yield Entry("reject", "split-tree-of-another-file", hat, written(foreign))
+    for name, data in (("exact", proof()), ("outward", outward())):
+        greedy = stated(hat, "relu-tree", data, real=Fraction(1, 4) + Fraction(1, 2**60))
+        yield Entry("reject", f"relu-tree-{name}-with-too-large-a-margin", hat, written(greedy))
+        foreign = replace(stated(hat, "relu-tree", data), network_sha256="0" * 64)
+        yield Entry("reject", f"relu-tree-{name}-of-another-file", hat, written(foreign))
+
+
+def multiplied(relu: str, by: str) -> dict[str, Any]:
+    """A leaf with this multiplier."""
+    return {**NO_CHOICES, "multipliers": {relu: by}}
 
 
 def malformed() -> Iterator[Entry]:
@@ -187,15 +230,19 @@ def malformed() -> Iterator[Entry]:
         yield Entry("malformed", name, instance, text)
     hat = instance_of(HAT, ASKED)
     for name, data in (
-        ("split-tree-too-short", proof(splits=[0, -1], leaves=[LEAF])),
-        ("split-tree-too-long", proof(splits=[-1, -1])),
-        ("split-tree-asks-twice", proof(splits=[0, 0, -1, -1, -1], leaves=[LEAF] * 3)),
-        ("split-tree-without-a-leaf", proof(leaves=[LEAF])),
-        ("split-tree-with-a-float", proof(leaves=[{**LEAF, "constraints": [1.0]}] * 2)),
-        ("split-tree-for-no-conjunction", {"trees": []}),
-        ("split-tree-of-true", proof(splits=[True, -1, -1])),
+        ("exact-with-a-float", proof(leaves=[{**LEAF, "constraints": [1.0]}] * 2)),
+        ("exact-for-no-conjunction", {**proof(), "trees": []}),
+        ("outward-with-a-float", outward(leaves=[{**NO_CHOICES, "slopes": {"0": 1.0}}] * 2)),
+        ("outward-for-no-conjunction", {**outward(), "trees": []}),
+        ("outward-with-leaves-that-are-exact", {**proof(), "arithmetic": "outward"}),
+        ("without-an-arithmetic", {"trees": proof()["trees"]}),
+        *(
+            (f"{arithmetic}-{name}", made(**changes(leaf)))
+            for arithmetic, made, leaf in (("exact", proof, LEAF), ("outward", outward, NO_CHOICES))
+            for name, changes in MISSHAPEN.items()
+        ),
     ):
-        yield Entry("malformed", name, hat, written(stated(hat, "split-tree", data)))
+        yield Entry("malformed", f"relu-tree-{name}", hat, written(stated(hat, "relu-tree", data)))
     for name, damaged in (
         ("network-truncated", replace(instance, network_file=instance.network_file[:-100])),
         ("network-empty", replace(instance, network_file=b"")),

@@ -8,7 +8,6 @@ from dokimos.core.registry import Registry
 CERTIFICATES: Registry[CertificateKind] = Registry(
     "certificate kind",
     {
-        "branch-and-bound": "dokimos.checker.proofs.branch_and_bound:BranchAndBound",
         "constant-on-box": "dokimos.checker.proofs.constant_on_box:ConstantOnBoxProof",
         "contraction": "dokimos.checker.proofs.contraction:Contraction",
         "convex-corners": "dokimos.checker.proofs.convex_corners:ConvexCornersProof",
@@ -17,10 +16,10 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "linear-attention": "dokimos.checker.proofs.linear_attention:DominantKey",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
         "pinning": "dokimos.checker.proofs.pinning:Pinning",
+        "relu-tree": "dokimos.checker.proofs.relu_tree:ReluTree",
         "rewritten": "dokimos.checker.proofs.rewritten:Rewritten",
         "slopes-and-splits": "dokimos.checker.proofs.slopes_and_splits:SlopesAndSplits",
         "softmax-attention": "dokimos.checker.proofs.softmax_attention:FixedOrdering",
-        "split-tree": "dokimos.checker.proofs.split_tree:SplitTree",
         "witness": "dokimos.checker.proofs.witness:Witness",
     },
 )

@@ -139,6 +139,10 @@ class Property:
         """How many output variables there are, over all networks."""
         return sum(prod(n.output_shape) for n in self.networks)
 
+    def questions(self) -> list[tuple[Box, Conjunction]]:
+        """Every conjunction with its box, where that is not empty."""
+        return [(case.box, part) for case in self.cases if not case.box.is_empty for part in case.any_of]
+
     def unsafe(self, x: Sequence[Fraction], y: Sequence[Fraction]) -> bool:
         """Whether input `x` with output `y` shows the property to be `sat`."""
         return any(

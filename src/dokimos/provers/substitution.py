@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from dokimos.checker.proofs.split_tree import Leaf, Region, inequalities
+from dokimos.checker.lemmas.case_tree import Leaf
+from dokimos.checker.lemmas.relu_regions import Region, inequalities
 from dokimos.networks.semantics.expressions import ZERO, AffineExpression, combine
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear
 
@@ -14,6 +15,7 @@ def substituted(
     form: PiecewiseLinear,
     objectives: Sequence[AffineExpression],
     where: Region,
+    phases: Mapping[int, bool],
     weights: Sequence[Fraction],
 ) -> Leaf:
     """The leaf that does away with the ReLUs of Σ weights·objectives one by one, the last first.
@@ -37,4 +39,4 @@ def substituted(
         elif over is not None:
             above[k] = -factor
             expression = combine([(Fraction(1), expression), (-factor, over)])
-    return Leaf(tuple(weights), below, above)
+    return Leaf(phases, tuple(weights), {"below": below, "above": above})

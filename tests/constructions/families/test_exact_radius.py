@@ -16,7 +16,7 @@ from dokimos.networks.chain import as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.replay import replay
 from dokimos.properties.reading import read_vnnlib
-from dokimos.provers import relu_programs
+from dokimos.provers.relu_relaxation import Relaxation
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
 
 SMALL = {"inputs": 6, "width": 6, "distance": 0.1}
@@ -92,7 +92,7 @@ def test_a_network_is_solved_once_for_every_slack(monkeypatch: pytest.MonkeyPatc
     def never(*_: object, **__: object) -> None:
         raise AssertionError("solved again")
 
-    monkeypatch.setattr(relu_programs.Relaxation, "solve", never)
+    monkeypatch.setattr(Relaxation, "solve", never)
     radii = [radius_of(first)]
     for slack in (0.99, 0.9999, 0.9999999):
         robust, same = ExactRadius()(seed=11, slack=slack, **SMALL)

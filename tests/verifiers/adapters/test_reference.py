@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker import Problem, prove
-from dokimos.checker.proofs.split_tree import SplitTree
+from dokimos.checker.proofs.relu_tree import ReluTree
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at
-from dokimos.provers import search
-from dokimos.provers.search import decide
+from dokimos.provers import reference
+from dokimos.provers.reference import decide
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Certificate, Label
 from dokimos.verifiers.adapters.reference import Reference
@@ -140,7 +140,7 @@ def test_it_agrees_with_the_oracle_and_its_proofs_hold(seed: int, skip: bool) ->
         assert violation_at(network, draw.asked, decision.witness).violates
     elif decision.answer is Answer.UNSAT:
         assert decision.certificate is not None
-        margin = SplitTree().prove(Problem(network, draw.asked), decision.certificate.data).real
+        margin = ReluTree().prove(Problem(network, draw.asked), decision.certificate.data).real
         assert margin > 0
         assert not draw.is_sat(margin=margin)
     else:
@@ -167,8 +167,8 @@ def test_all_inputs_empty_is_unsat() -> None:
 
 def test_a_proof_that_does_not_hold_is_never_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if the search believed every case to be refuted."""
-    monkeypatch.setattr(search._Search, "refutes", lambda *_: True)
-    monkeypatch.setattr(search._Search, "is_witness", lambda *_: False)
+    monkeypatch.setattr(reference._Search, "refutes", lambda *_: True)
+    monkeypatch.setattr(reference._Search, "is_witness", lambda *_: False)
     asked = read_vnnlib(at_least("8.0", inputs=2), file="p")
     decision = decide(read_onnx(SMALL), asked, seconds=10)
     assert decision.answer is Answer.UNKNOWN
@@ -176,7 +176,7 @@ def test_a_proof_that_does_not_hold_is_never_an_answer(monkeypatch: pytest.Monke
 
 
 def test_what_cannot_be_decided_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search._Search, "is_witness", lambda *_: False)
+    monkeypatch.setattr(reference._Search, "is_witness", lambda *_: False)
     asked = read_vnnlib(at_least("8.0", inputs=2), file="p")
     decision = decide(read_onnx(SMALL), asked, seconds=10)
     assert (decision.answer, decision.certificate) == (Answer.UNKNOWN, None)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
+from dokimos.networks.semantics.outward import Floats
 
-Matrix = NDArray[np.float64]
 
-
-def affine_layer(network: Network, node: Node) -> tuple[Matrix, Matrix]:
+def affine_layer(network: Network, node: Node) -> tuple[Floats, Floats]:
     """Weights [outputs, inputs] and biases of a Gemm with constant weights that reads one row.
 
     They are exact in float64. Raises InvalidProof for any other Gemm.
@@ -41,8 +39,8 @@ def in_a_row(network: Network) -> bool:
     return before == network.output
 
 
-def _finite(array: Any) -> Matrix:
-    exact: Matrix = np.asarray(array, dtype=np.float64)
+def _finite(array: Any) -> Floats:
+    exact: Floats = np.asarray(array, dtype=np.float64)
     if not np.isfinite(exact).all():
         raise InvalidProof("a weight is not a finite number")
     return exact

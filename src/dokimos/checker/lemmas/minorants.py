@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
+from dokimos.checker.lemmas.float_ends import outward
 from dokimos.checker.lemmas.power_sum import PowerSum
-from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.elementary import power
 from dokimos.networks.semantics.outward import (
     Floats,
     Interval,
     add,
     bilinear,
-    down,
     multiply,
     point,
     subtract,
     total,
     up,
 )
-from dokimos.properties.model import Box
 
 
 @dataclass(frozen=True)
@@ -140,20 +136,6 @@ def _middle(x: Interval) -> Floats:
 def is_finite(x: Interval) -> bool:
     """Whether all ends are finite."""
     return bool(np.isfinite(x.lower).all() and np.isfinite(x.upper).all())
-
-
-def outward(values: Sequence[Fraction]) -> Interval:
-    """These numbers, exactly where they are float64 numbers, between two neighbours where not."""
-    if any(abs(v) >= 2**1000 for v in values):
-        raise InvalidProof("a number is too large for float64 intervals")
-    near = np.array([float(v) for v in values])
-    exact = np.array([Fraction(x) == v for x, v in zip(near.tolist(), values, strict=True)])
-    return Interval(np.where(exact, near, down(near)), np.where(exact, near, up(near)))
-
-
-def box_floats(box: Box) -> tuple[Floats, Floats]:
-    """The ends of the box, each rounded outward to float64."""
-    return outward(box.lower).lower, outward(box.upper).upper
 
 
 def enclosed(margin: PowerSum) -> PowerTerms:

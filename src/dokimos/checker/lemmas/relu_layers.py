@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from dokimos.checker.lemmas.affine import Matrix, affine_layer, in_a_row
+from dokimos.checker.lemmas.affine import affine_layer, in_a_row
+from dokimos.checker.lemmas.case_tree import ByRelu, Leaf, require_relus
+from dokimos.checker.lemmas.float_ends import box_floats, outward
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.float32 import dot_rounding, safe, safe_product
-from dokimos.networks.semantics.outward import (
-    Floats,
-    Interval,
-    add,
-    bilinear,
-    multiply,
-    point,
-    subtract,
-    total,
-)
+from dokimos.networks.semantics.outward import Floats, Interval, add, bilinear, multiply, point, total
 from dokimos.networks.semantics.rounded_tensor import Rounded
+from dokimos.properties.model import Box, Conjunction
+
+#: Leaves bounded at once.
+BATCH = 1024
 
 
 @dataclass(frozen=True)
 class ReluLayer:
     """e = weights·v + biases + n with |n| <= noise: an affine layer, and its float32 rounding."""
 
-    weights: Matrix
-    biases: Matrix
-    noise: Matrix
+    weights: Floats
+    biases: Floats
+    noise: Floats
 
 
 def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None) -> tuple[ReluLayer, ...]:
@@ -95,16 +96,24 @@ class BoundedLayers:
         ends = np.cumsum([0, *(len(each.lower) for each in self.arguments)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
-    def unstable(self) -> NDArray[np.bool_]:
-        """Which ReLUs may be on and off over the box."""
-        parts = [(each.lower < 0) & (each.upper > 0) for each in self.arguments]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+    def silent(self, count: int) -> Cases:
+        """Cases that decide nothing, with the usual slopes: 1 where a ReLU is mostly on, else 0."""
+        usual = [np.where(each.upper > -each.lower, 1.0, 0.0) for each in self.arguments]
+        slopes = np.tile(np.concatenate([np.zeros(0), *usual]), (count, 1))
+        return Cases(np.zeros(slopes.shape, dtype=np.int8), slopes, np.zeros(slopes.shape))
 
-    def usual_slopes(self) -> Floats:
-        """1 where a ReLU is mostly on, else 0."""
-        parts = [np.where(each.upper > -each.lower, 1.0, 0.0) for each in self.arguments]
-        return np.concatenate(parts) if parts else np.zeros(0)
+    def cases(self, leaves: Sequence[Leaf]) -> Cases:
+        """The leaves as rows. Since any choice will do, rounding one to float64 changes no proof."""
+        rows = self.silent(len(leaves))
+        for number, leaf in enumerate(leaves):
+            for relu, phase in leaf.phases.items():
+                rows.phases[number, relu] = 1 if phase else -1
+            for name, into in (("slopes", rows.slopes), ("multipliers", rows.multipliers)):
+                for relu, value in leaf.choices[name].items():
+                    into[number, relu] = float(value)
+        return rows
 
+    @np.errstate(all="ignore")
     def lower_bounds(self, rows: Interval, cases: Cases) -> Floats:
         """For each case a lower bound, over the box, of rows·(what the last of these layers puts out).
 
@@ -122,7 +131,7 @@ class BoundedLayers:
             constant = add(constant, _product(rows, layer.biases))
             if layer.noise.any():
                 loss = _product(point(rows.magnitude), layer.noise)
-                constant = subtract(constant, Interval(np.zeros_like(loss.upper), loss.upper))
+                constant = add(constant, point(-loss.upper))
             rows = _product(rows, layer.weights)
             if number:
                 mine = cases.part(self.columns[number - 1])
@@ -133,7 +142,7 @@ class BoundedLayers:
         return np.where(np.isnan(lowest), -np.inf, lowest)
 
 
-def _product(rows: Interval, factor: Matrix) -> Interval:
+def _product(rows: Interval, factor: Floats) -> Interval:
     return bilinear(rows, point(factor), np.matmul, len(factor))
 
 
@@ -143,14 +152,12 @@ def _through_relu(rows: Interval, arguments: Interval, cases: Cases) -> tuple[In
     said_on, said_off = cases.phases > 0, cases.phases < 0
     silent = ~said_on & ~said_off
     on, off = said_on | (silent & (low >= 0)), said_off | (silent & (low < 0) & (high <= 0))
-    beta = point(cases.multipliers)
-    if_on = subtract(rows, beta)
+    if_on = add(rows, point(-cases.multipliers))
     slope = np.where(rows.lower >= 0, cases.slopes, 0.0)
     above = rows.upper <= 0
-    with np.errstate(all="ignore"):
-        k = np.clip(np.where(high > low, high / (high - low), 0.0), 0.0, 1.0)
+    k = np.clip(np.where(high > low, high / (high - low), 0.0), 0.0, 1.0)
     k = np.where(np.isfinite(k), k, 0.0)
-    rest = subtract(point(1.0), point(k))
+    rest = add(point(1.0), point(-k))
     h = np.maximum(multiply(point(-k), point(low)).upper, multiply(rest, point(high)).upper)
     h = np.where(np.isnan(h), np.inf, np.maximum(h, 0.0))
     free = multiply(rows, point(np.where(above, k, slope)))
@@ -173,14 +180,58 @@ def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
         known = BoundedLayers(tuple(layers[: number + 1]), box, arguments)
         size = len(layer.biases)
         both = np.vstack([np.eye(size), -np.eye(size)])
-        cases = Cases(
-            np.zeros((2 * size, known.relus), dtype=np.int8),
-            np.broadcast_to(known.usual_slopes(), (2 * size, known.relus)),
-            np.zeros((2 * size, known.relus)),
-        )
-        with np.errstate(all="ignore"):
-            found = known.lower_bounds(point(both), cases)
+        found = known.lower_bounds(point(both), known.silent(2 * size))
         if not np.isfinite(found).all():
             raise InvalidProof("the values of a layer are not bounded by finite numbers")
         arguments = (*arguments, Interval(found[:size], -found[size:]))
     return BoundedLayers(tuple(layers), box, arguments)
+
+
+class OutwardChoices(Struct, frozen=True, forbid_unknown_fields=True):
+    """The weights of the constraints, and by ReLU slopes and multipliers that are not the usual ones."""
+
+    constraints: tuple[Fraction, ...]
+    slopes: ByRelu
+    multipliers: ByRelu
+
+
+class OutwardLeaves:
+    """Closes leaves as `BoundedLayers.lower_bounds` and `Leaf.margin` state, many at once.
+
+    In float32 (with `rounding`) each affine layer adds its rounding as noise.
+    """
+
+    limits: ClassVar[Mapping[str, float]] = {"slopes": 1.0, "multipliers": 2.0**100}
+
+    def __init__(self, network: Network, rounding: Mapping[str, Rounded] | None) -> None:
+        layers = relu_layers(network, rounding)
+        self._over = cache(lambda box: bounded(layers, Interval(*box_floats(box))))
+
+    def margins(self, box: Box, conjunction: Conjunction, leaves: Sequence[Leaf]) -> list[Fraction | None]:
+        """The margin of each leaf; None for one that holds no input."""
+        layers: BoundedLayers = self._over(box)
+        require_relus(leaves, layers.relus)
+
+        @cache
+        def weighted(weights: tuple[Fraction, ...]) -> tuple[Interval, Fraction]:
+            """Σ weights·constraints: the factors of the outputs, rounded outward, and the bound."""
+            row, bound = [Fraction(0)] * len(layers.layers[-1].biases), Fraction(0)
+            for weight, constraint in zip(weights, conjunction, strict=True):
+                if weight and constraint.inputs:
+                    raise InvalidProof("a constraint speaks of inputs")
+                bound += weight * constraint.bound
+                for j, d in constraint.outputs:
+                    row[j] += weight * d
+            return outward(row), bound
+
+        margins: list[Fraction | None] = []
+        for start in range(0, len(leaves), BATCH):
+            batch = leaves[start : start + BATCH]
+            rows, bounds = zip(*(weighted(leaf.constraints) for leaf in batch), strict=True)
+            stacked = Interval(np.stack([r.lower for r in rows]), np.stack([r.upper for r in rows]))
+            found = layers.lower_bounds(stacked, layers.cases(batch))
+            if not np.isfinite(found).all():
+                raise InvalidProof("a leaf is not bounded by a finite number")
+            each = zip(batch, found.tolist(), bounds, strict=True)
+            margins += [leaf.margin(Fraction(lowest) - bound) for leaf, lowest, bound in each]
+        return margins

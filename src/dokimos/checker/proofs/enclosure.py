@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
 from dokimos.checker.data import PLACE, Choice, read_data
-from dokimos.checker.proofs.split_tree import questions
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
@@ -55,7 +54,7 @@ class EnclosureProof(CertificateKind):
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Bound every conjunction on the pieces of its box, over the reals and then in float32."""
         trees = read_data(data, EnclosureData).trees
-        asked = list(questions(problem.property))
+        asked = problem.property.questions()
         if not asked:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
         if len(trees) != len(asked):

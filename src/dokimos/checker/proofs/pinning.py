@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from dokimos.checker.base import CertificateKind, Problem, Proven
 from dokimos.checker.data import PLACE, Choice, Natural, read_data
-from dokimos.checker.lemmas.minorants import PowerTerms, box_floats, enclosed, is_finite
+from dokimos.checker.lemmas.float_ends import box_floats
+from dokimos.checker.lemmas.minorants import PowerTerms, enclosed, is_finite
 from dokimos.checker.lemmas.power_sum import power_sum
 from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof, UnreadableFile

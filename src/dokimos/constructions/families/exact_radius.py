@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded
-from dokimos.checker.proofs.branch_and_bound import Leaf
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import knob
@@ -21,7 +20,8 @@ from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.model import Point
 from dokimos.provers.base import NoProof
-from dokimos.provers.relu_programs import Tree, forward, nearest_in_region, prove_positive
+from dokimos.provers.layered_networks import forward, nearest_in_region, prove_positive
+from dokimos.provers.relu_search import Tree
 from dokimos.suites.instance import Certificate
 
 WEIGHT_BITS = 6
@@ -97,7 +97,8 @@ class ExactRadius(Construction[Knobs]):
         def question(size: Fraction) -> Any:
             return first_class_loses(ball(origin, size), knobs.classes)
 
-        certificate = Certificate("branch-and-bound", {"trees": [_as_data(t) for t in solved.trees]})
+        trees = [tree.as_data(lambda choice: repr(float(choice))) for tree in solved.trees]
+        certificate = Certificate("relu-tree", {"arithmetic": "outward", "trees": trees})
         return (
             Draft(solved.network, question(radius), certificate),
             Draft(solved.network, question(larger), Certificate("witness"), solved.witness),
@@ -137,12 +138,12 @@ def _solve(key: int, knobs: Knobs) -> Solved:
         over = bounded(layers, Interval(-side, side))
         trees = []
         for row in rows:
-            tree, programs = prove_positive(over, row, most_programs=left)
+            found, programs = prove_positive(over, row, most_programs=left)
             left -= programs
-            if tree.counterexample is not None:
-                nearest = _pulled_in(layers, row, tree.counterexample)
+            if not isinstance(found, Tree):
+                nearest = _pulled_in(layers, row, found)
                 break
-            trees.append(tree)
+            trees.append(found)
         else:
             break
     witness = _clear_violation(layers, rows, nearest, rng)
@@ -264,16 +265,3 @@ def _short_below(value: float, slack: float) -> Fraction:
     """A float32 number just below `value`, of as few bits as a loss of slack/64 allows."""
     bits = ceil(-log2(value)) + ceil(log2(64 / slack))
     return float32_below(Fraction(floor(Fraction(value) * 2**bits), 2**bits))
-
-
-def _as_data(tree: Tree) -> dict[str, Any]:
-    return {"splits": tree.splits, "leaves": [_leaf_data(leaf) for leaf in tree.leaves]}
-
-
-def _leaf_data(leaf: Leaf) -> dict[str, Any]:
-    return {
-        "slopes": {str(relu): repr(value) for relu, value in sorted(leaf.slopes.items())},
-        "multipliers": {
-            str(relu): repr(value) for relu, value in sorted(leaf.multipliers.items()) if value
-        },
-    }

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dokimos.checker.lemmas.minorants import box_floats
+from dokimos.checker.lemmas.float_ends import box_floats
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import knob

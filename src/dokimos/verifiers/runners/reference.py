@@ -21,7 +21,7 @@ from dokimos.networks.semantics.replay import replay
 from dokimos.properties.decimals import exact_decimal
 from dokimos.properties.reading import read_vnnlib_file
 from dokimos.properties.violation import require_fit
-from dokimos.provers.search import Decision, decide
+from dokimos.provers.reference import Decision, decide
 from dokimos.suites.answers import Answer
 from dokimos.verifiers.results import SCHEMA
 

@@ -1,0 +1,148 @@
+"""Affine layers with ReLUs between them, in floats: proofs that an output is positive, and nearby zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import highspy
+import numpy as np
+
+from dokimos.checker.lemmas.case_tree import Leaf
+from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer
+from dokimos.networks.semantics.outward import Floats, point
+from dokimos.provers.base import NoProof
+from dokimos.provers.relu_relaxation import (
+    INFINITE,
+    Relaxation,
+    Relaxed,
+    ReluBounds,
+    SparseRow,
+    quiet_solver,
+)
+from dokimos.provers.relu_search import Finding, Tree, grow
+
+#: A ReLU whose factor is smaller than this needs no slope of its own.
+_NEGLIGIBLE = 1e-12
+
+
+def forward(layers: tuple[ReluLayer, ...], x: Floats) -> tuple[Floats, list[Floats]]:
+    """The outputs in floats, and the arguments of each layer's ReLUs."""
+    arguments = []
+    for layer in layers[:-1]:
+        arguments.append(layer.weights @ x + layer.biases)
+        x = np.maximum(arguments[-1], 0.0)
+    return layers[-1].weights @ x + layers[-1].biases, arguments
+
+
+def prove_positive(layers: BoundedLayers, row: Floats, *, most_programs: int) -> tuple[Tree | Floats, int]:
+    """A tree whose leaves show that row·outputs > 0 on the box, or a counterexample, and the effort.
+
+    The leaves are those of the arithmetic `outward`, for a conjunction of one constraint. Raises NoProof
+    where neither is found within `most_programs` linear programs.
+    """
+    search = _Search(layers, row, most_programs)
+    return grow(search.look, depth_first=True), search.programs
+
+
+class _Search:
+    """Looks at cases with one relaxation: depth first, each program starts near the last one's optimum."""
+
+    def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int) -> None:
+        self._layers, self._row, self._most = layers, row, most_programs
+        self._relaxation = _relaxation(layers, row)
+        self.programs = 0
+
+    def look(self, phases: Mapping[int, bool]) -> Finding[Floats]:
+        """Close the case, or find a counterexample, or else split where the relaxation is worst."""
+        layers, row = self._layers, self._row
+        self.programs += 1
+        if self.programs > self._most:
+            raise NoProof(f"branch and bound takes more than {self._most} linear programs")
+        solved = self._relaxation.solve(phases)
+        gaps = np.zeros(layers.relus)
+        if solved is not None and solved.inputs is not None:
+            gaps = solved.gaps
+            if solved.bound > 0:
+                leaf = self._leaf(phases, solved)
+                if layers.lower_bounds(point(row[None, :]), layers.cases([leaf]))[0] > 0:
+                    return Finding(leaf=leaf)
+            inside = np.clip(solved.inputs, layers.box.lower, layers.box.upper)
+            if float(row @ forward(layers.layers, inside)[0]) <= 0:
+                return Finding(counterexample=inside)
+        undecided = [relu for relu in self._relaxation.decidable if relu not in phases]
+        if not undecided:
+            raise NoProof("a leaf cannot be decided in float64")
+        return Finding(split=max(undecided, key=lambda relu: float(gaps[relu])))
+
+    def _leaf(self, phases: Mapping[int, bool], solved: Relaxed) -> Leaf:
+        """Slopes and multipliers from the duals: what `BoundedLayers.lower_bounds` reads.
+
+        At the optimum the duals y of a layer's definitions are the factors with which the arguments of its
+        ReLUs enter the bound, so y·weights are those of the values v of the layer before. A ReLU with a
+        factor c > 0 is bounded below by s·e, where c·s is the dual of its row *below*.
+        """
+        layers = self._layers
+        weights = [self._row, *(solved.definitions[c] for c in layers.columns[:0:-1])]
+        factors = np.concatenate(
+            [y @ layer.weights for y, layer in zip(weights, layers.layers[:0:-1], strict=True)][::-1]
+        )
+        slopes, multipliers = {}, {}
+        for relu in self._relaxation.decidable:
+            if relu in phases:
+                sign = 1 if phases[relu] else -1
+                if (multiplier := sign * float(solved.decided[relu])) > 0:
+                    multipliers[relu] = Fraction(multiplier)
+            elif factors[relu] > _NEGLIGIBLE:
+                slope = float(solved.below[relu]) / float(factors[relu])
+                slopes[relu] = Fraction(min(1.0, max(0.0, slope)))
+        return Leaf(dict(phases), (Fraction(1),), {"slopes": slopes, "multipliers": multipliers})
+
+
+def _relaxation(layers: BoundedLayers, row: Floats) -> Relaxation:
+    """The least value of row·outputs over the box."""
+    low = np.concatenate([each.lower for each in layers.arguments])
+    high = np.concatenate([each.upper for each in layers.arguments])
+    unstable = (low < 0) & (high > 0)
+    slopes = np.divide(high, high - low, out=np.zeros_like(high), where=unstable)
+    inputs = len(layers.box.lower)
+    arguments = []
+    before = np.arange(inputs)
+    for columns, layer in zip(layers.columns, layers.layers[:-1], strict=True):
+        for weights, bias in zip(layer.weights, layer.biases, strict=True):
+            used = np.flatnonzero(weights)
+            arguments.append(SparseRow(float(bias), before[used], weights[used]))
+        before = inputs + np.arange(columns.start, columns.stop)
+    last = layers.layers[-1]
+    objective = SparseRow(float(row @ last.biases), before, row @ last.weights)
+    bounds = ReluBounds(low, high, slopes)
+    return Relaxation(layers.box, arguments, bounds, [objective], np.flatnonzero(unstable).tolist())
+
+
+def nearest_in_region(layers: tuple[ReluLayer, ...], row: Floats, x: Floats, level: float) -> Floats | None:
+    """The point nearest to 0 (largest coordinate) with row·outputs <= level in the linear region of x."""
+    matrix, offset = np.eye(len(x)), np.zeros(len(x))
+    solver = quiet_solver()
+    size = len(x) + 1
+    none = np.zeros(0)
+    lower, upper = np.full(size, -INFINITE), np.full(size, INFINITE)
+    cost = np.append(np.zeros(len(x)), 1.0)
+    solver.addCols(size, cost, lower, upper, 0, none.astype(np.int32), none.astype(np.int32), none)
+    columns = np.arange(size, dtype=np.int32)
+    for i in range(len(x)):
+        for sign in (1.0, -1.0):
+            solver.addRow(0.0, INFINITE, 2, np.array([i, len(x)], dtype=np.int32), np.array([sign, 1.0]))
+    for layer, e in zip(layers, forward(layers, x)[1], strict=False):
+        matrix, offset = layer.weights @ matrix, layer.weights @ offset + layer.biases
+        for line, constant, value in zip(matrix, offset, e, strict=True):
+            low, high = (-constant, INFINITE) if value > 0 else (-INFINITE, -constant)
+            solver.addRow(low, high, size, columns, np.append(line, 0.0))
+        matrix, offset = matrix * (e > 0)[:, None], offset * (e > 0)
+    slope = row @ layers[-1].weights @ matrix
+    rest = level - float(row @ (layers[-1].weights @ offset + layers[-1].biases))
+    solver.addRow(-INFINITE, rest, size, columns, np.append(slope, 0.0))
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return None
+    found: Floats = np.array(solver.getSolution().col_value)[: len(x)]
+    return found
