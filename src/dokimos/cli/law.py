@@ -264,8 +264,9 @@ def replay(
     """Run saved violations again. Exit code 1 where one still violates its law."""
     from dokimos.cli.output import say
     from dokimos.laws.domain.lookup import load_domain
+    from dokimos.laws.engine.replay import replay_violations
     from dokimos.laws.models.lookup import as_model, load_model
-    from dokimos.laws.reporting.violation_files import read_violations, replay_violations
+    from dokimos.laws.reporting.violation_files import read_violations
 
     still = 0
     for path in files:
@@ -329,7 +330,7 @@ def convert(
     from dokimos.core.files import write_whole
     from dokimos.laws.models.files import read_pickle
     from dokimos.laws.models.sklearn_trees import read_sklearn
-    from dokimos.laws.models.trees import write_trees
+    from dokimos.laws.models.tree_files import write_trees
 
     if out.suffix != ".json":
         raise InputError(f"{out}: trees are written to a file that ends in .json.")

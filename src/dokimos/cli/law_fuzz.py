@@ -27,7 +27,8 @@ def fuzz(
     from dokimos.core.files import write_whole
     from dokimos.laws.domain.definition import call_domain
     from dokimos.laws.domain.lookup import load_domain
-    from dokimos.laws.engine.fuzzing import fuzz, pool_file
+    from dokimos.laws.engine.fuzzing import fuzz
+    from dokimos.laws.engine.pools import pool_file
     from dokimos.laws.models.lookup import as_model
 
     found = load_domain(domain)

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, UnreadableFile
 
 
 def write_whole(path: Path, content: bytes | str, *, what: str = "the file", durable: bool = False) -> None:
@@ -38,6 +38,14 @@ def _replace(path: Path, content: bytes, *, durable: bool) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a file. Raises UnreadableFile, which says why it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
 
 
 def expect_writable(path: Path, *, what: str, example: str) -> None:

@@ -14,13 +14,13 @@ from dokimos.laws.engine.cases import case_of
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.rates import Rate
+from dokimos.laws.engine.replay import _no_labels
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.shrinking import run_cases
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.problems import LawError
 from dokimos.laws.reporting.terminal import summary
-from dokimos.laws.reporting.violation_files import _no_labels
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 
@@ -508,8 +508,8 @@ def test_ranges_and_pools(tmp_path: Any) -> None:
     ("name", "content", "message"),
     [
         ("a.npy", b"no array", "is no array"),
-        ("a.json", b"{", "is not JSON"),
-        ("a.json", b"{}", "no list of records"),
+        ("a.json", b"{", "not valid JSON"),
+        ("a.json", b"{}", "not a list of records"),
         ("a.json", b"[]", "there are no records"),
         ("a.json", b"[[1, 2]]", "FEATURES has 6 columns"),
         ("a.json", b'[[1, 2, 3, 4, 5, "a"]]', "no number"),

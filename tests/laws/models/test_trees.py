@@ -18,7 +18,8 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.lookup import as_model, load_model
 from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
+from dokimos.laws.models.tree_files import read_trees, write_trees
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
 from dokimos.laws.studies.tree_training import train_tree
 from tests.cli.test_law import run as cli
 
@@ -113,17 +114,17 @@ def _changed(**changes: Any) -> bytes:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"{", "is not JSON"),
+        (b"{", "not valid JSON"),
         (b"[]", "is no file of decision trees"),
         (_changed(version=7), "has version 7"),
         (_changed(trees=[]), "there is no tree"),
-        (_changed(trees=[{}]), "'feature' is missing"),
-        (_changed(trees=3), "damaged"),
-        (_changed(feature=[0.5, -1, -1, -1, -1]), "a list of integers is something else"),
-        (_changed(threshold=["a"] * 5), "a list of numbers is something else"),
+        (_changed(trees=[{}]), r"trees\[0\]: .* missing required field `feature`"),
+        (_changed(trees=3), "trees: expected `array`, got `int`; this is not a file of decision trees"),
+        (_changed(feature=[0.5, -1, -1, -1, -1]), r"trees\[0\].feature\[0\]: expected `int`, got `float`"),
+        (_changed(threshold=["a"] * 5), r"trees\[0\].threshold\[0\]: expected `float`, got `str`"),
         (_changed(threshold=[1]), "different lengths"),
         (_changed(missing_left=[True]), "different lengths"),
-        (_changed(value=[[1]] * 5), "values of shape"),
+        (_changed(value=[[1]] * 5), "another number of values than 2"),
         (_changed(value=[[1], [1, 2]]), "damaged"),
         (_changed(feature=[2, -1, 0, -1, -1]), "a column that is not among the 2 inputs"),
         (_changed(left=[0, 1, 3, 3, 4]), "does not come after its parent"),
@@ -131,6 +132,7 @@ def _changed(**changes: Any) -> bytes:
         (_changed(value=[[1e999, 0]] * 5), "is no number"),
         (_changed(classes=["a"]), "one class"),
         (_changed(divide=0), "divide not 0"),
+        (_changed(thresholds=[0] * 5), "unknown field `thresholds`"),
     ],
 )
 def test_files_that_are_damaged_get_one_sentence(tmp_path: Path, content: bytes, said: str) -> None:

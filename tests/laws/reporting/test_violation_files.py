@@ -13,10 +13,11 @@ from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
 from dokimos.laws.engine.descriptions import describe
 from dokimos.laws.engine.law_test import test_law as run_law
+from dokimos.laws.engine.replay import replay_violations
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.engine.shrinking import _amount
 from dokimos.laws.models.lookup import as_model
-from dokimos.laws.reporting.violation_files import read_violations, replay_violations, save_result
+from dokimos.laws.reporting.violation_files import read_violations, save_result
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 
@@ -67,8 +68,14 @@ def test_the_file_says_everything(tmp_path: Path) -> None:
     [
         (lambda content: content.update(format="x"), "is no file of violations"),
         (lambda content: content.update(version=9), "has version 9"),
-        (lambda content: content.pop("law"), "is damaged"),
-        (lambda content: content.update(violations=[{}]), "is damaged"),
+        (
+            lambda content: content.pop("law"),
+            "missing required field `law`; this is not a file of violations",
+        ),
+        (lambda content: content.update(violations=[{}]), r"violations\[0\]: .* missing required field"),
+        (lambda content: content["violations"][0].update(inputs={}), "is damaged: .* no input x1"),
+        (lambda content: content["violations"][0].update(draws=[{"float": "?"}]), "is damaged"),
+        (lambda content: content["violations"][0].update(case_seed=0.5), "case_seed: expected `int`"),
     ],
 )
 def test_damaged_files(tmp_path: Path, change: Any, message: str) -> None:
@@ -79,7 +86,7 @@ def test_damaged_files(tmp_path: Path, change: Any, message: str) -> None:
     with pytest.raises(UnreadableFile, match=message):
         read_violations(path)
     path.write_text(path.read_text()[:-9])
-    with pytest.raises(UnreadableFile, match="is not JSON"):
+    with pytest.raises(UnreadableFile, match="not valid JSON"):
         read_violations(path)
     with pytest.raises(UnreadableFile, match="cannot be read"):
         read_violations(tmp_path / "none.json")

@@ -97,10 +97,14 @@ def test_an_interruption_keeps_what_is_done(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{", "is not JSON"),
+        ("{", "not valid JSON"),
         ("{}", "choose another --out"),
-        ('{"format": "dokimos-law-study", "models": [], "runs": [{}]}', "is damaged"),
-        ('{"format": "dokimos-law-study"}', "is damaged"),
+        (
+            '{"format": "dokimos-law-study", "version": 1, "models": [], "runs": [{}]}',
+            "missing required field",
+        ),
+        ('{"format": "dokimos-law-study", "version": 1}', "missing required field `models`"),
+        ('{"format": "dokimos-law-study", "version": 2}', "has version 2"),
     ],
 )
 def test_files_that_are_no_study(tmp_path: Path, content: str, said: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -70,15 +68,6 @@ def fuzz(
     if not pool.records:
         raise InputError("Fuzzing found no records: start() and walk() gave none.")
     return np.stack(pool.records[:size])
-
-
-def pool_file(records: NDArray[Any], suffix: str) -> bytes:
-    """The content of a file for `--source pool:FILE`: .npy or .json."""
-    if suffix == ".json":
-        return (json.dumps(records.tolist()) + "\n").encode()
-    buffer = io.BytesIO()
-    np.save(buffer, records, allow_pickle=False)
-    return buffer.getvalue()
 
 
 class _Pool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.engine.frame import Records, Rows, column, stack
+from dokimos.laws.engine.frame import Records, Rows, column
+from dokimos.laws.engine.pools import as_records, read_pool
 
 
 class InputSource(Protocol):
@@ -110,7 +109,7 @@ def find_source(given: str, domain: Domain) -> InputSource:
     kind, _, file = given.partition(":")
     if kind != "pool" or not file:
         raise InputError(f"{given!r} is no source of inputs; write test, range or pool:FILE.")
-    return Pool(given, _read_pool(Path(file), domain.layout))
+    return Pool(given, read_pool(Path(file), domain.layout))
 
 
 def labels_of(domain: Domain, source: InputSource) -> Callable[[], NDArray[Any]]:
@@ -140,36 +139,6 @@ def _as_labels(given: Any, domain: Domain) -> NDArray[Any]:
     return found.astype(object) if found.dtype.kind == "U" else found
 
 
-def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
-    """Records as an array, one a row, that fits the layout. Raises InputError."""
-    if hasattr(given, "__array__"):  # arrays, and tables and tensors of other packages
-        data = np.asarray(given)
-    elif isinstance(given, Iterable):
-        data = stack(list(given))
-    else:
-        data = np.asarray(None)
-    if data.ndim == 0:
-        raise InputError(f"{what}: gives no list of records.")
-    if len(data) == 0:
-        raise InputError(f"{what}: there are no records.")
-    if layout is None:
-        return data
-    if data.ndim != 2 or data.shape[1] != layout.width:
-        raise InputError(
-            f"{what}: records of shape {data.shape[1:]}, where FEATURES has {layout.width} columns."
-        )
-    texts = [slot.start for slot in layout.slots if slot.feature.kind is Kind.TEXT]
-    numbers = np.setdiff1d(np.arange(layout.width), texts)
-    try:
-        if not texts:
-            return data.astype(np.float64)
-        made = data.astype(object)
-        made[:, numbers] = made[:, numbers].astype(np.float64)
-        return made
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: a record has something that is no number.") from None
-
-
 def _range_source(domain: Domain) -> Ranges:
     if domain.layout is None:
         raise InputError(
@@ -181,29 +150,3 @@ def _range_source(domain: Domain) -> Ranges:
         if not feature.low <= feature.high:
             raise InputError(f"Domain {domain.name}: the range of the feature {feature.name} is empty.")
     return Ranges(domain.layout)
-
-
-def _read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
-    """Records from .npy, .json (a list of lists) or .csv (with or without a header)."""
-    try:
-        if path.suffix == ".npy":
-            return as_records(np.load(path, allow_pickle=False), layout, str(path))
-        text = path.read_text(encoding="utf-8")
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
-    except (ValueError, EOFError) as problem:
-        raise UnreadableFile(path, f"is no array: {problem}.") from None
-    if path.suffix == ".json":
-        try:
-            rows = json.loads(text)
-        except ValueError as problem:
-            raise UnreadableFile(path, f"is not JSON: {problem}.") from None
-        if not isinstance(rows, list):
-            raise UnreadableFile(path, "is no list of records.")
-        return as_records(rows, layout, str(path))
-    lines = [row for row in csv.reader(text.splitlines()) if row]
-    if lines and layout is not None and set(lines[0]) <= set(layout.names):
-        lines = lines[1:]
-    if len({len(line) for line in lines}) > 1:
-        raise UnreadableFile(path, "its lines have different numbers of columns.")
-    return as_records(np.array(lines, dtype=object), layout, str(path))

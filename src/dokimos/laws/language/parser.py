@@ -11,6 +11,7 @@ from pathlib import Path
 from lark import Lark, UnexpectedInput
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.files import read_whole
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import find_block, meaning, parse_block, position
 from dokimos.laws.language.law_builder import build_law
@@ -25,10 +26,7 @@ _MAX_BYTES = 1_000_000
 
 def read_law(path: Path) -> Law:
     """The law in a file. Raises UnreadableFile (a LawError where the file could be read)."""
-    try:
-        content = path.read_bytes()
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    content = read_whole(path)
     if len(content) > _MAX_BYTES:
         raise UnreadableFile(path, f"has {len(content)} bytes; a law has at most {_MAX_BYTES}.")
     try:

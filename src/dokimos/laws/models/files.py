@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.files import read_whole
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.model import Model, Rows, as_numbers, decision_of, encoding_of
 from dokimos.laws.models.onnx_classifiers import label_function
-from dokimos.laws.models.trees import read_trees
+from dokimos.laws.models.tree_files import read_trees
 from dokimos.networks.semantics.replay import Replayer
 
 #: Numbers in one run of onnxruntime: large enough for its overhead not to count, small enough for caches.
@@ -49,18 +50,10 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
 
 def read_pickle(path: Path) -> tuple[Any, bytes]:
     """What a pickle holds, and its content; opening it runs code. Raises UnreadableFile."""
-    content = content_of(path)
+    content = read_whole(path)
     try:
         return pickle.loads(content), content
     except Exception as problem:
         raise UnreadableFile(
             path, f"is no pickle of a model: {type(problem).__name__}: {problem}."
         ) from None
-
-
-def content_of(path: Path) -> bytes:
-    """The bytes of a file. Raises UnreadableFile."""
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None

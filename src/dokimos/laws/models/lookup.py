@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.core.errors import InputError
+from dokimos.core.files import read_whole
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.user_code import load_module
-from dokimos.laws.models.files import content_of, onnx_model, read_pickle, tree_model
+from dokimos.laws.models.files import onnx_model, read_pickle, tree_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.policies import load_policy
@@ -42,14 +43,14 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         if path.suffix == ".py":
             raise InputError(f"{path}: is a file of Python; name the model in it, as {path}:NAME.")
         read = tree_model if path.suffix == ".json" else onnx_model
-        return read(content_of(path), domain, name=str(path))
+        return read(read_whole(path), domain, name=str(path))
     if not allow_code:
         raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
     if is_object:
         return object_model(_object(place, name), domain, name=text)
     if path.suffix == _POLICY:
         policy = load_policy(path)
-        return object_model(policy, domain, name=text, sha256=hashlib.sha256(content_of(path)).hexdigest())
+        return object_model(policy, domain, name=text, sha256=hashlib.sha256(read_whole(path)).hexdigest())
     unpickled, content = read_pickle(path)
     return object_model(unpickled, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 
 #: A setting that only one algorithm has tells the file's, which does not name it. The order matters.
@@ -21,13 +21,7 @@ _TELLTALES = (
 
 def load_policy(path: Path) -> Any:
     """The policy in a zip file of stable-baselines3; opening it runs code. Raises InputError."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            settings = json.loads(archive.read("data"))
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
-    except (KeyError, ValueError, zipfile.BadZipFile):
-        raise UnreadableFile(path, "is no policy that stable-baselines3 saved.") from None
+    settings = _settings(path)
     name = next((algorithm for key, algorithm in _TELLTALES if key in settings), None)
     if name is None:
         raise UnreadableFile(path, "was saved by an algorithm that is not known here; give FILE.py:NAME.")
@@ -39,3 +33,17 @@ def load_policy(path: Path) -> Any:
         return getattr(stable_baselines3, name).load(path, device="cpu")
     except Exception as problem:
         raise UnreadableFile(path, f"cannot be loaded: {type(problem).__name__}: {problem}.") from None
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """What the file says of how its policy was trained."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if archive.getinfo("data").file_size > strict_json.MOST_BYTES:
+                raise zipfile.BadZipFile("too large")
+            document = strict_json.parse(archive.read("data"), file=path, nan=True)
+        return strict_json.convert(document, dict[str, Any], file=path, what="a policy")
+    except OSError as problem:
+        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+    except (KeyError, UnreadableFile, zipfile.BadZipFile):
+        raise UnreadableFile(path, "is no policy that stable-baselines3 saved.") from None

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.laws.domain.features import Feature, Layout
-from dokimos.laws.engine.fuzzing import fuzz, pool_file
+from dokimos.laws.engine.fuzzing import fuzz
+from dokimos.laws.engine.pools import pool_file
 from dokimos.laws.models.files import onnx_model
 from dokimos.laws.studies.lander_training import RECIPE, rewards, train_policy
 from dokimos.laws.studies.network_training import kept_model, relu_network

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from msgspec import Struct
 
 from dokimos import __version__
-from dokimos.core.errors import UnreadableFile
-from dokimos.core.files import write_whole
+from dokimos.core import strict_json
+from dokimos.core.files import read_whole, write_whole
+from dokimos.core.formats import expect_format
 
 FORMAT = "dokimos-law-study"
 _VERSION = 1
-
-Item = TypeVar("Item", "Run", "Quality")
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class StudyRecords:
         self.runs: dict[tuple[Any, ...], Run] = {}
         self.qualities: dict[tuple[str, str], Quality] = {}
         if path.exists():
-            content = _read(path)
-            self.runs = {run.key: run for run in _items(path, content, "runs", Run)}
-            self.qualities = {each.key: each for each in _items(path, content, "models", Quality)}
+            form = _read(path)
+            self.runs = {run.key: run for run in form.runs}
+            self.qualities = {each.key: each for each in form.models}
 
     def add_quality(self, quality: Quality) -> None:
         """Keep how good a model is."""
@@ -101,31 +101,20 @@ class StudyRecords:
         self._write()
 
     def _write(self) -> None:
-        content = {
-            "format": FORMAT,
-            "version": _VERSION,
-            "dokimos": __version__,
-            "models": [asdict(each) for each in self.qualities.values()],
-            "runs": [asdict(each) for each in self.runs.values()],
-        }
-        write_whole(self._path, (json.dumps(content, indent=1) + "\n").encode())
+        form = _Form(models=list(self.qualities.values()), runs=list(self.runs.values()))
+        write_whole(self._path, strict_json.write(form), what="the runs")
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
-    except ValueError as problem:
-        raise UnreadableFile(path, f"is not JSON: {problem}.") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UnreadableFile(path, "is no file that `dokimos law study` wrote; choose another --out.")
-    return content
+class _Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    format: str = FORMAT
+    version: int = _VERSION
+    dokimos: str = __version__
+    models: list[Quality]
+    runs: list[Run]
 
 
-def _items(path: Path, content: dict[str, Any], what: str, kind: type[Item]) -> list[Item]:
-    names = [each.name for each in fields(kind)]
-    try:
-        return [kind(**{name: each[name] for name in names}) for each in content[what]]
-    except (KeyError, TypeError) as problem:
-        raise UnreadableFile(path, f"is damaged: {type(problem).__name__} {problem}.") from None
+def _read(path: Path) -> _Form:
+    document = strict_json.parse(read_whole(path), file=path)
+    wanted = "is no file that `dokimos law study` wrote; choose another --out"
+    expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
+    return strict_json.convert(document, _Form, file=path, what="a file of runs")

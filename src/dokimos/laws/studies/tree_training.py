@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble, read_trees, write_trees
+from dokimos.laws.models.tree_files import read_trees, write_trees
+from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
 from dokimos.laws.studies.network_training import Labels, Matrix, Study, rightness
 
 

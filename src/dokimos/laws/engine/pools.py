@@ -1,0 +1,81 @@
+"""Pools of records: arrays that fit a layout, and the files that hold them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core import strict_json
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import read_whole
+from dokimos.laws.domain.features import Kind, Layout
+from dokimos.laws.engine.frame import stack
+
+
+def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
+    """Records as an array, one a row, that fits the layout. Raises InputError."""
+    if hasattr(given, "__array__"):  # arrays, and tables and tensors of other packages
+        data = np.asarray(given)
+    elif isinstance(given, Iterable):
+        data = stack(list(given))
+    else:
+        data = np.asarray(None)
+    if data.ndim == 0:
+        raise InputError(f"{what}: gives no list of records.")
+    if len(data) == 0:
+        raise InputError(f"{what}: there are no records.")
+    if layout is None:
+        return data
+    if data.ndim != 2 or data.shape[1] != layout.width:
+        raise InputError(
+            f"{what}: records of shape {data.shape[1:]}, where FEATURES has {layout.width} columns."
+        )
+    texts = [slot.start for slot in layout.slots if slot.feature.kind is Kind.TEXT]
+    numbers = np.setdiff1d(np.arange(layout.width), texts)
+    try:
+        if not texts:
+            return data.astype(np.float64)
+        made = data.astype(object)
+        made[:, numbers] = made[:, numbers].astype(np.float64)
+        return made
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: a record has something that is no number.") from None
+
+
+def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
+    """Records from .npy, .json (a list of lists) or .csv (with or without a header). Raises InputError."""
+    content = read_whole(path)
+    if path.suffix == ".npy":
+        try:
+            return as_records(np.load(io.BytesIO(content), allow_pickle=False), layout, str(path))
+        except (ValueError, EOFError) as problem:
+            raise UnreadableFile(path, f"is no array: {problem}.") from None
+    if path.suffix == ".json":
+        document = strict_json.parse(content, file=path, nan=True)
+        rows = strict_json.convert(document, list[Any], file=path, what="a list of records")
+        return as_records(rows, layout, str(path))
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UnreadableFile(path, "is not UTF-8 text.") from None
+    lines = [row for row in csv.reader(text.splitlines()) if row]
+    if lines and layout is not None and set(lines[0]) <= set(layout.names):
+        lines = lines[1:]
+    if len({len(line) for line in lines}) > 1:
+        raise UnreadableFile(path, "its lines have different numbers of columns.")
+    return as_records(np.array(lines, dtype=object), layout, str(path))
+
+
+def pool_file(records: NDArray[Any], suffix: str) -> bytes:
+    """The content of a file for `--source pool:FILE`: .npy or .json."""
+    if suffix == ".json":
+        return strict_json.write(records.tolist(), indent=None).encode()
+    buffer = io.BytesIO()
+    np.save(buffer, records, allow_pickle=False)
+    return buffer.getvalue()

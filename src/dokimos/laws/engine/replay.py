@@ -1,0 +1,63 @@
+"""Violations of an earlier test, run again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.cases import LawCase, case_of
+from dokimos.laws.engine.descriptions import describe
+from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.runner import Runner
+from dokimos.laws.engine.shrinking import run_cases
+from dokimos.laws.engine.sources import find_source, labels_of
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.model import Model
+
+
+@dataclass(frozen=True)
+class SavedViolations:
+    """What was saved of a test: the law itself, what names its domain and its model, and the cases."""
+
+    law: Law
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    source: str
+    cases: tuple[LawCase, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A saved violation run again: in words where it still violates the law, None where it does not."""
+
+    before: str
+    now: str | None
+
+
+def replay_violations(
+    saved: SavedViolations, model: Model, domain: Domain | None, *, allow_code: bool = True
+) -> tuple[Replayed, ...]:
+    """Run every saved case again, record by record. Raises InputError where that is not possible."""
+    plan = make_plan(saved.law, domain, allow_code=allow_code)
+    wanted = len(plan.random)
+    uses_labels = "label(" in saved.law.text and saved.source == "test" and plan.domain.inputs is not None
+    labels = labels_of(plan.domain, find_source("test", plan.domain)) if uses_labels else _no_labels
+    runner = Runner(plan, model, labels)
+    replayed = []
+    for case, words in zip(saved.cases, saved.words, strict=True):
+        if len(case.draws) != wanted:
+            raise InputError(f"A saved case has {len(case.draws)} draws where the law makes {wanted}.")
+        frame = run_cases([case], runner, one_by_one=True)
+        if runner.errors.count:
+            raise InputError(f"Replaying failed: {runner.errors.kept[0].reason}.")
+        now = describe(case_of(frame, 0, saved.law), saved.law, plan.domain) if frame.size else None
+        replayed.append(Replayed(words, now))
+    return tuple(replayed)
+
+
+def _no_labels() -> Any:
+    raise InputError("The saved cases come from no test set with labels.")
