@@ -130,7 +130,7 @@ def test_nothing_is_wider_than_the_window(opened: Opener, tmp_path: Path, width:
 def test_all_text_stands_out_from_its_background(opened: Opener, dark: bool) -> None:
     with opened(dark=dark) as page:
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert paper == ("rgb(21, 22, 26)" if dark else "rgb(247, 245, 240)")
+        assert paper == ("rgb(21, 22, 26)" if dark else "rgb(248, 247, 243)")
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         assert page.evaluate(_FAINT_TEXT) == []
 

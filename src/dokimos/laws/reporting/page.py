@@ -1,4 +1,4 @@
-"""One self-contained HTML page of what testing laws found; template, style and script are in assets/."""
+"""One self-contained HTML page of what testing laws found; its template and style are in assets/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from dokimos.core.files import write_whole
@@ -18,6 +17,8 @@ from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
 from dokimos.laws.reporting.case_view import Shown, show
 from dokimos.laws.reporting.terminal import which_case
+from dokimos.reports.layout.page_head import PageHead, Tile, Tone
+from dokimos.reports.layout.rendering import render
 
 #: Violations of each law that are shown with their records; the others stand in the JSON files.
 _SHOWN = 12
@@ -31,6 +32,7 @@ _KINDS = {
     LawVerdict.HOLDS: "correct",
     LawVerdict.PASSED: "correct",
 }
+_TONES = {"wrong": Tone.BAD, "correct": Tone.GOOD}
 _TOKEN = re.compile(
     r"(?P<comment>#[^\n]*|//[^\n]*|/\*.*?\*/)"
     r"|(?P<string>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
@@ -117,19 +119,19 @@ def render_page(results: Sequence[LawResult], commands: Sequence[str], context: 
         for index, (result, name, command) in enumerate(zip(results, names, commands, strict=True), start=1)
     ]
     ordered = sorted(views, key=lambda view: _ORDER.index(view.verdict))
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_asset("laws.html.jinja")).render(
-        context=context,
+    counts = [(kind, sum(view.verdict is kind for view in views)) for kind in LawVerdict]
+    interrupted = any(result.is_interrupted for result in results)
+    head = PageHead(
+        title=context.title,
         headline=headline(results, names),
-        laws=ordered,
-        tiles=[(kind, sum(view.verdict is kind for view in views), _KINDS[kind]) for kind in LawVerdict],
-        facts=_facts(results),
-        interrupted=any(result.is_interrupted for result in results),
-        style=Markup(_asset("laws.css")),
-        script=Markup(_asset("laws.js")),
+        tone=_TONES.get(ordered[0].kind, Tone.OPEN),
+        tiles=tuple(Tile(_KINDS[kind], f"{count} {kind.value}") for kind, count in counts if count),
+        facts=tuple(_facts(results)),
+        notices=("The test was interrupted: this is what was found until then.",) if interrupted else (),
+        generated_at=context.generated_at,
+        dokimos_version=context.dokimos_version,
     )
+    return render(_asset("laws.html.jinja"), head, styles=[_asset("laws.css")], laws=ordered)
 
 
 def _asset(name: str) -> str:
