@@ -20,10 +20,12 @@ import dokimos
 from dokimos.campaigns import cluster as under_test
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.records import RunRecord
+from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
+from dokimos.suites.instance import Label
 from dokimos.verifiers.adapters.scripted import Scripted
+from dokimos.verifiers.catalogue import find
 from tests.campaigns.clusters import Cluster, cluster
 from tests.scripting import StubInstance, at_least, instance, script
 
@@ -182,3 +184,47 @@ def test_what_is_wrong_with_a_cluster_is_one_sentence(
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'dokimos\[cluster\]'"):
         run(tmp_path, "d", three.address)
+
+
+class Mine(Scripted):
+    """A verifier that workers can import."""
+
+
+def test_a_verifier_given_by_its_class_runs_on_workers(three: Cluster, tmp_path: Path) -> None:
+    name = "tests.campaigns.test_cluster:Mine"
+    instances = [instance(tmp_path / "suite", "i", label=Label.UNSAT)]
+    suites = [CampaignSuite(tmp_path / "suite", tuple(instances))]
+    campaign = run_campaign(
+        suites, [find(name)], limits=LIMITS, out=tmp_path / "out", cluster=three.address
+    )
+    assert [(r.verifier, r.termination) for r in campaign.records] == [(name, Termination.EXITED)]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (
+            "",
+            r"only_here:Mine cannot be imported on the worker tcp://.*'only_here'.; install the same",
+        ),
+        (
+            "older = 1",
+            r"only_there:Mine cannot be imported on .* get attribute 'Mine' .*; install the same",
+        ),
+    ],
+)
+def test_a_worker_that_cannot_import_the_class_is_one_sentence(
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, reason: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module = f"only_{'there' if source else 'here'}"
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    scripted = "from dokimos.verifiers.adapters.scripted import Scripted\nclass Mine(Scripted): pass\n"
+    (tmp_path / f"{module}.py").write_text(scripted)
+    if source:
+        (three.folder / f"{module}.py").write_text(source)
+    suites = [CampaignSuite(tmp_path / "suite", (instance(tmp_path / "suite", "i", label=Label.UNSAT),))]
+    with pytest.raises(InputError, match=reason):
+        run_campaign(
+            suites, [find(f"{module}:Mine")], limits=LIMITS, out=tmp_path / "out", cluster=three.address
+        )

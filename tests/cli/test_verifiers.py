@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Dokimos
 
@@ -67,3 +71,49 @@ def test_the_reference_runs_from_the_command_line(
     assert dokimos(*run).code == 0
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 0
+
+
+OWN = """
+import sys
+from dokimos.verifiers.adapters.scripted import Scripted
+
+class Mine(Scripted):
+    name = "mine"
+    is_tried_out = True
+"""
+
+
+def test_a_class_of_ones_own_is_run_judged_and_named_in_the_command_that_runs_it_again(
+    dokimos: Dokimos,
+    copy_of_tiny: Callable[[Path], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "own_tools.py").write_text(OWN)
+    (tmp_path / "script.json").write_text('{"default": {"behaviour": "wrong"}}')
+    monkeypatch.setenv("DOKIMOS_SCRIPT", str(tmp_path / "script.json"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_tools", raising=False)
+    monkeypatch.chdir(tmp_path)
+    copy_of_tiny(tmp_path / "suite")
+    assert (
+        dokimos("run", "suite", "--verifier", "own_tools:Mine", "--timeout", 30, "--out", "run").code == 0
+    )
+    judged = dokimos("judge", "run")
+    assert judged.code == 1
+    command = next(line for line in judged.out.splitlines() if "reproduce: " in line)
+    words = shlex.split(command.partition("reproduce: ")[2].partition(" && ")[0])
+    assert words[:5] == ["dokimos", "run", "suite", "--verifier", "own_tools:Mine"]
+    assert dokimos(*words[1:]).code == 0
+    assert dokimos("explain", "run").code == 0
+    assert "WRONG  asked a tiny query" in dokimos("verifiers", "doctor", "own_tools:Mine").out
+    assert "takes no place" in dokimos("run", "suite", "--verifier", "own_tools:Mine=/x", "--out", "no").err
+
+
+def test_a_class_that_is_not_there_is_one_sentence(dokimos: Dokimos, tmp_path: Path) -> None:
+    for command in (("run", "quick", "--out", tmp_path / "no", "--verifier"), ("verifiers", "doctor")):
+        ran = dokimos(*command, "no_such_module:Mine")
+        assert ran.code == 2
+        assert "there is no module 'no_such_module'; install its package or set PYTHONPATH" in " ".join(
+            ran.err.split()
+        )

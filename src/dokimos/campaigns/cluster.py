@@ -36,7 +36,7 @@ from dokimos.campaigns.job import (
 from dokimos.campaigns.journal import Journal
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.records import RunRecord
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.verifiers.base import Verifier
 
 _CONNECTING_SECONDS = 10
@@ -103,6 +103,8 @@ class ClusterRunner:
             self._files.clear()
 
     def _submit(self, client: Any, job: Job, campaign: str) -> Any:
+        from distributed.protocol.pickle import dumps
+
         paths = job.instance.network_path, job.instance.property_path
         for path, sha in zip(paths, _hashes(job), strict=True):
             if sha not in self._files:
@@ -112,7 +114,7 @@ class ClusterRunner:
         return client.submit(
             _perform_on_worker,
             task_of(job),
-            self.verifiers[job.tool],
+            dumps(self.verifiers[job.tool]),
             __version__,
             *(self._files[sha] for sha in _hashes(job)),
             key=f"dokimos-run-{campaign}-{job.id}",
@@ -179,14 +181,14 @@ def _result(future: Any, address: str) -> _Returned:
         raise InputError(f"The Dask scheduler at {address} is gone; start it again and resume.") from error
     except ImportError as error:
         raise InputError(
-            f"A worker lacks the module {error.name}; install what is installed here on all of them "
-            f"(Dokimos {__version__})."
+            f"A worker lacks a module ({error.name}); install Dokimos {__version__} on all of them."
         ) from error
-    except AttributeError as error:
-        if "get attribute" not in str(error):  # what unpickling says
+    except RuntimeError as error:
+        if "deserialization" not in str(error):
             raise
         raise InputError(
-            f"A worker has another version of a module ({error}); install the same on all of them."
+            f"The Dask scheduler at {address} cannot import what it passes on; install Dokimos "
+            f"{__version__} where it runs, too."
         ) from error
     return returned
 
@@ -197,15 +199,16 @@ def _file(content: bytes) -> bytes:
 
 
 def _perform_on_worker(
-    task: JobTask, verifier: Verifier, version: str, network: bytes, property_: bytes
+    task: JobTask, pickled: bytes, version: str, network: bytes, property_: bytes
 ) -> _Returned:
-    """One run, on a worker."""
+    """One run, on a worker. The verifier comes pickled, for the scheduler may not be able to import it."""
     from distributed import get_worker
 
     worker = get_worker()
     where = f"the worker {worker.address}"
     if version != __version__:
         raise InputError(f"Dokimos on {where} is version {__version__}, not {version}; install the same.")
+    verifier = _unpickled(pickled, task.tool, where)
     require_version(verifier, task.tool, where=where)
     work = Path(tempfile.mkdtemp(prefix="dokimos-", dir=worker.local_directory))
     try:
@@ -222,6 +225,18 @@ def _perform_on_worker(
         return _Returned(record, log.read_bytes(), worker.address)
     finally:
         remove_folder(work)
+
+
+def _unpickled(pickled: bytes, tool: Tool, where: str) -> Verifier:
+    from distributed.protocol.pickle import loads
+
+    try:
+        verifier: Verifier = loads(pickled)
+    except (ImportError, AttributeError) as error:
+        raise VerifierUnavailable(
+            f"The verifier {tool.name} cannot be imported on {where} ({error}); install the same there."
+        ) from error
+    return verifier
 
 
 class _NobodyWaits:
