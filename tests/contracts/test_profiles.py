@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.difficulty.components import CANONICAL, EXTRAS, Component
+from dokimos.difficulty.components import CANONICAL, EXTRAS
 from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
 from dokimos.suites.profile_file import COMPONENTS
+from dokimos.testing import ComponentContract
 from tests.difficulty.seeing import observe_labelled
 
 FAMILIES = tuple(CONSTRUCTIONS)
@@ -30,16 +31,15 @@ def test_the_canonical_five_are_those_of_the_file() -> None:
     assert not set(CANONICAL) & set(EXTRAS)
 
 
-@pytest.mark.parametrize("name", [*CANONICAL, *EXTRAS])
-def test_a_component_states_its_definition(name: str) -> None:
-    component = CANONICAL[name] if name in CANONICAL else EXTRAS[name]
-    assert isinstance(component, Component)
-    assert component.name == name
-    assert component.symbol
-    assert type(component).__doc__
-    assert type(component).measure.__doc__
-    if name in CANONICAL:
-        assert f"{component.symbol} = " in (type(component).__doc__ or "")
+class TestShippedComponents(ComponentContract):
+    components = (*(CANONICAL[name] for name in CANONICAL), *(EXTRAS[name] for name in EXTRAS.shipped))
+
+
+def test_components_are_listed_by_their_names() -> None:
+    assert all(CANONICAL[name].name == name for name in CANONICAL)
+    assert all(EXTRAS[name].name == name for name in EXTRAS.shipped)
+    for name in CANONICAL:
+        assert f"{CANONICAL[name].symbol} = " in (type(CANONICAL[name]).__doc__ or "")
 
 
 @pytest.mark.parametrize(("family", "half"), HALVES)

@@ -17,8 +17,23 @@ try:
 except ImportError:
     raise ImportError("dokimos.testing needs pytest; install it with `pip install pytest`.") from None
 
-pytest.register_assert_rewrite("dokimos.testing.construction_contract")
+pytest.register_assert_rewrite(
+    *(
+        f"dokimos.testing.{part}_contract"
+        for part in ("attack", "component", "construction", "rule", "verifier")
+    )
+)
 
+from dokimos.testing.attack_contract import AttackContract  # noqa: E402
+from dokimos.testing.component_contract import ComponentContract  # noqa: E402
 from dokimos.testing.construction_contract import ConstructionContract  # noqa: E402
+from dokimos.testing.rule_contract import RuleSetContract  # noqa: E402
+from dokimos.testing.verifier_contract import VerifierContract  # noqa: E402
 
-__all__ = ["ConstructionContract"]
+__all__ = [
+    "AttackContract",
+    "ComponentContract",
+    "ConstructionContract",
+    "RuleSetContract",
+    "VerifierContract",
+]

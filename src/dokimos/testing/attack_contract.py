@@ -1,0 +1,89 @@
+"""What every attack must keep to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dokimos.attacks.base import Attack, AttackResult, Budget, Target
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.model import Box, Case, Linear, Property, Signature
+from dokimos.properties.violation import violation_at
+
+
+class AttackContract:
+    """Derive a test class from this one, and name the attacks in `attacks`. It needs torch."""
+
+    attacks: ClassVar[tuple[Attack, ...]] = ()
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """One test for each attack."""
+        if "attack" in metafunc.fixturenames:
+            metafunc.parametrize("attack", self.attacks, ids=lambda attack: attack.name)
+
+    @pytest.fixture(autouse=True)
+    def _torch(self) -> None:
+        pytest.importorskip("torch", reason="torch is not installed")
+
+    def test_it_says_what_it_is(self, attack: Attack) -> None:
+        """A name without blanks, and a docstring."""
+        assert attack.name
+        assert not set(attack.name) & set(" ,=:")
+        assert type(attack).__doc__
+
+    def test_it_finds_what_is_plain_to_see(self, attack: Attack) -> None:
+        """An affine function is unsafe at a corner; what is found there holds exactly, too."""
+        network, question = affine(), at_most(-2.5)
+        found = attack(network, question, seed=1)
+        assert found.least_margin <= 0 < found.broken
+        assert found.point.dtype == np.float32
+        point = tuple(Fraction(float(x)) for x in found.point)
+        assert violation_at(network, question, point).violates
+
+    def test_it_finds_nothing_where_there_is_nothing(self, attack: Attack) -> None:
+        """The least value is −3."""
+        found = attack(affine(), at_most(-3.5), seed=0)
+        assert found.broken == 0
+        assert found.least_margin >= 0.5 - 1e-6
+
+    def test_the_same_seed_gives_the_same_search(self, attack: Attack) -> None:
+        """Every random choice comes from the generator that is passed."""
+        first, again = (attack(affine(), at_most(-2.5), seed=3) for _ in range(2))
+        assert _numbers(first) == _numbers(again)
+        assert np.array_equal(first.point, again.point)
+
+    def test_it_keeps_to_its_budget(self, attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Batches of so many restarts, and one more than the steps at most."""
+        batches: list[int] = []
+        look = Target.look
+
+        def counted(target: Target, points: NDArray[Any], aims: NDArray[np.int64] | None = None) -> object:
+            batches.append(len(points))
+            return look(target, points, aims)
+
+        monkeypatch.setattr(Target, "look", counted)
+        attack(affine(), at_most(-2.5), seed=0, budget=Budget(restarts=3, steps=4))
+        assert set(batches) == {3}
+        assert len(batches) <= 5
+
+
+def affine() -> Network:
+    """Y_0 = X_0 + 2·X_1 and Y_1 = 3·X_0 − X_1 + 1/2."""
+    return read_onnx(ModelBuilder([2]).affine([[1, 2], [3, -1]], [0, 0.5]).build(2))
+
+
+def at_most(bound: float) -> Property:
+    """Unsafe where Y_0 <= bound, inputs in [−1, 1]."""
+    box = Box((Fraction(-1), Fraction(-1)), (Fraction(1), Fraction(1)))
+    unsafe = ((Linear((), ((0, Fraction(1)),), Fraction(bound)),),)
+    return Property((Signature("f", "X", (2,), "Y", (2,)),), (Case(box, unsafe),))
+
+
+def _numbers(found: AttackResult) -> tuple[float, float]:
+    return found.least_margin, found.broken
