@@ -85,7 +85,9 @@ def test_the_manifest_says_what_was_run_and_where(tmp_path: Path) -> None:
     assert manifest.dokimos_version == dokimos.__version__
     assert manifest.limits == LIMITS
     assert manifest.suites == (ManifestSuite("suite", str(tmp_path / "suite")),)
-    (tmp_path / "suite" / "suite.json").write_text('{"recipe": {"seed": 7}}')
+    (tmp_path / "suite" / "suite.json").write_text(
+        '{"format": 2, "dokimos": "0", "recipe": {"seed": 7}, "families": {}}'
+    )
     again = describe([CampaignSuite(tmp_path / "suite", tuple(instances))], [], limits=LIMITS, repeat=1)
     assert again.suites[0].seed == 7
     assert [i.network_sha256 for i in manifest.instances] == [i.network_sha256 for i in instances]

@@ -11,7 +11,7 @@ import pytest
 
 from dokimos.checker import check
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.folder import read_suite
+from dokimos.suites.folder import read_suite, read_suite_file
 from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.writing import files_of, store_files, write_index
 from tests.checker.files import model, question, stated
@@ -107,11 +107,44 @@ def test_names_that_no_file_has(suite: Path, name: str) -> None:
         entry.read_instance()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 2}', b'{"schema": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"{", b"[]", b'{"schema": 1}', b'{"format": 1}', b'{"format": 2}', b"\xff\xfe"),
+        b'{"format": 2, "dokimos": "0", "recipe": {}, "families": {"a": 1}}',
+        b'{"format": 2, "dokimos": "0", "recipe": [], "families": {}}',
+        b'{"format": 2, "dokimos": "0", "recipe": {}, "families": {}, "more": 1}',
+    ],
+)
 def test_other_suite_files_are_refused(suite: Path, content: bytes) -> None:
     (suite / "suite.json").write_bytes(content)
     with pytest.raises(UnreadableFile):
         read_suite(suite)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ('{"schema": 1, "recipe": {}}', "NAME"),
+        ('{"format": 1, "suite": "quick"}', "quick"),
+        ('{"format": 3, "suite": "quick; rm -r /"}', "NAME"),
+        ('{"format": true, "suite": ["quick"]}', "NAME"),
+    ],
+)
+def test_a_suite_of_another_format_is_refused_with_the_command_that_makes_it_again(
+    suite: Path, content: str, named: str
+) -> None:
+    (suite / "suite.json").write_text(content)
+    with pytest.raises(UnreadableFile, match=f"`dokimos generate --suite {named} --out FOLDER`$"):
+        read_suite(suite)
+
+
+def test_a_suite_knows_what_it_was_made_from(suite: Path) -> None:
+    made = read_suite_file(suite)
+    assert made is not None
+    assert (made.dokimos, made.recipe, made.families) == ("0", {"x": 1}, dict.fromkeys("bac", "small"))
+    (suite / "suite.json").unlink()
+    assert read_suite_file(suite) is None
 
 
 def test_a_folder_that_is_no_suite(tmp_path: Path, suite: Path) -> None:

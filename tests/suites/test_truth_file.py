@@ -77,11 +77,12 @@ def _drop(*path: str) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     "change",
     [
-        *(_drop(key) for key in ("schema", "label", "semantics", "certificate", "sha256")),
+        *(_drop(key) for key in ("format", "label", "semantics", "certificate", "sha256")),
         *(_drop("sha256", key) for key in ("network", "property")),
         *(_drop("certificate", key) for key in ("kind", "data")),
         _drop("semantics", "real", "proven"),
-        *(_set("schema", to=value) for value in (2, "1", True, 1.0, None, [[]])),
+        *(_set("format", to=value) for value in (1, 3, "2", True, 2.0, None, [[]])),
+        _set("schema", to=1),
         *(_set("label", to=value) for value in ("SAT", "", None, True, ["sat"], "unknown")),
         *(_set("semantics", to=value) for value in (None, [], {"float16": {"proven": True}})),
         *(_set("semantics", "real", to=value) for value in (None, True, [], "1")),
@@ -117,19 +118,29 @@ def test_every_other_shape_is_refused(change: Callable[[dict[str, Any]], None]) 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "null", "[]", "1", '"x"', "{", '{"schema": 1', "NaN", "\ufeff{}"),
+        *("", "null", "[]", "1", '"x"', "{", '{"format": 2', "NaN", "\ufeff{}"),
         "[" * 100_000,
         "[" * 100_000 + "]" * 100_000,
-        '{"schema": ' * 100_000,
+        '{"format": ' * 100_000,
         "1" * 10_000,
-        '{"schema": ' + "9" * 10_000 + "}",
-        '{"schema": 1, "schema": 1}',
-        '{"schema": 1e999}',
+        '{"format": ' + "9" * 10_000 + "}",
+        '{"format": 2, "format": 2}',
+        '{"format": 1e999}',
     ],
 )
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(UnreadableFile):
         load_truth(text, file="t.json")
+
+
+@pytest.mark.parametrize("change", [_set("format", to=1), _set("format", to=3), _drop("format")])
+def test_another_format_is_refused_with_the_command_that_helps(
+    change: Callable[[dict[str, Any]], None],
+) -> None:
+    document = json.loads(dump_truth(EXAMPLE, origin={}))
+    change(document)
+    with pytest.raises(UnreadableFile, match=r"format 2.*`dokimos generate --suite NAME --out FOLDER`$"):
+        load_truth(json.dumps(document), file="t.json")
 
 
 def test_a_key_that_stands_twice_is_named() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +19,7 @@ from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.known_keys import require_known_keys
 from dokimos.execution.limits import Limits
+from dokimos.suites.folder import read_suite_file
 
 SCHEMA = 2
 
@@ -102,10 +102,9 @@ def describe(
 
 
 def _seed(folder: Path) -> int | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        seed = json.loads((folder / "suite.json").read_text(encoding="utf-8"))["recipe"]["seed"]
-        return seed if isinstance(seed, int) else None
-    return None
+    made = read_suite_file(folder)
+    seed = None if made is None else made.recipe.get("seed")
+    return seed if isinstance(seed, int) else None
 
 
 def this_machine() -> Machine:

@@ -61,7 +61,7 @@ def _checker(*, core_only: bool, plugin_proofs: bool) -> Callable[[SuiteEntry], 
         if plugin_proofs:
             raise InputError("The trusted core has no plug-ins; give --core-only or --plugin-proofs.")
         return check_entry
-    from dokimos.checker.plugin_kinds import check_entry_naming_plugins, check_entry_with_plugins
+    from dokimos.provers.plugin_kinds import check_entry_naming_plugins, check_entry_with_plugins
 
     return check_entry_with_plugins if plugin_proofs else check_entry_naming_plugins
 

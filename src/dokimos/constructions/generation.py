@@ -17,7 +17,7 @@ from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.parallel import default_jobs, each
 from dokimos.suites.finding import cached_folder
-from dokimos.suites.folder import Suite, read_suite
+from dokimos.suites.folder import Suite, read_suite, read_suite_file
 from dokimos.suites.instance import sha256
 from dokimos.suites.writing import InstanceFiles, files_of, store_files, write_index
 
@@ -151,7 +151,14 @@ def generate_suite(
             raise InputError("The recipe draws the same instance twice; change a seed or a knob.")
         families = [pair.family for pair in pairs for _ in pair.labels]
         listed = [(names[i], families[i]) for i in order]
-        write_index(building, listed, recipe.timeout_seconds, recipe=recipe.as_json(), version=__version__)
+        write_index(
+            building,
+            listed,
+            recipe.timeout_seconds,
+            recipe=recipe.as_json(),
+            version=__version__,
+            suite=recipe.name,
+        )
     except InputError:
         _remove_if_empty(building)
         raise
@@ -226,15 +233,15 @@ def _key(recipe: Recipe) -> str:
 def is_suite_of(folder: Path, recipe: Recipe) -> bool:
     """Whether `folder` is the suite of this recipe, made by this version, with all its files."""
     try:
-        document = json.loads((folder / "suite.json").read_text(encoding="utf-8"))
+        made = read_suite_file(folder)
         suite = read_suite(folder)
-    except (OSError, ValueError, InputError):
+    except (OSError, InputError):
         return False
-    made = isinstance(document, dict) and document.get("recipe") == recipe.as_json()
     complete = all(
         path.exists() for e in suite.entries for path in (e.network_path, e.property_path, e.truth_path)
     )
-    return made and document.get("dokimos") == __version__ and complete
+    same = made is not None and (made.recipe, made.dokimos) == (recipe.as_json(), __version__)
+    return same and complete
 
 
 def shipped_suite(name: str, *, progress: Callable[[GeneratedInstance], None] = lambda _: None) -> Suite:

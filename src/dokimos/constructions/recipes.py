@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -65,12 +65,16 @@ class Draw:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that a suite is made from; the same recipe gives the same suite, byte for byte."""
+    """Everything that a suite is made from; the same recipe gives the same suite, byte for byte.
+
+    `name` is that of the shipped suite; empty for any other.
+    """
 
     about: str
     seed: int
     timeout_seconds: float
     draws: tuple[Draw, ...]
+    name: str = ""
 
     @property
     def size(self) -> int:
@@ -104,7 +108,7 @@ def shipped_suites() -> dict[str, str]:
 
 def shipped_recipe(name: str) -> Recipe:
     """The recipe of a shipped suite. Raises InputError, with the known names, for any other."""
-    return parse_recipe(shipped_text(name), file=f"{name}.toml")
+    return replace(parse_recipe(shipped_text(name), file=f"{name}.toml"), name=name)
 
 
 def parse_recipe(text: str, *, file: str) -> Recipe:

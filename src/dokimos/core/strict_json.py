@@ -104,7 +104,7 @@ def _applying(hooks: Hooks) -> Callable[[type, Any], Any]:
             raise NotImplementedError(f"no hook for {kind.__name__}")
         try:
             return hooks[kind](value)
-        except (ArithmeticError, TypeError) as error:
+        except (ArithmeticError, TypeError, InputError) as error:
             raise ValueError(str(error)) from None
 
     return apply

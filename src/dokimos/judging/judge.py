@@ -28,7 +28,7 @@ violates there against such a proof, the reason says so, and nobody is blamed fo
 
 Where a label is proven for float32 only, an answer that contradicts it may still be right about the reals:
 it is `unlabelled`. A label proven for neither is no label, and neither is one whose proof is of a kind that
-some plug-in adds (`checker.plugin_kinds`): what is not part of Dokimos never serves to blame.
+some plug-in adds (`provers.plugin_kinds`): what is not part of Dokimos never serves to blame.
 
 An answer counts only if its process ended by itself and within its limits.
 
@@ -47,13 +47,13 @@ from typing import Protocol
 from dokimos.campaigns.plan import CampaignInstance
 from dokimos.campaigns.records import RunRecord, Termination
 from dokimos.checker.kinds import CERTIFICATES
-from dokimos.checker.plugin_kinds import plugin_kind
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.core.readable import printable
 from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
+from dokimos.provers.plugin_kinds import plugin_kind
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_content
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256

@@ -21,7 +21,7 @@ from dokimos.judging.judge import judge_instance
 from dokimos.judging.rules import RuleSet, rule_sets
 from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement
-from dokimos.suites.facts import Facts, read_facts, read_truth_document
+from dokimos.suites.facts import Facts, read_facts, read_truth_form
 from dokimos.suites.finding import shipped_names
 from dokimos.suites.folder import Suite, SuiteEntry, read_suite
 from dokimos.suites.truth_file import truth_of
@@ -146,15 +146,15 @@ def _judge_and_read(
             place, opened = where[i.suite], read[where[i.suite]]
             if (place, i.name) not in known:
                 entry = opened.entry(i.name)
-                document = read_truth_document(entry)
+                form = read_truth_form(entry)
                 if group := unjudged.pop((i.suite, i.name), []):
-                    truth = None if document is None else truth_of(document, file=str(entry.truth_path))
+                    truth = None if form is None else truth_of(form, file=str(entry.truth_path))
                     verdicts = judge_instance(entry, truth, group, lambda run: commands[run.job], rules)
                     judged |= {judgement.record.job: judgement for judgement in verdicts}
                 known[place, i.name] = read_facts(
                     opened.suite,
                     opened.positions[i.name],
-                    document,
+                    form,
                     network_sha256=i.network_sha256,
                     property_sha256=i.property_sha256,
                 )

@@ -10,8 +10,8 @@ from typing import Any
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.suites.folder import Suite, SuiteEntry, read_text
+from dokimos.suites.forms import TruthForm, read_form
 from dokimos.suites.profile_file import FOLDER, Profile, load_profile
-from dokimos.suites.truth_file import load_json
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,24 @@ class Facts:
         )
 
 
-def read_truth_document(entry: SuiteEntry) -> Any:
-    """An entry's truth file as it is written, for `truth_of` and `read_facts`; None where it has none."""
+def read_truth_form(entry: SuiteEntry) -> TruthForm | None:
+    """An entry's truth file, for `truth_of` and `read_facts`; None where it has none."""
     if not entry.truth_path.exists():
         return None
-    return load_json(read_text(entry.truth_path), file=str(entry.truth_path))
+    return read_form(read_text(entry.truth_path), TruthForm, file=entry.truth_path)
 
 
 def read_facts(
-    suite: Suite, position: int, document: Any, *, network_sha256: str, property_sha256: str
+    suite: Suite, position: int, form: TruthForm | None, *, network_sha256: str, property_sha256: str
 ) -> Facts:
     """The facts about the entry at `position`, which was run with files of these hashes.
 
-    `document` is its truth file. A profile counts only if it was measured on the
+    `form` is its truth file. A profile counts only if it was measured on the
     very files that were run.
     """
     path = suite.folder / FOLDER / f"{suite.entries[position].name}.json"
     profile, problem = _profile(path, (network_sha256, property_sha256))
-    return Facts(network_sha256, property_sha256, position, _parameters(document), profile, problem)
+    return Facts(network_sha256, property_sha256, position, _parameters(form), profile, problem)
 
 
 def _is_number(value: object) -> bool:
@@ -78,8 +78,7 @@ def _profile(path: Path, hashes: tuple[str, str]) -> tuple[Profile | None, str]:
     return profile, ""
 
 
-def _parameters(document: Any) -> Mapping[str, Any]:
+def _parameters(form: TruthForm | None) -> Mapping[str, Any]:
     """The parameters that a truth file states; none where there is no such file or origin."""
-    origin = document.get("origin") if isinstance(document, dict) else None
-    parameters = origin.get("parameters") if isinstance(origin, dict) else None
+    parameters = None if form is None else form.origin.get("parameters")
     return parameters if isinstance(parameters, dict) else {}

@@ -16,6 +16,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.home import home
 from dokimos.core.registry import unknown_name
 from dokimos.suites.folder import Suite, read_suite
+from dokimos.suites.forms import FORMAT
 from dokimos.suites.instance import sha256
 
 
@@ -35,7 +36,7 @@ def shipped_text(name: str) -> str:
 
 def cached_folder(name: str) -> Path:
     """Where a shipped suite is kept, or will be once it is generated."""
-    key = sha256(json.dumps([__version__, shipped_text(name)]).encode())[:12]
+    key = sha256(json.dumps([__version__, FORMAT, shipped_text(name)]).encode())[:12]
     return home() / "suites" / f"{name}-{key}"
 
 

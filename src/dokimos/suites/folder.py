@@ -19,10 +19,9 @@ from pathlib import Path
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.gzipped import uncompressed
+from dokimos.suites.forms import SuiteForm, read_form
 from dokimos.suites.instance import Instance, Truth, sha256
-from dokimos.suites.truth_file import load_json, load_truth
-
-SCHEMA = 1
+from dokimos.suites.truth_file import load_truth
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,8 @@ def read_suite(folder: Path) -> Suite:
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
     table = _instances_table(folder)
-    families = _families(folder)
+    made = read_suite_file(folder)
+    families: Mapping[str, str] = {} if made is None else made.families
     try:
         numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
     except csv.Error as error:
@@ -150,17 +150,10 @@ def _instances_table(folder: Path) -> Path:
     return table
 
 
-def _families(folder: Path) -> Mapping[str, str]:
+def read_suite_file(folder: Path) -> SuiteForm | None:
+    """The suite.json of a folder; None where there is none, as in published benchmarks."""
     path = folder / "suite.json"
-    if not path.exists():
-        return {}
-    document = load_json(read_text(path), file=str(path))
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UnreadableFile(path, f"not a suite.json of schema {SCHEMA}; generate the suite again")
-    families = document.get("families")
-    if not isinstance(families, dict) or not all(isinstance(f, str) for f in families.values()):
-        raise UnreadableFile(path, "'families' must map instance names to family names")
-    return families
+    return read_form(read_text(path), SuiteForm, file=path) if path.exists() else None
 
 
 def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, str]) -> SuiteEntry:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dokimos.core import strict_json
 from dokimos.properties.decimals import exact_decimal
-from dokimos.suites.folder import SCHEMA
+from dokimos.suites.forms import FORMAT, SuiteForm
 from dokimos.suites.instance import Claim, LabelledInstance, Truth
-from dokimos.suites.truth_file import SCHEMA as TRUTH_SCHEMA
 
 
 @dataclass(frozen=True)
@@ -59,26 +59,23 @@ def write_index(
     *,
     recipe: Mapping[str, Any],
     version: str,
+    suite: str = "",
 ) -> None:
     """Write `instances.csv` and `suite.json` for instances (name, family) in this order.
 
-    Shuffle them first, so that the order leaks nothing about the labels.
+    Shuffle them first, so that the order leaks nothing about the labels. `suite` is the name of a shipped
+    suite.
     """
     rows = (f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{timeout_seconds:g}\n" for name, _ in listed)
     (folder / "instances.csv").write_text("".join(rows), encoding="utf-8")
-    document = {
-        "schema": SCHEMA,
-        "dokimos": version,
-        "recipe": dict(recipe),
-        "families": dict(listed),
-    }
-    (folder / "suite.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    form = SuiteForm(FORMAT, version, dict(recipe), dict(listed), suite)
+    (folder / "suite.json").write_text(strict_json.write(form), encoding="utf-8")
 
 
 def dump_truth(truth: Truth, *, origin: Mapping[str, Any]) -> str:
     """The text of a truth file; `origin` says how the instance was made."""
     document: dict[str, Any] = {
-        "schema": TRUTH_SCHEMA,
+        "format": FORMAT,
         "label": truth.label.value,
         "semantics": {s.value: _dump_claim(c) for s, c in truth.claims.items()},
         "certificate": {"kind": truth.certificate.kind, "data": dict(truth.certificate.data)},

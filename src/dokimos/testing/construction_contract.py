@@ -14,7 +14,6 @@ import pytest
 from onnx import numpy_helper
 
 from dokimos.checker.check import check
-from dokimos.checker.plugin_kinds import ALL_CERTIFICATES
 from dokimos.constructions.base import Construction
 from dokimos.constructions.knobs import Knob, knobs_of
 from dokimos.constructions.parts.hiding import SAMPLES, uniform_points, violations
@@ -25,6 +24,7 @@ from dokimos.properties.model import Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at
 from dokimos.properties.writing import write_vnnlib1
+from dokimos.provers.plugin_kinds import ALL_CERTIFICATES
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
 
 Family = Construction[Any]

@@ -10,7 +10,9 @@ import pytest
 
 from dokimos.checker import CERTIFICATES, check
 from dokimos.checker.entry import check_entry
-from dokimos.checker.plugin_kinds import (
+from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.core.plugins import PluggableRegistry
+from dokimos.provers.plugin_kinds import (
     ALL_CERTIFICATES,
     check_entry_naming_plugins,
     check_entry_with_plugins,
@@ -18,8 +20,6 @@ from dokimos.checker.plugin_kinds import (
     trusted_kinds,
     why_not_trusted,
 )
-from dokimos.core.errors import InvalidProof, UnreadableFile
-from dokimos.core.plugins import PluggableRegistry
 from dokimos.suites.folder import SuiteEntry, read_suite
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
 from dokimos.suites.writing import files_of, store_files, write_index
@@ -57,7 +57,7 @@ def oath(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         group=ALL_CERTIFICATES.group,
         expects=ALL_CERTIFICATES._expects,
     )
-    monkeypatch.setattr("dokimos.checker.plugin_kinds.ALL_CERTIFICATES", fresh)
+    monkeypatch.setattr("dokimos.provers.plugin_kinds.ALL_CERTIFICATES", fresh)
 
 
 def sworn() -> tuple[Instance, Truth]:
@@ -132,7 +132,7 @@ def test_the_checker_does_not_load_the_plug_ins() -> None:
     script = "import sys, dokimos.checker, dokimos.checker.entry; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "dokimos.checker.entry" in done.stdout.split()
-    assert not {"dokimos.core.plugins", "dokimos.checker.plugin_kinds"} & set(done.stdout.split())
+    assert not {"dokimos.core.plugins", "dokimos.provers.plugin_kinds"} & set(done.stdout.split())
 
 
 def test_each_label_can_be_asked_for() -> None:
