@@ -10,7 +10,7 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from dokimos.difficulty.components import CANONICAL, EXTRAS
+from dokimos.difficulty.components import symbol
 from dokimos.suites.folder import SuiteEntry, read_suite
 from dokimos.suites.profile_file import COMPONENTS, FOLDER, Profile, load_profile
 
@@ -27,11 +27,6 @@ def spread(profiles: list[Profile], name: str) -> str:
     text = low if low == high else f"{low} – {high}"
     missing = len(found) - len(values)
     return f"{text} ({missing} n/a)" if missing else text
-
-
-def symbol(name: str) -> str:
-    """How a component is written."""
-    return (CANONICAL if name in CANONICAL else EXTRAS)[name].symbol
 
 
 def main() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.difficulty.components import CANONICAL, EXTRAS
+from dokimos.core.errors import InputError
+from dokimos.difficulty.components import CANONICAL, EXTRAS, component, describe, meaning, symbol
 from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
@@ -40,6 +41,13 @@ def test_components_are_listed_by_their_names() -> None:
     assert all(EXTRAS[name].name == name for name in EXTRAS.shipped)
     for name in CANONICAL:
         assert f"{CANONICAL[name].symbol} = " in (type(CANONICAL[name]).__doc__ or "")
+
+
+def test_a_measurement_of_a_package_that_is_missing_keeps_its_name() -> None:
+    assert symbol("other_gap") == "other_gap"
+    assert describe("other_gap") == meaning("other_gap") == "other gap"
+    with pytest.raises(InputError, match="other_gap"):
+        component("other_gap")
 
 
 @pytest.mark.parametrize(("family", "half"), HALVES)

@@ -94,19 +94,13 @@ def _tasks(
 
 
 def _told(outcome: Measured) -> str:
+    from dokimos.difficulty.components import symbol
+
     if outcome.profile is None:
         return "FAILED"
     if outcome.was_there:
         return "was there"
-    return ", ".join(
-        f"{_symbol(name)} {shown(found)}" for name, found in outcome.profile.components.items()
-    )
-
-
-def _symbol(name: str) -> str:
-    from dokimos.difficulty.components import CANONICAL, EXTRAS
-
-    return (CANONICAL if name in CANONICAL else EXTRAS)[name].symbol
+    return ", ".join(f"{symbol(name)} {shown(found)}" for name, found in outcome.profile.components.items())
 
 
 def shown(found: Measurement) -> str:
@@ -123,13 +117,14 @@ def _table(outcomes: Sequence[Measured]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from dokimos.difficulty.components import symbol
     from dokimos.suites.profile_file import COMPONENTS
 
     title = f"Difficulty profiles of {len(outcomes)} instances"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("instance", overflow="fold")
     for name in (*COMPONENTS, *_EXTRAS):
-        table.add_column(_symbol(name), justify="right", overflow="fold")
+        table.add_column(symbol(name), justify="right", overflow="fold")
     for outcome in outcomes:
         if outcome.profile is None:
             table.add_row(outcome.name, "failed")

@@ -44,6 +44,7 @@ class ComponentContract:
         assert isinstance(component, Component)
         assert component.name.isidentifier()
         assert component.symbol
+        assert component.meaning
         assert type(component).__doc__
         assert type(component).measure.__doc__
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dokimos.difficulty.components import CANONICAL, EXTRAS
+from dokimos.difficulty.components import CANONICAL, EXTRAS, component
 from dokimos.difficulty.components.gradient_dimension import participation
 from dokimos.difficulty.components.regions import quantised
 from dokimos.suites.profile_file import COMPONENTS, Measurement
@@ -25,7 +25,7 @@ BELOW = "(<= Y_0 0)"
 
 def measured(name: str, network: bytes, asked: bytes, **settings: Any) -> Measurement:
     seen = observe(network, asked, **settings)
-    return (CANONICAL if name in CANONICAL else EXTRAS)[name](seen)
+    return component(name)(seen)
 
 
 def test_the_least_margin_is_at_a_corner_that_is_sampled() -> None:
@@ -190,9 +190,8 @@ def test_overflow_is_told_and_not_a_number() -> None:
 def test_where_the_property_has_no_margin_its_components_say_so() -> None:
     asked = unit_box(1, 1)
     for name in (*COMPONENTS, *EXTRAS):
-        component = CANONICAL[name] if name in CANONICAL else EXTRAS[name]
-        found = component(observe(HINGE, asked))
-        if component.of_margin:
+        found = component(name)(observe(HINGE, asked))
+        if component(name).of_margin:
             assert found.note == "not applicable: the property calls every input of a box unsafe"
         else:
             assert found.value is not None

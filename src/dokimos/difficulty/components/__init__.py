@@ -4,7 +4,7 @@ from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
 from dokimos.difficulty.components.base import Component
 
-#: The canonical five, by the names of `model.COMPONENTS`.
+#: The canonical five, by their names in a profile's file.
 CANONICAL: Registry[Component] = Registry(
     "profile component",
     {
@@ -33,4 +33,29 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
     expects=Component,
 )
 
-__all__ = ["CANONICAL", "EXTRAS", "Component"]
+
+def component(name: str) -> Component:
+    """The component of that name, whether it is one of the five or not. Raises InputError."""
+    return CANONICAL[name] if name in CANONICAL else EXTRAS[name]
+
+
+def symbol(name: str) -> str:
+    """What a table calls a measurement; its name, where a profile has one that is not installed here."""
+    return component(name).symbol if _is_known(name) else name
+
+
+def meaning(name: str) -> str:
+    """What a measurement is, in a few words."""
+    return component(name).meaning if _is_known(name) else name.replace("_", " ")
+
+
+def describe(name: str) -> str:
+    """A measurement by its symbol and in words."""
+    return f"{symbol(name)}, {meaning(name)}" if _is_known(name) else meaning(name)
+
+
+def _is_known(name: str) -> bool:
+    return name in CANONICAL or name in EXTRAS
+
+
+__all__ = ["CANONICAL", "EXTRAS", "Component", "component", "describe", "meaning", "symbol"]

@@ -32,6 +32,7 @@ class AttackedMargin(Component):
 
     name = "attacked_margin"
     symbol = "M_attacked"
+    meaning = "smallest margin after gradient descent"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The least margin known."""

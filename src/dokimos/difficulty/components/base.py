@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 class Component(ABC):
     """One measurement of an instance.
 
-    Its docstring states its definition as a formula. `measure` reads what it needs from the inspection,
-    which computes each thing once for all components; it returns a number, or None with the reason.
-    Where `of_margin` holds, it is only called for properties whose margin is a number (see
-    `properties.margins`); for the others the component has no meaning and says so.
+    `symbol` is what a table calls it, `meaning` says in a few words what it is, the docstring defines it by
+    a formula. `measure` reads what it needs from the inspection, which computes each thing
+    once for all components; it returns a number, or None with the reason. Where `of_margin` holds, it is
+    only called for properties whose margin is a number (see `properties.margins`); for the others the
+    component has no meaning and says so.
     """
 
     name: ClassVar[str]
     symbol: ClassVar[str]
+    meaning: ClassVar[str]
     of_margin: ClassVar[bool] = True
 
     @final

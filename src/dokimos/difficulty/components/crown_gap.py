@@ -17,6 +17,7 @@ class CrownLowerBound(Component):
 
     name = "crown_bound"
     symbol = "L_CROWN"
+    meaning = "linear bound of the margin"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The bound, for networks of affine operators and ReLUs."""
@@ -32,6 +33,7 @@ class CrownGap(Component):
 
     name = "crown_gap"
     symbol = "G_CROWN"
+    meaning = "looseness of linear bounds"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The gap, for networks of affine operators and ReLUs."""

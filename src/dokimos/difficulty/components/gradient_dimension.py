@@ -24,6 +24,7 @@ class GradientDimension(Component):
 
     name = "gradient_dimension"
     symbol = "d_eff"
+    meaning = "directions the margin depends on"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The mean over all samples."""

@@ -22,6 +22,7 @@ class IbpGap(Component):
 
     name = "ibp_gap"
     symbol = "G_IBP"
+    meaning = "looseness of interval bounds"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The gap; infinite where intervals give no bound at all."""
@@ -35,6 +36,7 @@ class IbpLowerBound(Component):
 
     name = "ibp_bound"
     symbol = "L_IBP"
+    meaning = "interval bound of the margin"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The bound."""

@@ -22,6 +22,7 @@ class LeastMargin(Component):
 
     name = "margin"
     symbol = "M̂_min"
+    meaning = "smallest sampled margin"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The least of the sampled margins."""

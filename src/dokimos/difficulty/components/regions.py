@@ -33,6 +33,7 @@ class Regions(Component):
 
     name = "regions"
     symbol = "A_τ"
+    meaning = "log of the number of linear pieces"
 
     def measure(self, seen: Inspection) -> Measurement:
         """The logarithm, with a note where it is a bound only."""

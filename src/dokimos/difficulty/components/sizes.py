@@ -16,6 +16,7 @@ class Inputs(Component):
 
     name = "inputs"
     symbol = "d"
+    meaning = "number of inputs"
     of_margin = False
 
     def measure(self, seen: Inspection) -> Measurement:
@@ -28,6 +29,7 @@ class Parameters(Component):
 
     name = "parameters"
     symbol = "parameters"
+    meaning = "numbers in the constant tensors"
     of_margin = False
 
     def measure(self, seen: Inspection) -> Measurement:
@@ -40,6 +42,7 @@ class NonlinearUnits(Component):
 
     name = "nonlinear_units"
     symbol = "|J|"
+    meaning = "number of nonlinear units"
     of_margin = False
 
     def measure(self, seen: Inspection) -> Measurement:
@@ -52,6 +55,7 @@ class UnstableUnits(Component):
 
     name = "unstable_units"
     symbol = "unstable"
+    meaning = "number of unstable units"
     of_margin = False
 
     def measure(self, seen: Inspection) -> Measurement:

@@ -22,6 +22,7 @@ class UnstableFraction(Component):
 
     name = "unstable"
     symbol = "U"
+    meaning = "share of unstable units"
     of_margin = False
 
     def measure(self, seen: Inspection) -> Measurement:

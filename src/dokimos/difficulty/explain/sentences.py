@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     Account,
     Alone,
@@ -16,20 +17,6 @@ from dokimos.difficulty.explain.rows import (
     Status,
 )
 
-SYMBOLS = {
-    "margin": "M̂_min",
-    "ibp_gap": "G_IBP",
-    "unstable": "U",
-    "regions": "A_τ",
-    "gradient_dimension": "d_eff",
-}
-MEANINGS = {
-    "margin": "smallest sampled margin",
-    "ibp_gap": "looseness of interval bounds",
-    "unstable": "share of unstable units",
-    "regions": "log of the number of linear pieces",
-    "gradient_dimension": "directions the margin depends on",
-}
 _COUNTED = {
     Status.SOLVED: "solved",
     Status.TIMEOUT: "timed out",
@@ -52,7 +39,7 @@ def tally(account: Account) -> str:
 
 def named(component: str) -> str:
     """A component by symbol and meaning."""
-    return f"{SYMBOLS.get(component, component)} ({MEANINGS.get(component, component)})"
+    return f"{symbol(component)} ({meaning(component)})"
 
 
 def separation_in_words(row: Separation) -> str:
@@ -77,7 +64,7 @@ def which_separates(rows: Sequence[Separation]) -> str:
     if not telling:
         return (
             "No component separates its timeouts from what it solves: every interval contains 0.5 "
-            f"(farthest from it is {SYMBOLS[best.component]}, AUC {best.auc:.2f})."
+            f"(farthest from it is {symbol(best.component)}, AUC {best.auc:.2f})."
         )
     first, *others = telling
     sentence = (
@@ -86,7 +73,7 @@ def which_separates(rows: Sequence[Separation]) -> str:
     )
     if others:
         also = ", ".join(
-            f"{SYMBOLS[row.component]} ({separation_side(row)}, {row.auc:.2f})" for row in others
+            f"{symbol(row.component)} ({separation_side(row)}, {row.auc:.2f})" for row in others
         )
         sentence += f" So do {also}." if len(others) > 1 else f" So does {also}."
     return sentence
@@ -114,7 +101,7 @@ def which_interact(rows: Sequence[Interaction]) -> str:
 
 def interaction_in_words(row: Interaction) -> str:
     """One interaction: how the first component acts where the second is low, and where it is high."""
-    first, second = SYMBOLS[row.first], SYMBOLS[row.second]
+    first, second = symbol(row.first), symbol(row.second)
     neither, only_second, only_first, both = (f"{100 * (cell.rate or 0):.0f} %" for cell in row.quarters)
     return (
         f"{first} and {second} interact: from {first} <= {row.first_cut:.3g} to above it the timeout rate "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dokimos.difficulty.components import describe
 from dokimos.difficulty.explain.rows import Interaction
 from dokimos.difficulty.explain.sentences import interaction_in_words
-from dokimos.reports.components import describe
 from dokimos.reports.figures.scales import spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet
 

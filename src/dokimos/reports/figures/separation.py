@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dokimos.difficulty.components import describe, meaning, symbol
 from dokimos.difficulty.explain.rows import Separation
-from dokimos.difficulty.explain.sentences import MEANINGS, SYMBOLS
-from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import WIDE, draw_keys, series_class, series_shape
 from dokimos.reports.figures.scales import AxisScale
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet
@@ -29,14 +28,14 @@ def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "au
     marks = Sheet()
     for component in components:
         of_it = [row for row in rows if row.component == component]
-        symbol, meaning = SYMBOLS.get(component, component), MEANINGS.get(component, "")
+        short, words = symbol(component), meaning(component)
         height = max(_ROW * len(of_it), _LEAST if beside else 0)
         if beside:
-            marks.text(left - 14, y + height / 2 + 1, symbol, "key", Anchor.END)
-            marks.text(left - 14, y + height / 2 + 15, meaning, "tick", Anchor.END)
+            marks.text(left - 14, y + height / 2 + 1, short, "key", Anchor.END)
+            marks.text(left - 14, y + height / 2 + 15, words, "tick", Anchor.END)
         else:
             y += 20
-            marks.text(left, y - 5, f"{symbol}, {meaning}", "label")
+            marks.text(left, y - 5, describe(component), "label")
         for k, row in enumerate(of_it):
             middle = y + height / 2 + _ROW * (k - (len(of_it) - 1) / 2)
             _draw(marks, row, x, middle, subjects.index(row.subject))

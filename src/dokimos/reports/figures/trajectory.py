@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dokimos.difficulty.components import describe, symbol
 from dokimos.difficulty.explain.rows import Status, Trajectory, TrajectoryStep
-from dokimos.difficulty.explain.sentences import SYMBOLS
-from dokimos.reports.components import describe
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
 from dokimos.reports.figures.scales import AxisScale, fitting, spelt
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
@@ -149,7 +148,7 @@ def _draw_families(
 
 
 def _step_in_words(step: TrajectoryStep) -> str:
-    values = [f"{SYMBOLS[c]} {v:.3g}" for c in COMPONENTS if (v := step.components.get(c)) is not None]
+    values = [f"{symbol(c)} {v:.3g}" for c in COMPONENTS if (v := step.components.get(c)) is not None]
     said = [f"{verifier} {status.value}" for verifier, status in step.outcomes.items()]
     return f"{step.instance}: {', '.join([*values, *said])}"
 

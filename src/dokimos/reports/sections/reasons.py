@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dokimos.core.tables import TableRows, table
+from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     Account,
     Alone,
@@ -22,8 +23,6 @@ from dokimos.difficulty.explain.rows import (
     Status,
 )
 from dokimos.difficulty.explain.sentences import (
-    MEANINGS,
-    SYMBOLS,
     alone_in_words,
     best_separation,
     missing_in_words,
@@ -154,7 +153,7 @@ def _overview(accounts: Sequence[Account]) -> Table:
         told = (
             "-"
             if best is None
-            else f"{separation_side(best)} {SYMBOLS[best.component]} (AUC {best.auc:.2f})"
+            else f"{separation_side(best)} {symbol(best.component)} (AUC {best.auc:.2f})"
         )
         counts = [str(account.counts[status]) for status in shown]
         table.add_row(Text(account.subject), *counts, Text(told))
@@ -182,7 +181,7 @@ def _separation_table(rows: Sequence[Separation]) -> Table:
     for row in rows:
         known = row.auc is not None and row.low is not None
         table.add_row(
-            Text.assemble(SYMBOLS[row.component], (f"  {MEANINGS[row.component]}", "dim")),
+            Text.assemble(symbol(row.component), (f"  {meaning(row.component)}", "dim")),
             Text("-" if row.auc is None else f"{row.auc:.2f}", style="bold" if row.tells else ""),
             Text(f"{row.low:.2f} to {row.high:.2f}" if known else "-"),
             Text(str(row.timeouts)),

@@ -10,8 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dokimos.difficulty.explain.sentences import SYMBOLS
-from dokimos.reports.components import describe
+from dokimos.difficulty.components import describe, symbol
 from dokimos.reports.sections.instances.rows import CampaignRows, InstanceRow, RunRow
 from dokimos.suites.profile_file import COMPONENTS, Measurement
 
@@ -30,7 +29,7 @@ def payload(rows: CampaignRows) -> str:
     document = {
         "several": any(i.name != i.own_name for i in rows.instances),
         "verifiers": verifiers,
-        "components": [[name, SYMBOLS[name], describe(name)] for name in COMPONENTS],
+        "components": [[name, symbol(name), describe(name)] for name in COMPONENTS],
         "extras": [[name, describe(name)] for name in extras],
         "instances": [_instance(i, extras, pool) for i in rows.instances],
         "runs": [_run(r, numbers[r.instance], verifiers.index(r.verifier), pool) for r in rows.runs],

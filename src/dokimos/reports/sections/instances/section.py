@@ -8,14 +8,14 @@ from typing import Any
 from markupsafe import Markup
 
 from dokimos.core.tables import TableRows, table
-from dokimos.difficulty.explain.sentences import SYMBOLS
+from dokimos.difficulty.components import describe, symbol
 from dokimos.judging.verdicts import Verdict
-from dokimos.reports.components import describe
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.reports.sections.instances.payload import payload
 from dokimos.reports.sections.instances.rows import CampaignRows, InstanceRow, RunRow, campaign_rows
 from dokimos.suites.answers import Answer
+from dokimos.suites.profile_file import COMPONENTS
 
 _SIGNS = (
     ("correct", "✓", "correct"),
@@ -47,7 +47,7 @@ class Instances(Section[CampaignRows]):
             "families": sorted({run.family for run in rows.runs}),
             "answers": [a.value for a in Answer if a in answers],
             "verdicts": [v.value for v in Verdict if v in verdicts],
-            "components": [(SYMBOLS[name], describe(name)) for name in SYMBOLS] if profiled else [],
+            "components": [(symbol(name), describe(name)) for name in COMPONENTS] if profiled else [],
             "signs": _SIGNS,
             "data": Markup(payload(rows)),
         }
