@@ -42,4 +42,5 @@ def explain(
     from dokimos.reports.sections.base import Command
     from dokimos.reports.terminal import print_findings
 
-    print_findings(Findings.of((), explanation=explanation), Command.EXPLAIN, console())
+    findings = Findings.of_campaigns(judged, explanation=explanation)
+    print_findings(findings, Command.EXPLAIN, console())

@@ -29,7 +29,6 @@ def judge(
 
     judged = judge_campaigns([run], suites=suite or (), rules=listed(rules))
     say_caveats(judged)
-    findings = Findings.of(judged.judgements, known=judged.facts)
-    print_findings(findings, Command.JUDGE, console())
+    print_findings(Findings.of_campaigns(judged), Command.JUDGE, console())
     if judged.is_wrong_somewhere:
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
 from dokimos.suites.facts import Facts
@@ -53,6 +54,11 @@ class Findings:
             limit_wall_seconds=limit_wall_seconds,
             repeats=repeats,
         )
+
+    @classmethod
+    def of_campaigns(cls, judged: JudgedCampaigns, *, explanation: Explanation | None = None) -> Findings:
+        """What was found in campaigns that were judged together."""
+        return cls.of(judged.judgements, known=judged.facts, explanation=explanation)
 
     def by_verifier(self) -> dict[str, list[Judgement]]:
         """The judgements on each verifier's runs, by its name."""

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command
-from dokimos.reports.sections.registry import filled_sections
+from dokimos.reports.sections.registry import sections
 
 
 def terminal_lines(findings: Findings, command: Command) -> Iterator[RenderableType]:
     """What `command` prints of `findings`: the lines of its sections, in the order of the page."""
-    for section, rows in filled_sections(findings):
-        if section.printed_by is command:
+    for section in sections():
+        if section.printed_by is command and (rows := section.rows(findings)) is not None:
             yield from section.lines(rows)
 
 
