@@ -11,7 +11,10 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-EXTRAS = {"base": (), "dev": ("dev", "benchexec", "cluster", "gradients", "lander", "png", "speech")}
+EXTRAS = {
+    "base": (),
+    "dev": ("dev", "benchexec", "cluster", "gradients", "lander", "png", "reviews", "speech"),
+}
 
 
 def wanted(extras: tuple[str, ...]) -> list[str]:

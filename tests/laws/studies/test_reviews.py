@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,8 @@ from dokimos.laws.studies.sentence_encoder import Encoder, average, encoder_netw
 from dokimos.laws.studies.sentence_readers import READERS, kept_readers, train_readers
 from dokimos.laws.studies.tokenizer import WordPiece
 
+#: Pieces of texts with marks, accents, scripts and characters that are hard to see.
+WORDPIECE = json.loads((Path(__file__).parents[2] / "corpus" / "wordpiece.json").read_text())
 VOCABULARY = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nplay\n##ing\n##s\n!\n'\ncafe\n中\nt\ndon\n"
 
 
@@ -47,6 +51,32 @@ def test_words_become_pieces(text: str, pieces: list[str]) -> None:
     known = VOCABULARY.split("\n")
     numbers = WordPiece(VOCABULARY).numbers(text, most=256)
     assert [known[number] for number in numbers] == ["[CLS]", *pieces, "[SEP]"]
+
+
+@pytest.mark.parametrize("case", WORDPIECE["texts"], ids=lambda case: ascii(case["text"])[:30])
+def test_pieces_of_all_kinds_of_text(case: dict[str, Any]) -> None:
+    known = WORDPIECE["vocabulary"]
+    numbers = WordPiece("\n".join(known)).numbers(case["text"], most=256)
+    assert [known[number] for number in numbers] == case["pieces"]
+
+
+def test_a_missing_package_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(InputError, match=r"needs the package tokenizers: .*'dokimos\[reviews\]'"):
+        WordPiece(VOCABULARY)
+
+
+def test_no_network_is_needed() -> None:
+    script = (
+        "import socket, sys\n"
+        "def refuse(*_, **__):\n    raise AssertionError('a connection')\n"
+        "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse\n"
+        "from dokimos.laws.studies.tokenizer import WordPiece\n"
+        f"print(WordPiece({VOCABULARY!r}).numbers('play', most=9))\n"
+        "print([name for name in sys.modules if name.startswith('huggingface')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[2, 4, 3]", "[]"]
 
 
 def test_only_so_many_pieces_count() -> None:
