@@ -18,6 +18,7 @@ from dokimos.execution import cgroups, process
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.process import Cancelled, run_limited, signal_name
+from dokimos.execution.strays import end_strays
 
 GENEROUS = Limits(wall_seconds=60, memory_bytes=1 << 30)
 SAMPLED, GROUPED = "sampled", "by a control group"
@@ -293,9 +294,9 @@ def test_what_outlives_us_and_our_supervisor_is_ended_by_the_next(tmp_path: Path
         time.sleep(0.01)
     assert not is_alive(command)
     assert is_alive(child)
-    process.end_strays(tmp_path / "elsewhere")
+    end_strays(tmp_path / "elsewhere")
     assert is_alive(child)
-    process.end_strays(tmp_path)
+    end_strays(tmp_path)
     while is_alive(child) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_alive(child)

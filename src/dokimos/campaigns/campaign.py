@@ -23,7 +23,7 @@ from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
-from dokimos.execution.process import end_strays
+from dokimos.execution.strays import end_strays
 from dokimos.verifiers.base import Verifier
 
 

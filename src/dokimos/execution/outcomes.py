@@ -1,4 +1,4 @@
-"""How a verifier's process tree ended: what execution hands to the adapter that reads the answer."""
+"""How a process tree ended, and what it used."""
 
 from __future__ import annotations
 

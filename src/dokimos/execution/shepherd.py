@@ -1,4 +1,4 @@
-"""The process between us and one verifier: it keeps the verifier's whole tree together and ends it.
+"""The process between us and one command: it keeps the command's whole tree together and ends it.
 
 Run as a script by a bare interpreter: ``python -I -S shepherd.py REPORT_FD WALL_SECONDS CPU_SECONDS
 ENTRANCE ... -- COMMAND ...``; it imports the standard library only. Each ENTRANCE (there may be none) is a
