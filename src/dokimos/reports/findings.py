@@ -19,7 +19,7 @@ Known = Mapping[tuple[str, str], Facts]
 class Findings:
     """The judged runs in the order of the page, and what is known beside them.
 
-    `known` is what the suites know of their instances, `log_tails` the end of a run's log by its job,
+    `known` is what the suites know about their instances, `log_tails` has the end of each run's log by job,
     `explanation` why verifiers slow down (None: nobody asked). `limit_wall_seconds` is the time limit of
     every run, None where there is not just one; `repeats` is how often each instance was to be run.
     """

@@ -70,10 +70,10 @@ def state_page(
     absent: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """The page about campaigns on one suite each. `command` is what made it; `absent` names the suites that
-    it ought to have and has not.
+    """The page about campaigns on one suite each. `command` is what made it; `absent` names suites that
+    belong on it but were not run.
 
-    `notes` are what the records do not tell of themselves: what was done again, and why.
+    `notes` say what the records do not: which runs were repeated, and why.
     """
     states = [_SuiteState(judged) for judged in campaigns]
     parts = [

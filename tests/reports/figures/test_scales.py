@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dokimos.reports.figures.scales import Tick, fitting, linear, logarithmic, spelt, two_sided
+from dokimos.reports.figures.scales import Tick, fitting, linear, logarithmic, tick_label, two_sided
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -46,5 +46,5 @@ def test_every_value_lies_on_the_axis_and_in_order(values: list[float]) -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(100.0, "100"), (1e-7, "1e-7"), (1e21, "1e21"), (0.3, "0.3")])
-def test_numbers_are_spelt_briefly(value: float, text: str) -> None:
-    assert spelt(value) == text
+def test_tick_labels_are_brief(value: float, text: str) -> None:
+    assert tick_label(value) == text

@@ -209,8 +209,8 @@ def _counts(result: LawResult) -> Markup:
             share = f"{_share(result.rate)} of {which}"
         sentences.append(Markup("The law is violated in {}.").format(share.replace(" %", "\u00a0%")))
     if result.rejected:
-        told = Markup("The precondition failed in {:,} of {:,} draws.")
-        sentences.append(told.format(result.rejected, result.draws))
+        rejected = Markup("The precondition failed in {:,} of {:,} draws.")
+        sentences.append(rejected.format(result.rejected, result.draws))
     return Markup(" ").join(sentences)
 
 

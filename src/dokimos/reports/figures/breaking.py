@@ -46,15 +46,15 @@ def breaking(
         if curve.breaks_at is not None:
             here = x(curve.breaks_at)
             sheet.line(here, area.top, here, area.bottom, f"break {kind}")
-    told = " ".join(in_words(curve) for curve in shown)
+    words = " ".join(in_words(curve) for curve in shown)
     return Figure(
         name,
         f"{first.suite}: time over {first.knob} of {first.family}{label}",
-        told,
+        words,
         _WIDTH,
         int(area.bottom + 44),
         sheet.body,
-        told,
+        words,
     )
 
 

@@ -12,8 +12,8 @@ from dokimos.reports.figures.scales import linear, logarithmic
 from dokimos.reports.figures.svg import Anchor, Figure, Shape, Sheet, at
 
 _SHORTEST_SECONDS = 1e-3
-_MARKED, _TOLD = 16, 1500
-"""How many runs of a curve have a mark, and up to how many runs each of them tells its time."""
+_MARKED, _WITH_TIPS = 16, 1500
+"""How many runs of a curve have a mark; up to how many runs in all each has a tip with its time."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def cactus(
         sheet.path(stairs, f"line {series_class(k)}")
         every = math.ceil(len(places) / _MARKED)
         sheet.marks(places[::-every], series_shape(k), series_class(k), size=3.5)
-        if len(times) > _TOLD:
+        if len(times) > _WITH_TIPS:
             continue
         for n, (h, v) in enumerate(places):
             tip = f"{one.verifier}: {n + 1} solved, each within {seconds(one.wall_seconds[n])} s"

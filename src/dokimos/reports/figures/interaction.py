@@ -5,7 +5,7 @@ from __future__ import annotations
 from dokimos.difficulty.components import describe
 from dokimos.difficulty.explain.rows import Interaction
 from dokimos.difficulty.explain.sentences import interaction_in_words
-from dokimos.reports.figures.scales import spelt
+from dokimos.reports.figures.scales import tick_label
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet
 
 _WIDTH, _CELL = 350, 44
@@ -38,9 +38,9 @@ def interaction(row: Interaction, *, name: str = "interaction") -> Figure | None
             counts = f"{cell.timeouts}/{cell.total}"
             sheet.text(middle[0], middle[1] + 13, counts, f"small in-{shade}", Anchor.MIDDLE)
     for k, edge in enumerate(row.first_edges):
-        sheet.text(left + k * wide, bottom + 15, spelt(float(f"{edge:.3g}")), "tick", Anchor.MIDDLE)
+        sheet.text(left + k * wide, bottom + 15, tick_label(float(f"{edge:.3g}")), "tick", Anchor.MIDDLE)
     for k, edge in enumerate(row.second_edges):
-        sheet.text(left - 6, bottom - k * _CELL + 4, spelt(float(f"{edge:.3g}")), "tick", Anchor.END)
+        sheet.text(left - 6, bottom - k * _CELL + 4, tick_label(float(f"{edge:.3g}")), "tick", Anchor.END)
     sheet.text(_WIDTH - 16, bottom + 33, describe(row.first), "title", Anchor.END)
     title = f"{row.subject}: timeout rate over {describe(row.first)} and {describe(row.second)}"
     caption = row.note if row.effect is None else _effect(row)

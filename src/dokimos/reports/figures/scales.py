@@ -40,11 +40,11 @@ class AxisScale:
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """The labelled places."""
-        return tuple(Tick(self(value), spelt(value)) for value in self.values)
+        return tuple(Tick(self(value), tick_label(value)) for value in self.values)
 
 
-def spelt(value: float) -> str:
-    """A number for an axis, without idle signs and zeros in its exponent."""
+def tick_label(value: float) -> str:
+    """A number for an axis, without needless signs and zeros in its exponent."""
     return re.sub(r"e([-+])0*", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.6g}")
 
 
@@ -79,7 +79,7 @@ def logarithmic(values: Sequence[float], start: float, end: float) -> AxisScale:
 
 
 def _power(value: float) -> int:
-    """The power of ten just below a positive number, within what can be told apart from 0."""
+    """The power of ten just below a positive number, within the range of float64."""
     return max(math.floor(math.log10(value) + 1e-9), -300)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dokimos.difficulty.components import describe, symbol
 from dokimos.difficulty.explain.rows import Status, Trajectory, TrajectoryStep
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
-from dokimos.reports.figures.scales import AxisScale, fitting, spelt
+from dokimos.reports.figures.scales import AxisScale, fitting, tick_label
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
 from dokimos.suites.profile_file import COMPONENTS
 
 _STRIP, _GAP, _LINE = 62, 26, 19
-_TOLD = 600
-"""Up to how many instances each of them tells what it is."""
+_WITH_TIPS = 600
+"""Up to how many instances each has a tip that names it."""
 _LANES = {
     Status.SOLVED: (11, 7, " (low)"),
     Status.TIMEOUT: (1, 7, " (high)"),
@@ -50,7 +50,7 @@ def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") 
         y = _draw_verifier(sheet, verifier, steps, x, y, beside=width > 500)
     end = y
     y = _draw_families(sheet, steps, x, top + 10, y + 6)
-    if width > 500 and len(steps) <= _TOLD:
+    if width > 500 and len(steps) <= _WITH_TIPS:
         for k, step in enumerate(steps):
             place = (x.left + k * x.step, top + 14, x.step, end - top - 14)
             sheet.rectangle(*place, "column", _step_in_words(step), f"{row.suite}/{step.instance}")
@@ -94,7 +94,7 @@ def _draw_component(
     sheet.rectangle(x.left, top, x.right - x.left, _STRIP, "strip")
     for tick in _few(scale):
         sheet.line(x.left, scale(tick), x.right, scale(tick), "grid")
-        sheet.text(x.left - 6, scale(tick) + 4, spelt(tick), "tick", Anchor.END)
+        sheet.text(x.left - 6, scale(tick) + 4, tick_label(tick), "tick", Anchor.END)
     places = [(x(k), scale(value)) for k, value in known]
     size = x.size
     data = "".join(f"M{a - size:.1f} {b:.1f}h{2 * size:.1f}" for a, b in places)

@@ -62,38 +62,38 @@ class Section(ABC, Generic[R]):
                 yield from (Text(f"{row.verifier}: {row.share:.0%}") for row in rows)
 
     **Rows first.** `rows` turns the findings into frozen dataclasses that hold all of the section's
-    content and none of its looks; they are what tests look at. It is called once for each output, gets
-    judgements in the order of the page, and must give equal rows for equal findings: the same campaign
-    gives the same page, byte for byte. None means that there is nothing to say here (no rule sets were
-    asked for, no operators were tested): the section then appears nowhere. Where there might have been
-    something and is not ("no answer is wrong"), return empty rows and let the template say so.
-    What comes from outside (names, reasons, logs) goes through `dokimos.core.readable.printable` here;
-    `Findings.naming` names runs as every other section does.
+    content and none of its looks; tests look at these. It is called once for each output, gets the
+    judgements in the order of the page, and must return equal rows for equal findings: the same campaign
+    gives the same page, byte for byte. Return None if the section does not apply (no rule set was asked
+    for, no operator was tested): it then appears nowhere. If it applies but is empty ("no answer is
+    wrong"), return empty rows and let the template say so. Pass text from outside (names, reasons, logs)
+    through `dokimos.core.readable.printable` here, and take the names of runs from `Findings.naming`, so
+    that all sections use the same ones.
 
-    **Everything else gets these rows.** Each of the other methods is optional; a section that leaves one
-    out has nothing to show there.
+    **Everything else takes these rows.** The other methods are optional: a section without one of them
+    shows nothing there.
 
-    - The page: `template`, or the file `<name>.html.jinja` beside the module, is what stands below the
-      heading. It is a Jinja template with automatic escaping, in which a name that is not defined is an
-      error. It sees `rows`, what `view` gives, and the filters and macros of `reports/layout`. The
-      element around it, the heading and the link at the top of the page are made here. Looks and
-      behaviour that only this section needs go into `<name>.css` and `<name>.js` beside the module;
-      the script shares the helpers of `layout/page.js`, and the page may not load anything: its content
-      security policy forbids it.
-    - `tables` gives the tables of `--csv`, one for each kind of row, whether or not there are any rows,
-      so that a heading is always there. Their columns are the fields of the rows (`core/tables.py`).
-      Every name must be unique among all sections.
-    - `figures` gives the figures of `--png`, drawn with `reports/figures`. A template shows the same
-      ones by way of `view`. Every name must be unique, too: it is the name of the file.
-    - `lines` gives what the command `printed_by` prints on the terminal, from top to bottom. A `Text` is
-      never broken by us, so that a command in it can be copied; anything else is fitted to the window.
-    - `markdown` gives the lines for one suite on the page of the state of the verifiers; it gets the
-      findings on that suite alone. They stand below the suite's table, or, if `gathered` is true, in a
-      chapter after all suites, which has the section's title and collects those of every suite.
+    - The page shows `template`, or the file `<name>.html.jinja` beside the module, below the heading.
+      It is a Jinja template; it escapes what it prints, and an undefined name in it is an error. It can use
+      `rows`, whatever `view` returns, and the filters and macros of `reports/layout`. The `<section>`
+      element, its heading and the link at the top of the page are added for you. Styles and scripts
+      that only this section needs go into `<name>.css` and `<name>.js` beside the module. The script can
+      use the helpers of `layout/page.js`; nothing may be loaded from elsewhere (the page's content
+      security policy forbids it).
+    - `tables` returns the tables of `--csv`: one for each kind of row, even if there are no rows, so that
+      the file has its heading. Columns are the fields of the rows (`core/tables.py`). A section should have
+      at least one: readers of the page want to compute with its numbers. Names are unique among sections.
+    - `figures` returns the figures of `--png`, drawn with `reports/figures`; the template gets the same
+      figures from `view`. Their names are unique, too: they name the files.
+    - `lines` returns what the command `printed_by` prints on the terminal, from top to bottom. A `Text` is
+      never wrapped, so that a command in it can be copied; anything else is fitted to the window.
+    - `markdown` returns the lines for one suite on the page of the state of the verifiers, and gets the
+      findings of that suite alone. They stand below the suite's table or, if `gathered` is true, in a
+      chapter after all suites, which has the section's title.
     """
 
     name: ClassVar[str]
-    """What the registry, the files beside the module and, with dashes, links on the page call it."""
+    """The name in the registry and of the files beside the module; with dashes, the anchor on the page."""
 
     title: ClassVar[str]
     """The heading."""

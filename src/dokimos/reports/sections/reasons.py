@@ -150,13 +150,13 @@ def _overview(accounts: Sequence[Account]) -> Table:
     table.add_column("what tells its timeouts")
     for account in accounts:
         best = best_separation(account.separations)
-        told = (
+        telling = (
             "-"
             if best is None
             else f"{separation_side(best)} {symbol(best.component)} (AUC {best.auc:.2f})"
         )
         counts = [str(account.counts[status]) for status in shown]
-        table.add_row(Text(account.subject), *counts, Text(told))
+        table.add_row(Text(account.subject), *counts, Text(telling))
     return table
 
 
