@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from types import MappingProxyType
 
 import msgspec
 import pytest
@@ -72,3 +73,7 @@ def test_text_that_is_no_text() -> None:
 
 def test_nan_where_it_is_allowed() -> None:
     assert strict_json.parse("[Infinity]", file="a.json", nan=True) == [float("inf")]
+
+
+def test_a_mapping_is_written_as_an_object_whatever_its_type() -> None:
+    assert strict_json.plain(MappingProxyType({"a": MappingProxyType({})})) == {"a": {}}

@@ -11,7 +11,7 @@ from dokimos.difficulty.explain.rows import (
     Cell,
     Explanation,
     Interaction,
-    Missing,
+    MissingProfiles,
     Rung,
     Separation,
     Status,
@@ -60,7 +60,7 @@ def known_facts(
 def explained(judgements: Sequence[Judgement]) -> Explanation:
     """What the analysis really says of `judgements`, with few resamples."""
     known = known_facts(judgements)
-    missing = (Missing("quick", "there is no profile", ("a", "b"), "dokimos profile quick"),)
+    missing = (MissingProfiles("quick", "there is no profile", ("a", "b"), "dokimos profile quick"),)
     return explain(judgements, known, missing=missing, resampling=Resampling(100, 0))
 
 

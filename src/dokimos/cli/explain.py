@@ -27,15 +27,13 @@ def explain(
 
     from dokimos.cli.output import console, say_caveats
     from dokimos.difficulty.explain.bootstrap import Resampling
-    from dokimos.difficulty.explain.explanation import explain_campaigns
+    from dokimos.difficulty.explain.explanation import explain_campaigns, explanation_to_json
     from dokimos.judging.judged_campaign import judge_campaigns
 
     judged = judge_campaigns(run, suites=suite or ())
     say_caveats(judged)
     explanation = explain_campaigns(judged, resampling=Resampling(resamples, seed))
     if as_json:
-        from dokimos.difficulty.explain.as_json import explanation_to_json
-
         typer.echo(json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=False))
         return
     from dokimos.reports.findings import Findings

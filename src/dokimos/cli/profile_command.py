@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from dokimos.difficulty.measurement import Measured, ProfileTask
+    from dokimos.difficulty.profiling import MeasuredProfile, ProfileTask
     from dokimos.suites.profile_file import Measurement, ProfileSettings
 
 #: Fewer instances than this are measured faster in one process than it takes to start others.
@@ -48,7 +48,7 @@ def profile(
     """
     from dokimos.cli.output import console, progress_bar, say
     from dokimos.core.parallel import default_jobs
-    from dokimos.difficulty.measurement import measure_all
+    from dokimos.difficulty.profiling import measure_all
     from dokimos.suites.profile_file import ProfileSettings
 
     settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
@@ -57,7 +57,7 @@ def profile(
     if processes > 1:
         # Read by the processes to come: each has one core, and more threads would only wait for each other.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    outcomes: dict[str, Measured] = {}
+    outcomes: dict[str, MeasuredProfile] = {}
     with progress_bar("profiling", len(tasks)) as step:
         for outcome in measure_all(tasks, jobs=processes):
             outcomes[outcome.name] = outcome
@@ -77,7 +77,7 @@ def _tasks(
 ) -> list[ProfileTask]:
     from dokimos.constructions.generation import shipped_suite
     from dokimos.core.errors import InputError
-    from dokimos.difficulty.measurement import ProfileTask
+    from dokimos.difficulty.profiling import ProfileTask
     from dokimos.suites.finding import find_suite
     from dokimos.suites.folder import instance_name
     from dokimos.suites.profile_file import FOLDER
@@ -93,7 +93,7 @@ def _tasks(
     return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
 
 
-def _told(outcome: Measured) -> str:
+def _told(outcome: MeasuredProfile) -> str:
     from dokimos.difficulty.components import symbol
 
     if outcome.profile is None:
@@ -113,7 +113,7 @@ def shown(found: Measurement) -> str:
     return f">={number}" if note.startswith(">=") else f"{number}*" if note else number
 
 
-def _table(outcomes: Sequence[Measured]) -> Table:
+def _table(outcomes: Sequence[MeasuredProfile]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

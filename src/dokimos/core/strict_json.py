@@ -71,14 +71,21 @@ def read(
 
 
 def plain(value: Any) -> Any:
-    """A typed value as one that JSON has: dataclasses and structs as objects, enums by their value,
-    anything else that JSON does not know as its text."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=str)
+    """A typed value as one that JSON has.
+
+    Dataclasses, structs and mappings become objects, enums their value, and anything else that JSON does
+    not know its text.
+    """
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_known_to_json)
 
 
 def write(value: Any, *, indent: int | None = 1) -> str:
     """The text of a JSON document, with a newline at its end; see `plain`."""
     return json.dumps(plain(value), indent=indent, ensure_ascii=False) + "\n"
+
+
+def _known_to_json(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 class _Refused(Exception):

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from dokimos.campaigns.records import RunRecord
-from dokimos.difficulty.explain.as_json import explanation_to_json
 from dokimos.difficulty.explain.bootstrap import Resampling
-from dokimos.difficulty.explain.explanation import explain_campaigns, trajectories
-from dokimos.difficulty.explain.rows import Account, Explanation, Lone, Status
+from dokimos.difficulty.explain.explanation import explain_campaigns, explanation_to_json, trajectories
+from dokimos.difficulty.explain.rows import Account, Explanation, Status, Uniqueness
 from dokimos.execution.limits import Limits
 from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.suites.answers import Answer
@@ -59,8 +58,8 @@ def test_what_was_planted_is_found(tmp_path: Path) -> None:
     (curve,) = marabou.curves
     assert (curve.knob, curve.breaks_at) == ("pairs", 12.0)
     reference = account(found.verifiers, "reference")
-    assert [row.lone for row in reference.alone] == [Lone.SOLVED] * 7
-    assert [row.lone for row in marabou.alone] == [Lone.FAILED] * 7
+    assert [row.lone for row in reference.alone] == [Uniqueness.SOLVED] * 7
+    assert [row.lone for row in marabou.alone] == [Uniqueness.FAILED] * 7
     assert found.missing == ()
 
 
@@ -77,7 +76,7 @@ def test_styles_pool_their_verifiers(tmp_path: Path) -> None:
     assert (unstable.timeouts, unstable.solved) == (12 + 5, 12 + 19)
     (curve,) = pooled.curves
     assert curve.breaks_at == 19.0, "the breaking point of a style is that of its best verifier"
-    assert {row.lone for row in pooled.alone} == {Lone.SOLVED}
+    assert {row.lone for row in pooled.alone} == {Uniqueness.SOLVED}
 
 
 def test_several_campaigns_are_explained_together(tmp_path: Path) -> None:

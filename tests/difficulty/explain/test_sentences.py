@@ -6,20 +6,20 @@ import pytest
 
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
-    Alone,
     BreakingCurve,
     Cell,
     Interaction,
-    Lone,
-    Missing,
+    MissingProfiles,
     Rung,
     Separation,
     Status,
+    Uniqueness,
+    UniqueResult,
 )
 from dokimos.difficulty.explain.sentences import (
-    alone_in_words,
     curve_in_words,
     missing_in_words,
+    unique_results_in_words,
     which_interact,
     which_separates,
 )
@@ -112,9 +112,9 @@ def test_a_curve_is_one_sentence(breaks_at: float | None, note: str, expected: s
 
 
 def test_standing_alone_is_counted_by_family() -> None:
-    one = Alone(
+    one = UniqueResult(
         subject="v",
-        lone=Lone.SOLVED,
+        lone=Uniqueness.SOLVED,
         suite="s",
         instance="i",
         family="pairs",
@@ -122,16 +122,16 @@ def test_standing_alone_is_counted_by_family() -> None:
         seconds=1.0,
         others=2,
     )
-    failed = replace(one, lone=Lone.FAILED, status=Status.WRONG)
-    assert alone_in_words([one, one, failed]) == [
+    failed = replace(one, lone=Uniqueness.FAILED, status=Status.WRONG)
+    assert unique_results_in_words([one, one, failed]) == [
         "It is the only one to solve 2: 2 pairs.",
         "It is the only one to fail 1: 1 pairs (wrong).",
     ]
-    assert alone_in_words([]) == []
+    assert unique_results_in_words([]) == []
 
 
 def test_what_is_missing_comes_with_its_remedy() -> None:
-    row = Missing("quick", "there is no profile", ("a", "b"), "dokimos profile quick")
+    row = MissingProfiles("quick", "there is no profile", ("a", "b"), "dokimos profile quick")
     assert "all 2 instances" in missing_in_words(row, 2)
     assert "2 of 9 instances" in missing_in_words(row, 9)
     assert "`dokimos profile quick`" in missing_in_words(row, 9)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from dokimos.difficulty.explain.rows import Lone, Status
-from dokimos.difficulty.explain.unique_solves import alone, best_of_style
+from dokimos.difficulty.explain.rows import Status, Uniqueness
+from dokimos.difficulty.explain.unique_solves import best_of_style, find_unique_results
 from dokimos.verifiers.styles import CertificateStyle
 from tests.difficulty.explain.sample import seen
 
@@ -14,16 +14,18 @@ def test_only_one_solves_or_only_one_fails() -> None:
         *(seen("j", status, verifier=v) for v, status in (("a", S), ("b", S), ("c", W))),
         *(seen("k", status, verifier=v) for v, status in (("a", T), ("b", T), ("c", T))),
     ]
-    found = {(row.instance, row.subject, row.lone, row.status, row.others) for row in alone(rows)}
-    assert found == {("i", "a", Lone.SOLVED, S, 2), ("j", "c", Lone.FAILED, W, 2)}
+    found = {
+        (row.instance, row.subject, row.lone, row.status, row.others) for row in find_unique_results(rows)
+    }
+    assert found == {("i", "a", Uniqueness.SOLVED, S, 2), ("j", "c", Uniqueness.FAILED, W, 2)}
 
 
 def test_one_verifier_alone_stands_out_in_nothing() -> None:
-    assert alone([seen("i", S), seen("j", T)]) == ()
+    assert find_unique_results([seen("i", S), seen("j", T)]) == ()
 
 
 def test_the_same_name_in_two_suites_is_two_instances() -> None:
-    assert alone([seen("i", S, suite="s"), seen("i", T, suite="t", verifier="b")]) == ()
+    assert find_unique_results([seen("i", S, suite="s"), seen("i", T, suite="t", verifier="b")]) == ()
 
 
 def test_a_style_does_what_its_best_verifier_does() -> None:

@@ -5,28 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from shlex import quote
+from typing import Any
 
+from dokimos.core import strict_json
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.breaking_points import breaking_curves
 from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
     Account,
-    Alone,
     Explanation,
-    Missing,
+    MissingProfiles,
     Observation,
     Status,
     Trajectory,
     TrajectoryStep,
+    UniqueResult,
 )
 from dokimos.difficulty.explain.separation import separations
-from dokimos.difficulty.explain.unique_solves import alone, best_of_style
+from dokimos.difficulty.explain.unique_solves import best_of_style, find_unique_results
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
 from dokimos.suites.facts import Facts
 from dokimos.verifiers.styles import CertificateStyle
+
+#: The version of what `explanation_to_json` gives.
+SCHEMA = 1
 
 
 def explain_campaigns(judged: JudgedCampaigns, *, resampling: Resampling | None = None) -> Explanation:
@@ -35,14 +40,19 @@ def explain_campaigns(judged: JudgedCampaigns, *, resampling: Resampling | None 
     return explain(judged.judgements, judged.facts, missing=tuple(missing), resampling=resampling)
 
 
-def missing_profiles(judged: JudgedCampaign) -> tuple[Missing, ...]:
+def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
+    """Everything in an explanation, with the names of its fields, as plain JSON."""
+    return {"schema": SCHEMA, **strict_json.plain(explanation)}
+
+
+def missing_profiles(judged: JudgedCampaign) -> tuple[MissingProfiles, ...]:
     """Which instances have no usable profile, by suite and reason, with the command that makes one."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for (suite, name), facts in judged.facts.items():
         if facts.profile is None:
             by_reason.setdefault((suite, facts.problem), []).append(name)
     return tuple(
-        Missing(suite, reason, tuple(names), f"dokimos profile {quote(str(judged.folders[suite]))}")
+        MissingProfiles(suite, reason, tuple(names), f"dokimos profile {quote(str(judged.folders[suite]))}")
         for suite in judged.folders
         for (of, reason), names in sorted(by_reason.items())
         if of == suite
@@ -53,7 +63,7 @@ def explain(
     judgements: Sequence[Judgement],
     facts: Mapping[tuple[str, str], Facts],
     *,
-    missing: Sequence[Missing] = (),
+    missing: Sequence[MissingProfiles] = (),
     resampling: Resampling | None = None,
 ) -> Explanation:
     """Everything that can be said of the runs judged; `missing` is handed on."""
@@ -61,9 +71,9 @@ def explain(
     verifiers = sorted({o.verifier for o in observations})
     styles = [style for style in CertificateStyle if any(style in o.styles for o in observations)]
     chosen = resampling or Resampling()
-    alone_among_verifiers = alone(observations)
+    alone_among_verifiers = find_unique_results(observations)
     best = {style: best_of_style(observations, style) for style in styles}
-    alone_among_styles = alone([o for style in styles for o in best[style]])
+    alone_among_styles = find_unique_results([o for style in styles for o in best[style]])
     return Explanation(
         observations=observations,
         verifiers=tuple(
@@ -86,7 +96,7 @@ def _account(
     subject: str,
     observations: Sequence[Observation],
     best: Sequence[Observation],
-    lone: Sequence[Alone],
+    lone: Sequence[UniqueResult],
     resampling: Resampling,
 ) -> Account:
     counts = Counter(o.status for o in observations)

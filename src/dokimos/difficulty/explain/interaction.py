@@ -16,7 +16,7 @@ import numpy as np
 
 from dokimos.difficulty.explain.bootstrap import Floats, Resampling
 from dokimos.difficulty.explain.rows import Cell, Interaction, Observation, Status
-from dokimos.difficulty.explain.separation import ENOUGH, not_enough, timed
+from dokimos.difficulty.explain.separation import ENOUGH, solved_or_timed_out, why_too_few
 from dokimos.suites.profile_file import COMPONENTS
 
 BINS = 4
@@ -36,13 +36,13 @@ def interaction(
     subject: str, first: str, second: str, observations: Sequence[Observation], resampling: Resampling
 ) -> Interaction:
     """One pair of components."""
-    decided = timed(observations)
+    decided = solved_or_timed_out(observations)
     known = [o for o in decided if None not in (o.components.get(first), o.components.get(second))]
     x, y = (np.array([o.components[name] for o in known], dtype=np.float64) for name in (first, second))
     late = np.array([o.status is Status.TIMEOUT for o in known], dtype=np.float64)
     x_cut, y_cut = balanced_cut(x), balanced_cut(y)
     x_edges, y_edges = quantile_edges(x), quantile_edges(y)
-    note = not_enough(int(late.sum()), int((1 - late).sum()), decided)
+    note = why_too_few(int(late.sum()), int((1 - late).sum()), decided)
     effect, interval = None, None
     quarters: tuple[Cell, ...] = ()
     if not note and x_cut is not None and y_cut is not None:

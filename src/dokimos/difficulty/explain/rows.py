@@ -182,7 +182,7 @@ class BreakingCurve:
         object.__setattr__(self, "fixed", MappingProxyType(dict(self.fixed)))
 
 
-class Lone(Enum):
+class Uniqueness(Enum):
     """In what a verifier stands alone."""
 
     SOLVED = "the only one to solve"
@@ -190,11 +190,11 @@ class Lone(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Alone:
+class UniqueResult:
     """An instance on which `subject` did what none of the `others` others did."""
 
     subject: str
-    lone: Annotated[Lone, Column("in")]
+    lone: Annotated[Uniqueness, Column("in")]
     suite: str
     instance: str
     family: str
@@ -240,14 +240,14 @@ class Account:
     separations: tuple[Separation, ...]
     interactions: tuple[Interaction, ...]
     curves: tuple[BreakingCurve, ...]
-    alone: tuple[Alone, ...]
+    alone: tuple[UniqueResult, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counts", MappingProxyType(dict(self.counts)))
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingProfiles:
     """Instances whose profile cannot be used: why, and the command that makes one."""
 
     suite: str
@@ -264,5 +264,5 @@ class Explanation:
     verifiers: tuple[Account, ...]
     styles: tuple[Account, ...]
     trajectories: tuple[Trajectory, ...]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingProfiles, ...]
     remarks: tuple[str, ...]

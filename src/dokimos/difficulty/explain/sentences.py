@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     Account,
-    Alone,
     BreakingCurve,
     Interaction,
-    Lone,
-    Missing,
+    MissingProfiles,
     Separation,
     Status,
+    Uniqueness,
+    UniqueResult,
 )
 
 _COUNTED = {
@@ -27,7 +27,7 @@ _COUNTED = {
 }
 
 
-def tally(account: Account) -> str:
+def counts_in_words(account: Account) -> str:
     """How many of what."""
     total = sum(account.counts.values())
     parts = [f"{account.counts[s]} {word}" for s, word in _COUNTED.items() if account.counts[s]]
@@ -37,7 +37,7 @@ def tally(account: Account) -> str:
     return f"{total} {what}: {', '.join(parts)}."
 
 
-def named(component: str) -> str:
+def symbol_and_meaning(component: str) -> str:
     """A component by symbol and meaning."""
     return f"{symbol(component)} ({meaning(component)})"
 
@@ -68,7 +68,7 @@ def which_separates(rows: Sequence[Separation]) -> str:
         )
     first, *others = telling
     sentence = (
-        f"{named(first.component)} separates its timeouts best: {separation_in_words(first)} "
+        f"{symbol_and_meaning(first.component)} separates its timeouts best: {separation_in_words(first)} "
         f"(AUC {first.auc:.2f}, {_interval(first)}; {first.timeouts} timed out, {first.solved} solved)."
     )
     if others:
@@ -121,20 +121,20 @@ def curve_in_words(curve: BreakingCurve) -> str:
     return f"{name} breaks it at {curve.breaks_at:g}{by}, solved {way} to {curve.last_solved:g}{note}."
 
 
-def alone_in_words(rows: Sequence[Alone]) -> list[str]:
+def unique_results_in_words(rows: Sequence[UniqueResult]) -> list[str]:
     """What it is the only one to solve, and to fail, by family."""
     sentences = []
-    for lone in Lone:
+    for lone in Uniqueness:
         mine = [row for row in rows if row.lone is lone]
         if mine:
-            how = {s: "" if lone is Lone.SOLVED else f" ({s.value})" for s in Status}
+            how = {s: "" if lone is Uniqueness.SOLVED else f" ({s.value})" for s in Status}
             families = Counter(f"{row.family}{how[row.status]}" for row in mine)
             listed = ", ".join(f"{count} {family}" for family, count in sorted(families.items()))
             sentences.append(f"It is {lone.value} {len(mine)}: {listed}.")
     return sentences
 
 
-def missing_in_words(row: Missing, total: int) -> str:
+def missing_in_words(row: MissingProfiles, total: int) -> str:
     """Which profiles are missing, why, and what to do."""
     count = len(row.instances)
     which = f"all {total}" if count == total else f"{count} of {total}"

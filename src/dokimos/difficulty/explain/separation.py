@@ -30,12 +30,12 @@ def separation(
     subject: str, component: str, observations: Sequence[Observation], resampling: Resampling
 ) -> Separation:
     """How well one component separates."""
-    decided = timed(observations)
+    decided = solved_or_timed_out(observations)
     known = [(o, v) for o in decided if (v := o.components.get(component)) is not None]
     values = np.array([value for _, value in known], dtype=np.float64)
     positive = np.array([o.status is Status.TIMEOUT for o, _ in known], dtype=bool)
     timeouts, solved = int(positive.sum()), int((~positive).sum())
-    auc, interval, note = None, None, not_enough(timeouts, solved, decided)
+    auc, interval, note = None, None, why_too_few(timeouts, solved, decided)
     if not note:
         ranking = Ranking(values, positive)
         auc = float(ranking.auc(np.ones((1, len(values))))[0])
@@ -55,12 +55,12 @@ def separation(
     )
 
 
-def timed(observations: Sequence[Observation]) -> list[Observation]:
+def solved_or_timed_out(observations: Sequence[Observation]) -> list[Observation]:
     """Those that were solved or timed out."""
     return [o for o in observations if o.status in (Status.SOLVED, Status.TIMEOUT)]
 
 
-def not_enough(timeouts: int, solved: int, decided: Sequence[Observation]) -> str:
+def why_too_few(timeouts: int, solved: int, decided: Sequence[Observation]) -> str:
     """Why nothing can be said of so few, out of `decided`; empty where something can."""
     if decided and not timeouts + solved:
         has_profiles = any(o.components for o in decided)

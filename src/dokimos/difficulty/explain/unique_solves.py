@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dokimos.difficulty.explain.rows import Alone, Lone, Observation, Status
+from dokimos.difficulty.explain.rows import Observation, Status, Uniqueness, UniqueResult
 from dokimos.verifiers.styles import CertificateStyle
 
 #: What a style is credited with where its verifiers differ: not finishing is better than failing.
@@ -19,7 +19,7 @@ _BEST_FIRST = (
 )
 
 
-def alone(observations: Sequence[Observation]) -> tuple[Alone, ...]:
+def find_unique_results(observations: Sequence[Observation]) -> tuple[UniqueResult, ...]:
     """All instances that several verifiers were run on, and only one solved, or only one did not."""
     by_instance: dict[tuple[str, str], list[Observation]] = {}
     for o in observations:
@@ -31,14 +31,14 @@ def alone(observations: Sequence[Observation]) -> tuple[Alone, ...]:
         solved = [o for o in group if o.status is Status.SOLVED]
         others = [o for o in group if o.status is not Status.SOLVED]
         if len(solved) == 1:
-            found.append(_alone(solved[0], Lone.SOLVED, len(others)))
+            found.append(_alone(solved[0], Uniqueness.SOLVED, len(others)))
         if len(others) == 1:
-            found.append(_alone(others[0], Lone.FAILED, len(solved)))
+            found.append(_alone(others[0], Uniqueness.FAILED, len(solved)))
     return tuple(found)
 
 
-def _alone(o: Observation, lone: Lone, others: int) -> Alone:
-    return Alone(
+def _alone(o: Observation, lone: Uniqueness, others: int) -> UniqueResult:
+    return UniqueResult(
         subject=o.verifier,
         lone=lone,
         suite=o.suite,

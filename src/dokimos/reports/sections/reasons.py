@@ -15,20 +15,20 @@ from dokimos.core.tables import TableRows, table
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
     Account,
-    Alone,
     Cell,
     Explanation,
     Interaction,
     Separation,
     Status,
+    UniqueResult,
 )
 from dokimos.difficulty.explain.sentences import (
-    alone_in_words,
     best_separation,
+    counts_in_words,
     missing_in_words,
     separation_in_words,
     separation_side,
-    tally,
+    unique_results_in_words,
     which_interact,
     which_separates,
 )
@@ -87,7 +87,7 @@ class Reasons(Section[Explanation]):
             for j, cell in enumerate(cells)
         ]
         yield table("interactions", ["kind", Interaction, *edges, Cell], bins)
-        yield table("alone", [Alone], [(row,) for _, account in accounts for row in account.alone])
+        yield table("alone", [UniqueResult], [(row,) for _, account in accounts for row in account.alone])
 
     def figures(self, rows: Explanation) -> Iterator[Figure]:
         yield from reason_figures(rows)
@@ -161,7 +161,7 @@ def _overview(accounts: Sequence[Account]) -> Table:
 
 
 def _account(account: Account) -> RenderableType:
-    parts: list[RenderableType] = [Text(tally(account))]
+    parts: list[RenderableType] = [Text(counts_in_words(account))]
     if any(row.auc is not None for row in account.separations):
         parts += [Text(), _title("Timeouts against solved"), _separation_table(account.separations)]
     parts += [Text(which_separates(account.separations)), Text(which_interact(account.interactions))]
@@ -170,7 +170,7 @@ def _account(account: Account) -> RenderableType:
         left_off = len(account.curves) - len(shown)
         more = f" ({len(shown)} of {len(account.curves)} sweeps; --json has all)" if left_off else ""
         parts += [Text(), _title(f"One knob at a time{more}"), curve_table(shown)]
-    parts += [Text(sentence) for sentence in alone_in_words(account.alone)]
+    parts += [Text(sentence) for sentence in unique_results_in_words(account.alone)]
     return Group(*parts, Text())
 
 
@@ -221,10 +221,10 @@ def _accounts_in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]
         (
             account.subject,
             [
-                tally(account),
+                counts_in_words(account),
                 which_separates(account.separations),
                 which_interact(account.interactions),
-                *alone_in_words(account.alone),
+                *unique_results_in_words(account.alone),
             ],
         )
         for account in accounts

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.difficulty import measurement as measuring
-from dokimos.difficulty.measurement import ProfileTask, measure_all, path_of, profile_of
+from dokimos.difficulty import profiling as measuring
+from dokimos.difficulty.profiling import ProfileTask, measure_all, profile_of, profile_path
 from dokimos.suites.profile_file import ProfileSettings, dump_profile, load_profile
 from tests.difficulty.seeing import dense, unit_box
 
@@ -28,7 +28,7 @@ def task(tmp_path: Path) -> ProfileTask:
     )
 
 
-def outcomes(*tasks: ProfileTask, jobs: int = 1) -> list[measuring.Measured]:
+def outcomes(*tasks: ProfileTask, jobs: int = 1) -> list[measuring.MeasuredProfile]:
     return list(measure_all(tasks, jobs=jobs))
 
 
@@ -43,7 +43,7 @@ def test_the_same_seed_gives_the_same_bytes(task: ProfileTask) -> None:
 
 def test_a_profile_is_kept_and_read_back(task: ProfileTask) -> None:
     (outcome,) = outcomes(task)
-    assert outcome.profile == load_profile(path_of(task))
+    assert outcome.profile == load_profile(profile_path(task))
     assert [path.name for path in task.out.iterdir()] == ["f.json"]
 
 
@@ -62,10 +62,10 @@ def test_other_settings_other_files_and_torn_profiles_are_measured(task: Profile
     task.property.write_bytes(unit_box(2, 1, "(<= Y_0 -1)"))
     (found,) = outcomes(replace(task, settings=ProfileSettings(samples=21)))
     assert not found.was_there
-    path_of(task).write_text("{", encoding="utf-8")
+    profile_path(task).write_text("{", encoding="utf-8")
     (found,) = outcomes(task)
     assert not found.was_there
-    assert found.profile == load_profile(path_of(task))
+    assert found.profile == load_profile(profile_path(task))
 
 
 def test_compressed_files_are_the_same_instance(task: ProfileTask, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class ProfileTask:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredProfile:
     """The profile of an instance, or the one sentence that says why there is none."""
 
     name: str
@@ -60,12 +60,12 @@ class Measured:
     was_there: bool = False
 
 
-def path_of(task: ProfileTask) -> Path:
+def profile_path(task: ProfileTask) -> Path:
     """Where the profile of an instance is kept."""
     return task.out / f"{task.name}.json"
 
 
-def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured]:
+def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[MeasuredProfile]:
     """The outcome of each task, as they finish; each profile is on disk before it is told.
 
     A profile that is there for the same files and settings is not measured again. What fails does not
@@ -79,7 +79,7 @@ def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured
         if kept is None:
             missing.append(task)
         else:
-            yield Measured(task.name, kept, was_there=True)
+            yield MeasuredProfile(task.name, kept, was_there=True)
     for folder in {task.out for task in missing}:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -91,10 +91,10 @@ def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured
 
 def kept_profile(task: ProfileTask) -> Profile | None:
     """The profile that an earlier call has left, where it still fits files and settings."""
-    if not path_of(task).exists():
+    if not profile_path(task).exists():
         return None
     try:
-        kept = load_profile(path_of(task))
+        kept = load_profile(profile_path(task))
         hashes = sha256(read_content(task.network)), sha256(read_content(task.property))
     except UnreadableFile:
         return None
@@ -102,14 +102,14 @@ def kept_profile(task: ProfileTask) -> Profile | None:
     return kept if fits and kept.instance == task.name else None
 
 
-def measure(task: ProfileTask) -> Measured:
+def measure(task: ProfileTask) -> MeasuredProfile:
     """Measure one instance and keep its profile, whole or not at all."""
     try:
         profile = profile_of(task.name, task.network, task.property, task.settings)
     except DokimosError as error:
-        return Measured(task.name, None, str(error))
+        return MeasuredProfile(task.name, None, str(error))
     except (ArithmeticError, MemoryError, RuntimeError) as error:
         lines = str(error).strip().splitlines() or [""]
-        return Measured(task.name, None, f"cannot be measured: {type(error).__name__}: {lines[0]}")
-    write_whole(path_of(task), dump_profile(profile), what="the profile")
-    return Measured(task.name, profile)
+        return MeasuredProfile(task.name, None, f"cannot be measured: {type(error).__name__}: {lines[0]}")
+    write_whole(profile_path(task), dump_profile(profile), what="the profile")
+    return MeasuredProfile(task.name, profile)
