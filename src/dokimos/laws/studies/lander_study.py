@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
 from dokimos.laws.domain.features import Feature, Layout
 from dokimos.laws.engine.fuzzing import fuzz
 from dokimos.laws.engine.pools import pool_file
 from dokimos.laws.models.files import onnx_model
+from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.laws.studies.lander_training import RECIPE, rewards, train_policy
-from dokimos.laws.studies.network_training import kept_model, relu_network
+from dokimos.laws.studies.network_training import relu_network
 
 #: How many states the pool has that laws are tested on unless another is named.
 _STATES = 1000
@@ -40,7 +38,7 @@ class LanderStudy:
 
     def model(self) -> Path:
         """The policy trained with seed 0, trained and kept where it is not there yet."""
-        return kept_model("lunar_lander", RECIPE.encode(), self.train)
+        return kept_file(f"models/lunar_lander-{key_of(RECIPE.encode())}.onnx", self.train)
 
     def pool(
         self,
@@ -50,11 +48,12 @@ class LanderStudy:
     ) -> NDArray[Any]:
         """The states that fuzzing finds with the study's policy and seed 0, kept once they are found."""
         content = self.model().read_bytes()
-        key = hashlib.sha256(content + repr((_STATES, features)).encode()).hexdigest()[:16]
-        path = home() / "pools" / f"lunar_lander-{key}.npy"
-        if not path.is_file():
+        key = key_of(content + repr((_STATES, features)).encode())
+
+        def play() -> bytes:
             predict = onnx_model(content, None, name="policy").predict
-            states = fuzz(start, walk, predict, Layout(features), size=_STATES, seed=0)
-            write_whole(path, pool_file(states, path.suffix))
+            return pool_file(fuzz(start, walk, predict, Layout(features), size=_STATES, seed=0), ".npy")
+
+        path = kept_file(f"pools/lunar_lander-{key}.npy", play)
         found: NDArray[Any] = np.load(path, allow_pickle=False)
         return found

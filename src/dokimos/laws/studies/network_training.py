@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
+from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
 
@@ -87,15 +85,7 @@ class Study:
         split = self.split
         content = split.train.tobytes() + split.train_labels.tobytes() + repr(self.hidden).encode()
         content += str((self.epochs, self.decay)).encode()
-        return kept_model(self.name, content, self.train)
-
-
-def kept_model(name: str, made_from: bytes, train: Callable[[], bytes]) -> Path:
-    """The file of a network that is trained where it is not kept yet; `made_from` tells networks apart."""
-    path = home() / "models" / f"{name}-{hashlib.sha256(made_from).hexdigest()[:16]}.onnx"
-    if not path.is_file():
-        write_whole(path, train())
-    return path
+        return kept_file(f"models/{self.name}-{key_of(content)}.onnx", self.train)
 
 
 def rightness(decisions: Labels, labels: Labels) -> str:

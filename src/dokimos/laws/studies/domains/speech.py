@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.files import write_whole
-from dokimos.core.home import home
+from dokimos.laws.studies.kept_files import kept_file
 from dokimos.laws.studies.network_training import DataSplit, Study
 from dokimos.laws.studies.speech_network import train_listener
 from dokimos.laws.studies.speech_synthesis import Voice, Wave, synthesiser
@@ -77,21 +76,23 @@ def _afresh(work: Callable[[], tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any],
         return process.submit(work).result()
 
 
+def _speech_file() -> bytes:
+    synthesiser()  # a missing package is said here
+    train, labels, test, test_labels = _afresh(_all_spoken)
+    buffer = io.BytesIO()
+    np.savez(
+        buffer,
+        train=train.astype(np.int16),
+        labels=labels,
+        test=test.astype(np.int16),
+        test_labels=test_labels,
+    )
+    return buffer.getvalue()
+
+
 def _load() -> DataSplit:
     """The utterances, spoken once and kept."""
-    path = home() / "data" / f"speech-{_UTTERANCES}-{_TEST_UTTERANCES}-{_SEED}.npz"
-    if not path.is_file():
-        synthesiser()  # a missing package is said here
-        train, labels, test, test_labels = _afresh(_all_spoken)
-        buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            train=train.astype(np.int16),
-            labels=labels,
-            test=test.astype(np.int16),
-            test_labels=test_labels,
-        )
-        write_whole(path, buffer.getvalue())
+    path = kept_file(f"data/speech-{_UTTERANCES}-{_TEST_UTTERANCES}-{_SEED}.npz", _speech_file)
     with np.load(path, allow_pickle=False) as kept:
         train, test = (kept[name].astype(np.int32) for name in ("train", "test"))
         return DataSplit(train, kept["labels"], test, kept["test_labels"])

@@ -1,0 +1,23 @@
+"""What takes long to make, made once and kept in the home folder of Dokimos."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from dokimos.core.files import write_whole
+from dokimos.core.home import home
+
+
+def kept_file(place: str, make: Callable[[], bytes]) -> Path:
+    """The file at a place in the home folder; `make` gives its content where it is not there yet."""
+    path = home() / place
+    if not path.is_file():
+        write_whole(path, make())
+    return path
+
+
+def key_of(made_from: bytes) -> str:
+    """What tells files apart that are made from different things, for their names."""
+    return hashlib.sha256(made_from).hexdigest()[:16]
