@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dokimos.checker.base import Problem
 from dokimos.checker.lemmas.case_tree import Leaf
@@ -19,9 +19,9 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.expressions import AffineExpression
-from dokimos.networks.semantics.outward import Interval
+from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
-from dokimos.properties.model import Box, Conjunction, Point, Property
+from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.violation import violation_at
 from dokimos.provers.relu_relaxation import Relaxation, Relaxed, ReluBounds, SparseRow
 from dokimos.provers.relu_search import Finding, Tree, grow
@@ -34,6 +34,7 @@ _CLOSE = 1e-7
 #: Smaller multipliers are left out: the ranges of the variables make up for them.
 _NEGLIGIBLE = 1e-11
 _MULTIPLIER_BITS = 40
+_LARGE = Fraction(10) ** 300
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,20 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
     the network and property given; `sat` only where the witness has been replayed exactly. Raises
     UnsupportedOp for other networks, InputError where property and network do not fit.
     """
-    search = _Search(network, asked, piecewise_linear(network), time.monotonic() + seconds)
+    form = piecewise_linear(network)
+    effort = _Effort(time.monotonic() + seconds)
     trees = []
     try:
         for box, conjunction in asked.questions():
-            found = search.conjunction(box, conjunction)
+            objectives = [objective(form, constraint) for constraint in conjunction]
+            found = _Search(network, asked, form, box, objectives, effort).run()
             if not isinstance(found, Tree):
-                return Decision(Answer.SAT, witness=found, detail=search.effort)
+                return Decision(Answer.SAT, witness=found, detail=str(effort))
             trees.append(found)
     except _OutOfTime:
-        return Decision(Answer.TIMEOUT, detail=search.effort)
+        return Decision(Answer.TIMEOUT, detail=str(effort))
     if left_open := sum(tree.left_open for tree in trees):
-        return Decision(Answer.UNKNOWN, detail=f"{left_open} cases are too close to call; {search.effort}")
+        return Decision(Answer.UNKNOWN, detail=f"{left_open} cases are too close to call; {effort}")
     if not trees:
         return Decision(Answer.UNSAT, detail="every input set is empty")
     data = {"arithmetic": "exact", "trees": [tree.as_data() for tree in trees]}
@@ -76,148 +79,122 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
         ReluTree().prove(Problem(network, asked), data)
     except InvalidProof as error:
         return Decision(Answer.UNKNOWN, detail=f"the proof does not hold: {error}")
-    return Decision(Answer.UNSAT, Certificate(ReluTree.name, data), detail=search.effort)
+    return Decision(Answer.UNSAT, Certificate(ReluTree.name, data), detail=str(effort))
 
 
 @dataclass
-class _Search:
-    """What the searches of all conjunctions share."""
+class _Effort:
+    """What a decision may take, and has taken so far."""
 
-    network: Network
-    asked: Property
-    form: PiecewiseLinear
     deadline: float
     cases: int = 0
 
-    @property
-    def effort(self) -> str:
+    def __str__(self) -> str:
         return f"{self.cases} cases were looked at"
 
     def seconds_left(self) -> float:
         left = self.deadline - time.monotonic()
-        if left <= 0:
+        if left <= 0 or self.cases > MOST_LEAVES:
             raise _OutOfTime
         return left
 
-    def conjunction(self, box: Box, conjunction: Conjunction) -> Point | Tree:
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The search for a witness of one conjunction on its box, or for a tree that refutes it."""
+
+    network: Network
+    asked: Property
+    form: PiecewiseLinear
+    box: Box
+    objectives: Sequence[AffineExpression]
+    effort: _Effort
+
+    def run(self) -> Point | Tree:
         """A witness, or a tree of refuted leaves (with some left open, perhaps)."""
-        for candidate in _first_candidates(box):
+        for candidate in (self.box.centre, self.box.lower, self.box.upper):
             if self.is_witness(candidate):
                 return candidate
-        objectives = [objective(self.form, constraint) for constraint in conjunction]
-        programs = _Programs.of(self.form, objectives, box)
+        return grow(self.look, depth_first=False)
 
-        def look(phases: Mapping[int, bool]) -> Finding[Point]:
-            self.cases += 1
-            if self.cases > MOST_LEAVES:
-                raise _OutOfTime
-            return self.look(programs, objectives, box, phases)
-
-        return grow(look, depth_first=False)
-
-    def look(
-        self,
-        programs: _Programs | None,
-        objectives: Sequence[AffineExpression],
-        box: Box,
-        phases: Mapping[int, bool],
-    ) -> Finding[Point]:
+    def look(self, phases: Mapping[int, bool]) -> Finding[Point]:
         """Refute the case, or find a witness near the relaxation's optimum, or else split it."""
-        where = region(self.form, box, phases)
+        self.effort.cases += 1
+        where = region(self.form, self.box, phases)
         if where.is_empty:
-            nothing = tuple(Fraction(0) for _ in objectives)
+            nothing = (Fraction(0),) * len(self.objectives)
             return Finding(leaf=Leaf(phases, nothing, {"below": {}, "above": {}}))
-        seconds = self.seconds_left()
-        relaxed = None if programs is None else programs.solve(where, phases, seconds=seconds)
-        self.seconds_left()
-        if (leaf := self.refuting(objectives, where, phases, relaxed)) is not None:
+        relaxed = self.relaxation(where, phases).solve(phases)
+        if (leaf := self.refuting(where, phases, relaxed)) is not None:
             return Finding(leaf=leaf)
         if relaxed is not None and relaxed.inputs is not None:
-            for candidate in _near(relaxed.inputs, box):
+            for candidate in _near(relaxed.inputs, self.box):
                 if self.is_witness(candidate):
                     return Finding(counterexample=candidate)
         bound = 0.0 if relaxed is None else relaxed.bound
         return Finding(split=_next_split(where, relaxed), bound=bound)
 
-    def refuting(
-        self,
-        objectives: Sequence[AffineExpression],
-        where: Region,
-        phases: Mapping[int, bool],
-        relaxed: Relaxed | None,
-    ) -> Leaf | None:
+    def relaxation(self, where: Region, phases: Mapping[int, bool]) -> Relaxation:
+        """The relaxation of a region, with the bounds and lines that its exact refutation will use."""
+        low, high = (_floats([ends[i] for ends in where.arguments]) for i in (0, 1))
+        unstable = [k for k, (a, b) in enumerate(where.arguments) if a < 0 < b]
+        slopes = np.zeros(len(where.arguments))
+        slopes[unstable] = _floats([upper_slope(*where.arguments[k]) for k in unstable])
+        return Relaxation(
+            Interval(_floats(self.box.lower), _floats(self.box.upper)),
+            self.arguments,
+            ReluBounds(low, high, slopes),
+            [_row(each) for each in self.objectives],
+            sorted({*unstable, *phases}),
+            is_strict=True,
+            seconds=self.effort.seconds_left(),
+        )
+
+    @cached_property
+    def arguments(self) -> list[SparseRow]:
+        """Those of the ReLUs, in floats."""
+        return [_row(inside) for inside in self.form.relus.values()]
+
+    def refuting(self, where: Region, phases: Mapping[int, bool], relaxed: Relaxed | None) -> Leaf | None:
         """A leaf that refutes the region: the solver's, or one by substitution where it may be right."""
-        if relaxed is not None:
-            leaf = _leaf(relaxed, phases)
-            if self.refutes(objectives, where, leaf):
-                return leaf
+        if relaxed is not None and self.refutes(where, leaf := _leaf(relaxed, phases)):
+            return leaf
         is_decided = not any(low < 0 < high for low, high in where.arguments)
         if relaxed is None or relaxed.bound > 0 or is_decided:
-            for chosen in range(len(objectives)):
-                weights = [Fraction(int(i == chosen)) for i in range(len(objectives))]
-                leaf = substituted(self.form, objectives, where, phases, weights)
-                if self.refutes(objectives, where, leaf):
+            for chosen in range(len(self.objectives)):
+                weights = [Fraction(int(i == chosen)) for i in range(len(self.objectives))]
+                leaf = substituted(self.form, self.objectives, where, phases, weights)
+                if self.refutes(where, leaf):
                     return leaf
         return None
 
-    def refutes(self, objectives: Sequence[AffineExpression], where: Region, leaf: Leaf) -> bool:
-        self.seconds_left()
+    def refutes(self, where: Region, leaf: Leaf) -> bool:
+        """Whether the leaf closes the region, in exact arithmetic."""
+        self.effort.seconds_left()
         try:
-            refutation(self.form, objectives, where, leaf)
+            refutation(self.form, self.objectives, where, leaf)
         except InvalidProof:
             return False
         return True
 
     def is_witness(self, candidate: Point) -> bool:
-        self.seconds_left()
+        """Whether the point violates the property, exactly."""
+        self.effort.seconds_left()
         try:
             return violation_at(self.network, self.asked, candidate).violates is True
         except Undecided:
             return False
 
 
-@dataclass(frozen=True, eq=False)
-class _Programs:
-    """What the linear programs of one conjunction have in common, in floats."""
-
-    box: Interval
-    arguments: list[SparseRow]
-    objectives: list[SparseRow]
-
-    @classmethod
-    def of(
-        cls, form: PiecewiseLinear, objectives: Sequence[AffineExpression], box: Box
-    ) -> _Programs | None:
-        """None where a number is too large for a float."""
-        try:
-            ends = Interval(*(np.array([float(x) for x in end]) for end in (box.lower, box.upper)))
-            return cls(ends, [_row(e) for e in form.relus.values()], [_row(e) for e in objectives])
-        except OverflowError:
-            return None
-
-    def solve(self, where: Region, phases: Mapping[int, bool], *, seconds: float) -> Relaxed | None:
-        """The relaxation of a region, with the bounds and lines that its exact refutation will use."""
-        try:
-            low, high = (
-                np.array([[float(end) for end in ends] for ends in where.arguments]).reshape(-1, 2).T
-            )
-        except OverflowError:
-            return None
-        unstable = [k for k, (a, b) in enumerate(where.arguments) if a < 0 < b]
-        slopes = np.zeros(len(low))
-        slopes[unstable] = [float(upper_slope(*where.arguments[k])) for k in unstable]
-        decidable = sorted({*unstable, *phases})
-        bounds = ReluBounds(low, high, slopes)
-        relaxation = Relaxation(
-            self.box, self.arguments, bounds, self.objectives, decidable, is_strict=True, seconds=seconds
-        )
-        return relaxation.solve(phases)
+def _floats(numbers: Sequence[Fraction]) -> Floats:
+    """The numbers as floats, those beyond all floats as very large ones: they only guide the search."""
+    return np.array([float(max(min(x, _LARGE), -_LARGE)) for x in numbers])
 
 
 def _row(expression: AffineExpression) -> SparseRow:
     variables = np.fromiter(expression.terms, dtype=np.int64, count=len(expression.terms))
-    values = np.array([float(c) for c in expression.terms.values()])
-    return SparseRow(float(expression.constant), variables, values)
+    (constant,) = _floats([expression.constant])
+    return SparseRow(constant, variables, _floats(list(expression.terms.values())))
 
 
 def _leaf(relaxed: Relaxed, phases: Mapping[int, bool]) -> Leaf:
@@ -257,21 +234,15 @@ def _next_split(where: Region, relaxed: Relaxed | None) -> int | None:
     return -max(scores)[2] if scores else None
 
 
-def _first_candidates(box: Box) -> Iterator[Point]:
-    """The centre and two opposite corners."""
-    yield box.centre
-    yield box.lower
-    yield box.upper
-
-
-def _near(values: NDArray[np.float64], box: Box) -> Iterator[Point]:
+def _near(values: Floats, box: Box) -> list[Point]:
     """The point clipped into the box, rounded to float32 and as it is."""
-    seen = set()
-    for rounded in (values.astype(np.float32).astype(np.float64), values):
-        point = tuple(
-            min(max(Fraction(float(x)), low), high)
-            for x, low, high in zip(rounded, box.lower, box.upper, strict=True)
+    rounded = values.astype(np.float32).astype(np.float64)
+    found = [
+        tuple(
+            min(max(Fraction(x), low), high)
+            for x, low, high in zip(point.tolist(), box.lower, box.upper, strict=True)
         )
-        if point not in seen:
-            seen.add(point)
-            yield point
+        for point in (rounded, values)
+        if np.isfinite(point).all()
+    ]
+    return list(dict.fromkeys(found))

@@ -90,8 +90,9 @@ class Relaxation:
     The *below* row of a ReLU that is always on is v − e = 0. Last, each of several objectives is <= t.
 
     By p and q a decided phase may be left at a price, so that the program always has a solution and the
-    solver can go on from its last basis. With `is_strict` they are 0, and a phase that no input has makes
-    the program infeasible.
+    solver can go on from its last basis. With `is_strict` they are 0, so that a phase that no input has
+    makes the program infeasible; and the range of each v is one of its column's bounds, which follows from
+    the rows but shows the same with fewer of them.
     """
 
     def __init__(
@@ -106,11 +107,16 @@ class Relaxation:
         seconds: float = inf,
     ) -> None:
         self._bounds, self._objectives = bounds, objectives
+        self._floors, self._caps = np.zeros(len(bounds.low)), np.where(bounds.high > 0, INFINITE, 0.0)
+        if is_strict:
+            self._floors, self._caps = np.maximum(bounds.low, 0.0), np.maximum(bounds.high, 0.0)
         self._inputs, self._relus = len(box.lower), len(arguments)
         self.decidable = list(decidable)
         self._row_of = {relu: self._relus + 3 * n for n, relu in enumerate(self.decidable)}
         self._always_on = [k for k in np.flatnonzero(bounds.low >= 0).tolist() if k not in self._row_of]
         self._solver = quiet_solver(seconds)
+        #: HiGHS leaves out a row with numbers that are too large for it, and the columns.
+        self._is_whole = True
         self._add_columns(box, is_strict=is_strict)
         self._add_rows(arguments)
 
@@ -130,9 +136,8 @@ class Relaxation:
         count = last + (len(self._objectives) > 1)
         cost, lower, upper = np.zeros(count), np.full(count, -INFINITE), np.full(count, INFINITE)
         lower[:inputs], upper[:inputs] = box.lower, box.upper
-        lower[values:last] = 0.0
-        upper[values + np.flatnonzero(self._bounds.high <= 0)] = 0.0
-        cost[penalties:last] = PENALTY
+        lower[values:penalties], upper[values:penalties] = self._floors, self._caps
+        lower[penalties:last], cost[penalties:last] = 0.0, PENALTY
         if is_strict:
             upper[penalties:last] = 0.0
         if len(self._objectives) == 1:
@@ -140,9 +145,9 @@ class Relaxation:
         else:
             cost[last:] = 1.0
         none = np.zeros(0)
-        self._solver.addCols(
-            count, cost, lower, upper, 0, none.astype(np.int32), none.astype(np.int32), none
-        )
+        empty = none.astype(np.int32)
+        status = self._solver.addCols(count, cost, lower, upper, 0, empty, empty, none)
+        self._is_whole &= status != highspy.HighsStatus.kError
 
     def _add_rows(self, arguments: Sequence[SparseRow]) -> None:
         for relu, row in enumerate(arguments):
@@ -162,12 +167,14 @@ class Relaxation:
                 self._add(-INFINITE, -row.constant, [*self._columns(row), penalty], [*row.values, -1.0])
 
     def _add(self, low: float, high: float, columns: list[int], values: list[float]) -> None:
-        self._solver.addRow(
-            low, high, len(columns), np.array(columns, dtype=np.int32), np.array(values, dtype=np.float64)
-        )
+        index, value = np.array(columns, dtype=np.int32), np.array(values, dtype=np.float64)
+        status = self._solver.addRow(low, high, len(columns), index, value)
+        self._is_whole &= status != highspy.HighsStatus.kError
 
     def solve(self, phases: Mapping[int, bool]) -> Relaxed | None:
         """Solve it where these ReLUs are decided (True: on). None where the solver gives up."""
+        if not self._is_whole:
+            return None
         for relu in self.decidable:
             self._decide(relu, phases.get(relu))
         self._solver.run()
@@ -190,7 +197,8 @@ class Relaxation:
     def _decide(self, relu: int, phase: bool | None) -> None:
         row, solver = self._row_of[relu], self._solver
         on, off = phase is True, phase is False
-        solver.changeColBounds(self._v(relu), -INFINITE if on else 0.0, 0.0 if off else INFINITE)
+        cap = self._caps[relu]
+        solver.changeColBounds(self._v(relu), -cap if on else 0.0, 0.0 if off else cap)
         solver.changeRowBounds(row, -INFINITE if off else 0.0, 0.0 if on else INFINITE)
         line = -self._bounds.slopes[relu] * self._bounds.low[relu]
         solver.changeRowBounds(row + 1, -INFINITE, INFINITE if on or off else line)

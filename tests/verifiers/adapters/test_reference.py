@@ -226,3 +226,13 @@ def test_the_certificate_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     proven = prove(instance_of(SMALL, asked), Certificate(data["kind"], data["data"]), Label.UNSAT, None)
     assert proven.real > 0
     assert proven.float32 is not None
+
+
+@pytest.mark.parametrize("asked", [["(>= Y_0 1e25)", "(<= Y_1 0.5)"], ["(>= Y_0 1e25)"]])
+def test_numbers_beyond_the_solver_are_left_to_exact_arithmetic(asked: list[str]) -> None:
+    """On [0, 1] the outputs are 2^80·x and x: the solver refuses the first, and the program as a whole."""
+    weights = {"w": [[1.0, 1.0]], "b": [0.0, 0.0], "v": [[2.0**80, 0.0], [0.0, 1.0]]}
+    nodes = [("Gemm", ["X", "w", "b"], "h"), ("Relu", ["h"], "r"), ("MatMul", ["r", "v"], "Y")]
+    network = read_onnx(model(nodes, weights, [1, 1], [1, 2]))
+    found = decide(network, read_vnnlib(question([(0, 1)], 2, *asked), file="p"), seconds=10)
+    assert found.answer is Answer.UNSAT

@@ -19,7 +19,7 @@ class AffineExpression:
     def minimum(self, lower: Mapping[int, Fraction], upper: Mapping[int, Fraction]) -> Fraction:
         """The smallest value over the box: each variable sits at the end that its sign asks for."""
         return self.constant + sum(
-            (c * (lower[v] if c > 0 else upper[v]) for v, c in self.terms.items()), ZERO
+            (c * (lower[v] if c.numerator > 0 else upper[v]) for v, c in self.terms.items()), ZERO
         )
 
     def replace(self, variable: int, factor: Fraction, by: AffineExpression) -> AffineExpression:
