@@ -22,7 +22,7 @@ _DIGITS = 7
 
 def payload(rows: CampaignRows) -> str:
     """The document, safe to stand in a script element of HTML."""
-    pool = _Pool()
+    pool = _TextPool()
     extras = list(dict.fromkeys(name for i in rows.instances for name in i.extras))
     verifiers = rows.verifiers
     numbers = {instance.name: k for k, instance in enumerate(rows.instances)}
@@ -39,7 +39,7 @@ def payload(rows: CampaignRows) -> str:
     return _harmless(text)
 
 
-class _Pool:
+class _TextPool:
     """Texts, each kept once."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class _Pool:
         return list(self._numbers)
 
 
-def _instance(row: InstanceRow, extras: Sequence[str], pool: _Pool) -> list[Any]:
+def _instance(row: InstanceRow, extras: Sequence[str], pool: _TextPool) -> list[Any]:
     label = row.label.value if row.label else ""
     return [
         row.own_name,
@@ -68,17 +68,17 @@ def _instance(row: InstanceRow, extras: Sequence[str], pool: _Pool) -> list[Any]
     ]
 
 
-def _measurements(found: Mapping[str, Measurement], names: Sequence[str], pool: _Pool) -> list[Any]:
+def _measurements(found: Mapping[str, Measurement], names: Sequence[str], pool: _TextPool) -> list[Any]:
     """For each name: null (not measured), a number, or one of both and the text that qualifies it."""
     return [None if name not in found else _measurement(found[name], pool) for name in names]
 
 
-def _measurement(found: Measurement, pool: _Pool) -> Any:
+def _measurement(found: Measurement, pool: _TextPool) -> Any:
     value = None if found.value is None else float(f"{found.value:.{_DIGITS}g}")
     return [value, pool(found.note)] if found.note else value
 
 
-def _run(row: RunRow, instance: int, verifier: int, pool: _Pool) -> list[Any]:
+def _run(row: RunRow, instance: int, verifier: int, pool: _TextPool) -> list[Any]:
     return [
         instance,
         verifier,
