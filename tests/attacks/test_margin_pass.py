@@ -10,7 +10,7 @@ from dokimos.attacks import margin_pass
 from dokimos.attacks.margin_pass import MarginPass
 from dokimos.core.errors import InputError
 from dokimos.difficulty import inspection
-from tests.difficulty.seeing import dense, observe, random_dense, unit_box
+from tests.difficulty.inspections import dense, observe, random_dense, unit_box
 
 UNSAFE = "(or (and (<= Y_0 Y_1)) (and (<= Y_0 Y_2)))"
 

@@ -8,7 +8,7 @@ import pytest
 from dokimos.cli.profile_command import shown
 from dokimos.suites.profile_file import COMPONENTS, Measurement, load_profile
 from tests.cli.conftest import Dokimos
-from tests.difficulty.seeing import dense, unit_box
+from tests.difficulty.inspections import dense, unit_box
 
 HINGE = dense(([[1]], [0]), ([[1]], [1]))
 

@@ -16,7 +16,7 @@ from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
 from dokimos.suites.profile_file import COMPONENTS
 from dokimos.testing import ComponentContract
-from tests.difficulty.seeing import observe_labelled
+from tests.difficulty.inspections import observe_labelled
 
 FAMILIES = tuple(CONSTRUCTIONS)
 HALVES = [(family, half) for family in FAMILIES for half in (0, 1)]

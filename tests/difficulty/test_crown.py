@@ -12,7 +12,7 @@ from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
 from dokimos.networks.semantics.linear_bounds import without_linear_bound
 from tests.checker.files import model
-from tests.difficulty.seeing import dense, observe, random_dense, unit_box
+from tests.difficulty.inspections import dense, observe, random_dense, unit_box
 
 BELOW = "(<= Y_0 0)"
 

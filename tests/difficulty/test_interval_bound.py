@@ -11,7 +11,7 @@ import pytest
 from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
 from tests.checker.files import model
-from tests.difficulty.seeing import dense, observe, random_dense, unit_box
+from tests.difficulty.inspections import dense, observe, random_dense, unit_box
 
 
 def never_above(seen: Inspection, count: int = 12) -> None:

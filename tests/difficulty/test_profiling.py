@@ -13,7 +13,7 @@ from dokimos.core.errors import InputError
 from dokimos.difficulty import profiling as measuring
 from dokimos.difficulty.profiling import ProfileTask, measure_all, profile_of, profile_path
 from dokimos.suites.profile_file import ProfileSettings, dump_profile, load_profile
-from tests.difficulty.seeing import dense, unit_box
+from tests.difficulty.inspections import dense, unit_box
 
 NETWORK = dense(([[1, 2], [3, -1]], [0, 0]), ([[1, 1]], [1]))
 ASKED = unit_box(2, 1, "(<= Y_0 0)")

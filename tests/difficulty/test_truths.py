@@ -11,7 +11,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.components import CANONICAL
 from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
-from tests.difficulty.seeing import observe_labelled
+from tests.difficulty.inspections import observe_labelled
 
 
 def value(name: str, seen: Inspection) -> float:

@@ -13,7 +13,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.margins import margin_cases, margin_form, why_no_margin
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.violation import violation_at
-from tests.difficulty.seeing import dense, observe, unit_box
+from tests.difficulty.inspections import dense, observe, unit_box
 
 IDENTITY = dense(([[1, 0], [0, 1]], [0, 0]))
 WHOLE = st.integers(-8, 8).map(lambda n: Fraction(n, 4))

@@ -16,7 +16,7 @@ from dokimos.difficulty.components.gradient_dimension import participation
 from dokimos.difficulty.components.regions import quantised
 from dokimos.suites.profile_file import COMPONENTS, Measurement
 from tests.checker.files import model
-from tests.difficulty.seeing import dense, observe, random_dense, unit_box
+from tests.difficulty.inspections import dense, observe, random_dense, unit_box
 
 HINGE = dense(([[1]], [0]), ([[1]], [1]))  # relu(x) + 1
 SUM = dense(([[1, 1, 1, 1]], [0]))

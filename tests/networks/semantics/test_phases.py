@@ -17,7 +17,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.phases import PHASE_RULES, Phases, phases
 from tests.checker.files import model
-from tests.difficulty.seeing import dense, observe, unit_box
+from tests.difficulty.inspections import dense, observe, unit_box
 from tests.networks.graphs import ONE_OF_EACH
 from tests.networks.sampling import exactly, random_box
 

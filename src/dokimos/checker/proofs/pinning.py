@@ -139,6 +139,7 @@ def lower_bound(terms: PowerTerms, plan: PinningPlan, box: Box) -> Fraction:
 def slice_terms(terms: PowerTerms, unit: int, part: Slice, box: Interval) -> PowerTerms | None:
     """The terms with the unit's replaced on the slice; None where the slice is empty."""
     reach = terms.inside(box)
+    # z_k takes no values outside `reach`, so the slice may be cut down to it.
     start, end = max(part.start, float(reach.lower[unit])), min(part.end, float(reach.upper[unit]))
     return terms.replaced(unit, start, end, part.slope) if start <= end else None
 
@@ -150,6 +151,7 @@ def tree_minimum(terms: PowerTerms, lower: Floats, upper: Floats, halvings: Sequ
     for choice in halvings:
         if not boxes:
             raise InvalidProof("the tree of halvings goes on after its last leaf")
+        # Only the pinned face is bounded or halved: by (i) it holds the minimum of the whole box.
         low, high = pin(terms, *boxes.pop())
         if choice == LEAF:
             smallest = min(smallest, terms.affine_minimum(Interval(low, high)))
@@ -165,6 +167,7 @@ def tree_minimum(terms: PowerTerms, lower: Floats, upper: Floats, halvings: Sequ
 def pin(terms: PowerTerms, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """The box with every coordinate pinned that the gradient's signs decide, by (i) of `Pinning`."""
     for _ in range(MOST_PASSES):
+        # On a smaller box the enclosure of the gradient is narrower, and may decide more signs.
         gradient = terms.gradient(Interval(lower, upper))
         free = lower < upper
         down, up = free & (gradient.lower >= 0), free & (gradient.upper <= 0)

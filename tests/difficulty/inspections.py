@@ -1,4 +1,4 @@
-"""Small instances under observation."""
+"""Small instances under inspection."""
 
 from __future__ import annotations
 
