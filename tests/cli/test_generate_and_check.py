@@ -107,7 +107,7 @@ def test_what_no_command_foresees_gets_one_sentence(
     def fail(*_: object, **__: object) -> None:
         raise problem
 
-    monkeypatch.setattr("dokimos.suites.finding.find_suite", fail)
+    monkeypatch.setattr("dokimos.api.suite_lookup.find_suite", fail)
     ran = dokimos("check", "quick")
     assert ran.code == code
     assert said in ran.err

@@ -100,7 +100,7 @@ def test_ctrl_c_counts_once(
             signal.raise_signal(signal.SIGINT)
             (tmp_path / "cleaned up").touch()
 
-    monkeypatch.setattr("dokimos.campaigns.campaign.run_campaign", interrupted)
+    monkeypatch.setattr("dokimos.api.campaigns.run_campaign", interrupted)
     ran = dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
     assert ran.code == 130
     assert ran.err == "dokimos: interrupted; give the same command again to go on.\n"

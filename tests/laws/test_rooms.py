@@ -14,8 +14,8 @@ from tests.test_imports import FILES, SOURCE, _imports, _module
 ROOMS = ("domain", "language", "models", "engine", "reporting", "pytest_plugin", "studies")
 LAWS = [path for path in FILES if path.is_relative_to(SOURCE / "laws")]
 STUDIES = "dokimos.laws.studies"
-#: The commands of the case studies: `dokimos law train` and `dokimos law study`.
-OWN_COMMANDS = ("law_train", "law_study")
+#: What gives `dokimos law train` and `dokimos law study`.
+OWN_COMMANDS = ("law_studies",)
 
 
 def _room(module: str) -> str:

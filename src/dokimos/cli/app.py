@@ -21,6 +21,7 @@ from dokimos.cli import (
     watch,
 )
 from dokimos.cli import profile_command as profile
+from dokimos.cli.output import remarks_shown
 
 app = typer.Typer(
     name="dokimos",
@@ -40,11 +41,13 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Puts neural-network verifiers and ML models to the test with answers that are proven."""
+    context.with_resource(remarks_shown())
 
 
 app.command("generate", context_settings=generate.CONTEXT)(generate.generate)

@@ -23,17 +23,16 @@ def explain(
 
     Profiles are read from the suites: make them first, with `dokimos profile SUITE`.
     """
-    import json
+    import dokimos
+    from dokimos.cli.output import console
 
-    from dokimos.cli.output import console, say_caveats
-    from dokimos.difficulty.explain.bootstrap import Resampling
-    from dokimos.difficulty.explain.explanation import explain_campaigns, explanation_to_json
-    from dokimos.judging.judged_campaign import judge_campaigns
-
-    judged = judge_campaigns(run, suites=suite or ())
-    say_caveats(judged)
-    explanation = explain_campaigns(judged, resampling=Resampling(resamples, seed))
+    judged = dokimos.judge(run, suites=suite or ())
+    explanation = dokimos.explain(judged, seed=seed, resamples=resamples)
     if as_json:
+        import json
+
+        from dokimos.difficulty.explain.explanation import explanation_to_json
+
         typer.echo(json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=False))
         return
     from dokimos.reports.findings import Findings

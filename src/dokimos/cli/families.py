@@ -13,17 +13,16 @@ def families(
     """The families of instances; with a name, the knobs of that family."""
     from rich.table import Table
 
+    import dokimos
     from dokimos.cli.output import console
-    from dokimos.constructions import CONSTRUCTIONS
-    from dokimos.constructions.knobs import knobs_of
 
     out = console()
     if name is not None:
-        family = CONSTRUCTIONS[name]
+        family = dokimos.find_family(name)
         table = Table(title=f"{name}: {family.summary}", title_justify="left")
         for column in ("knob", "default", "range", "what it does"):
             table.add_column(column, overflow="fold")
-        for knob in knobs_of(family.knobs_class):
+        for knob in family.knobs:
             option = f"--{knob.name.replace('_', '-')}"
             span = ", ".join(knob.options) or f"{knob.least:g} to {knob.most:g}"
             default = knob.default if knob.options else f"{knob.default:g}"
@@ -33,6 +32,6 @@ def families(
     table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")
     table.add_column("family")
     table.add_column("what makes it hard", overflow="fold")
-    for family_name, family in CONSTRUCTIONS.items():
-        table.add_row(family_name, family.summary)
+    for family in dokimos.list_families():
+        table.add_row(family.name, family.summary)
     out.print(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -43,59 +43,40 @@ def generate(
     ] = False,
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
-    from dokimos.cli.output import progress_bar
-    from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
-    from dokimos.constructions.recipes import Draw, Recipe
+    import dokimos
+    from dokimos.cli.output import listed, progress_bar
     from dokimos.core.errors import InputError
 
     words = list(context.args)
     if family is not None and family.startswith("--"):
         # Where no family comes first, the parser takes the first knob for one.
         words, family = [family, *words], None
-    if (family is None) == (suite is None):
-        raise InputError("Say either a family or --suite; see `dokimos families` and `dokimos suites`.")
-    if out is None:
-        raise InputError("Say where to write the instances: --out FOLDER.")
     knobs = _knobs(words)
-    if suite is not None:
-        options = {"seed": seed, "count": count, "disguise": disguise, "timeout": timeout}
-        for name in [*knobs, *(name for name, value in options.items() if value is not None)]:
-            raise InputError(f"A suite takes no --{name}; change its recipe instead.")
-        recipe = _recipe(suite)
-    else:
-        assert family is not None
-        recipe = Recipe(
-            "",
-            seed or 0,
-            60.0 if timeout is None else timeout,
-            (Draw(family, count or 1, knobs, tuple(disguise.split(",")) if disguise else ()),),
+    if out is None and (family is None) != (suite is None):
+        raise InputError("Say where to write the instances: --out FOLDER.")
+    with progress_bar("proving") as show:
+        made = dokimos.generate(
+            out or "",
+            family=family,
+            suite=suite,
+            knobs=knobs,
+            seed=seed,
+            count=count,
+            disguise=listed(disguise or ""),
+            timeout_seconds=timeout,
+            jobs=jobs,
+            plugin_proofs=plugin_proofs,
+            progress=show,
         )
-    there = is_suite_of(out, recipe)
     drawn: Counter[str] = Counter()
     redrawn: Counter[str] = Counter()
-    with progress_bar("proving", recipe.size) as step:
-
-        def progress(made: GeneratedInstance) -> None:
-            drawn[made.family] += made.draws
-            redrawn[made.family] += max(0, made.draws - 1)
-            step(
-                f"{made.name}: {made.label}, proven" + (f" at draw {made.draws}" if made.draws > 1 else "")
-            )
-
-        made = generate_suite(recipe, out, jobs=jobs, plugin_proofs=plugin_proofs, progress=progress)
+    for one in made.made:
+        drawn[one.family] += one.draws
+        redrawn[one.family] += max(0, one.draws - 1)
     for name in sorted(+redrawn):
         typer.echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
-    state = "is there already, as this recipe makes it" if there else "written, each label proven"
-    typer.echo(f"{out}: {len(made.entries)} instances, {state}")
-
-
-def _recipe(name: str) -> Any:
-    from dokimos.constructions.recipes import parse_recipe, shipped_recipe
-    from dokimos.suites.folder import read_text
-
-    if name.endswith(".toml"):
-        return parse_recipe(read_text(Path(name)), file=name)
-    return shipped_recipe(name)
+    state = "is there already, as this recipe makes it" if made.was_there else "written, each label proven"
+    typer.echo(f"{out}: {len(made.suite.entries)} instances, {state}")
 
 
 def _knobs(words: list[str]) -> dict[str, str]:

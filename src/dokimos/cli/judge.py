@@ -21,14 +21,13 @@ def judge(
     ] = "",
 ) -> None:
     """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""
-    from dokimos.cli.output import console, listed, say_caveats
-    from dokimos.judging.judged_campaign import judge_campaigns
+    import dokimos
+    from dokimos.cli.output import console, listed
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.base import Command
     from dokimos.reports.terminal import print_findings
 
-    judged = judge_campaigns([run], suites=suite or (), rules=listed(rules))
-    say_caveats(judged)
+    judged = dokimos.judge(run, suites=suite or (), rules=listed(rules))
     print_findings(Findings.of_campaigns(judged), Command.JUDGE, console())
     if judged.is_wrong_somewhere:
         raise typer.Exit(1)

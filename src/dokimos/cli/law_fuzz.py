@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.core.files import expect_writable
+if TYPE_CHECKING:
+    from dokimos.api.progress import ProgressUpdate
 
 
 def fuzz(
@@ -22,42 +23,16 @@ def fuzz(
     seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
 ) -> None:
     """Find records to test laws on: walk on from what was found before, and keep what is new."""
+    import dokimos
     from dokimos.cli.output import say
-    from dokimos.core.errors import InputError
-    from dokimos.core.files import write_whole
-    from dokimos.laws.domain.definition import call_domain
-    from dokimos.laws.domain.lookup import load_domain
-    from dokimos.laws.engine.fuzzing import fuzz
-    from dokimos.laws.engine.pools import pool_file
-    from dokimos.laws.models.lookup import as_model
 
-    found = load_domain(domain)
-    if found.start is None or found.walk is None or found.layout is None:
-        raise InputError(
-            f"The domain {found.name} cannot be fuzzed: it needs FEATURES, start() and walk()."
-        )
-    expect_pool(out)
-    if model is None and found.model is None:
-        raise InputError(f"Give a model: the domain {found.name} has none of its own.")
-    given = model if model is not None or found.model is None else call_domain(found.model, found, "model")
-    predict = as_model(given, found, name=str(given)).predict
     shown = 0
 
-    def progress(count: int) -> None:
+    def progress(update: ProgressUpdate[None]) -> None:
         nonlocal shown
-        if count >= shown + max(1, size // 10):
-            shown = count
-            say(f"found {count:,} of {size:,}")
+        if update.done >= shown + max(1, size // 10):
+            shown = update.done
+            say(update.note)
 
-    records = fuzz(found.start, found.walk, predict, found.layout, size=size, seed=seed, progress=progress)
-    write_whole(out, pool_file(records, out.suffix))
-    typer.echo(f"{out}: {len(records):,} records; use them with: --source pool:{out}")
-
-
-def expect_pool(path: Path) -> None:
-    """What cannot be written is found before the work, not after it. Raises InputError."""
-    from dokimos.core.errors import InputError
-
-    if path.suffix not in (".npy", ".json"):
-        raise InputError(f"{path}: a pool is written to a file that ends in .npy or .json.")
-    expect_writable(path, what="pool", example="pool.npy")
+    pool = dokimos.fuzz_domain(domain, out, model=model, size=size, seed=seed, progress=progress)
+    typer.echo(f"{out}: {pool.records:,} records; use them with: --source pool:{out}")

@@ -27,32 +27,13 @@ def study(
     Interrupted, the same command goes on where it stopped.
     """
     one_thread()
-    from dokimos.cli.output import progress_bar, say
-    from dokimos.core.errors import InputError
-    from dokimos.core.files import write_whole
-    from dokimos.laws.studies.comparison_table import markdown
-    from dokimos.laws.studies.jobs import domains_with_laws, jobs_of, run_jobs
-    from dokimos.laws.studies.runs import Skipped, StudyRecords
+    import dokimos
+    from dokimos.cli.output import progress_bar
 
-    data, page = out.with_name(f"{out.name}.json"), out.with_name(f"{out.name}.md")
-    records = StudyRecords(data)
-    jobs, skipped = [], []
-    for name in dict.fromkeys(domains or domains_with_laws()):
-        try:
-            say(f"{name}: fetching data and training models where they are not kept yet")
-            jobs += jobs_of(name, seeds=seeds, budget=budget)
-        except InputError as problem:
-            if domains:
-                raise
-            say(str(problem))
-            skipped.append(Skipped(name, str(problem)))
-    interrupted = False
-    with progress_bar("study", len(jobs)) as step:
-        try:
-            run_jobs(jobs, records, step)
-        except KeyboardInterrupt:
-            interrupted = True
-    write_whole(page, markdown(records.runs.values(), records.qualities, skipped).encode())
-    typer.echo(f"{page}: {len(records.runs):,} runs of {len(jobs):,} asked for; the numbers are in {data}")
-    if interrupted:
+    with progress_bar("study") as show:
+        found = dokimos.compare_studies(domains or (), out=out, seeds=seeds, budget=budget, progress=show)
+    typer.echo(
+        f"{found.page}: {found.runs:,} runs of {found.asked:,} asked for; the numbers are in {found.data}"
+    )
+    if found.is_interrupted:
         raise typer.Exit(INTERRUPTED)

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli import one_thread
-from dokimos.core.files import expect_writable
-
-STUDIES = "compas, german_credit, lunar_lander, mnist, reviews, speech"
+from dokimos.cli.law_options import STUDIES
 
 
 def train(
@@ -21,16 +19,7 @@ def train(
 ) -> None:
     """Train the network or the tree of a case study, on data that a registry has or that is made for it."""
     one_thread()
-    from dokimos.core.errors import InputError
-    from dokimos.core.files import write_whole
-    from dokimos.laws.studies.shipped import find_study
+    import dokimos
 
-    found = find_study(study, kind)
-    suffix = ".json" if kind == "tree" else ".onnx"
-    if out.suffix != suffix:
-        raise InputError(f"{out}: a {kind} is written to a file that ends in {suffix}.")
-    expect_writable(out, what=kind, example=f"{study}{suffix}")
-    content = found.train(seed)
-    quality = found.quality(content)
-    write_whole(out, content)
-    typer.echo(f"{out}: trained; {quality}")
+    trained = dokimos.train_study(study, out, kind=kind, seed=seed)
+    typer.echo(f"{out}: trained; {trained.quality}")

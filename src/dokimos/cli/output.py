@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dokimos.judging.judged_campaign import JudgedCampaigns
+    from dokimos.api.progress import ProgressCallback, ProgressUpdate
 
 
 def console() -> Console:
@@ -37,32 +37,32 @@ def listed(words: str) -> list[str]:
     return [word.strip() for word in words.split(",") if word.strip()]
 
 
-def say_caveats(judged: JudgedCampaigns) -> None:
-    """A line for each campaign that is not complete, and for each proof that nobody is judged by."""
-    for one in judged.campaigns:
-        if one.missing:
-            say(
-                f"{one.campaign.folder}: {one.missing} of {one.campaign.planned} planned runs are missing; "
-                "`dokimos run` goes on with them"
-            )
-    set_aside = Counter(one.plugin_proof for one in judged.judgements if one.plugin_proof)
-    for proof, count in set_aside.items():
-        runs = "1 run is" if count == 1 else f"{count} runs are"
-        say(f"{runs} unlabelled: the label is proven only by {proof}, which never serves to blame")
+class _Remarks(logging.Handler):
+    """Shows what the library remarks, as it stands."""
 
-
-class ProgressStep(Protocol):
-    """Tells a bar what has been done."""
-
-    def __call__(self, note: str, done: int | None = None) -> None:
-        """One step more is done, or `done` are in all."""
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None) -> Iterator[ProgressStep]:
-    """A bar on standard error, or plain lines where that is no terminal; call it once for each step."""
+def remarks_shown() -> Iterator[None]:
+    """In here, the remarks of the library go to standard error."""
+    logger, handler = logging.getLogger("dokimos"), _Remarks()
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+
+
+@contextmanager
+def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
+    """Shows progress: a bar on standard error, or plain lines where that is no terminal."""
     if not sys.stderr.isatty():
-        yield _plain_lines(what, total)
+        yield _say_progress
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -75,23 +75,18 @@ def progress_bar(what: str, total: int | None) -> Iterator[ProgressStep]:
         TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total, note="")
+        task = bar.add_task(stage, total=None, note="")
 
-        def step(note: str, done: int | None = None) -> None:
-            bar.update(task, completed=done, advance=1 if done is None else None, note=note)
+        def show(update: ProgressUpdate[object]) -> None:
+            total, done = update.total, update.done
+            bar.update(task, description=update.stage, total=total, completed=done, note=update.note)
 
-        yield step
+        yield show
 
 
-def _plain_lines(what: str, total: int | None) -> ProgressStep:
-    so_far = 0
-
-    def step(note: str, done: int | None = None) -> None:
-        nonlocal so_far
-        so_far = so_far + 1 if done is None else done
-        say(f"{what} {so_far}{'' if total is None else f'/{total}'}: {note}")
-
-    return step
+def _say_progress(update: ProgressUpdate[object]) -> None:
+    of = "" if update.total is None else f"/{update.total}"
+    say(f"{update.stage} {update.done}{of}: {update.note}")
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from dokimos.difficulty.profiling import MeasuredProfile, ProfileTask
-    from dokimos.suites.profile_file import Measurement, ProfileSettings
+    from dokimos.api.progress import ProgressUpdate
+    from dokimos.difficulty.profiling import MeasuredProfile
+    from dokimos.suites.profile_file import Measurement
 
-#: Fewer instances than this are measured faster in one process than it takes to start others.
-WORTH_PROCESSES = 16
 _EXTRAS = ("attacked_margin", "crown_gap", "unstable_units", "parameters", "inputs")
 
 
@@ -46,51 +45,26 @@ def profile(
 
     Interrupted, the same command goes on where it stopped.
     """
+    import dokimos
     from dokimos.cli.output import console, progress_bar, say
-    from dokimos.core.parallel import default_jobs
-    from dokimos.difficulty.profiling import measure_all
     from dokimos.suites.profile_file import ProfileSettings
 
     settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
-    tasks = _tasks(suite, property, settings, out)
-    processes = jobs or (default_jobs() if len(tasks) >= WORTH_PROCESSES else 1)
-    if processes > 1:
-        # Read by the processes to come: each has one core, and more threads would only wait for each other.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    outcomes: dict[str, MeasuredProfile] = {}
-    with progress_bar("profiling", len(tasks)) as step:
-        for outcome in measure_all(tasks, jobs=processes):
-            outcomes[outcome.name] = outcome
-            step(f"{outcome.name}: {_told(outcome)}")
-    ordered = [outcomes[task.name] for task in tasks]
-    console().print(_table(ordered))
-    failed = [outcome for outcome in ordered if outcome.profile is None]
-    for outcome in failed:
+    with progress_bar("profiling") as show:
+
+        def progress(update: ProgressUpdate[MeasuredProfile]) -> None:
+            show(replace(update, note=f"{update.item.name}: {_told(update.item)}"))
+
+        profiled = dokimos.profile(
+            suite, property, out=out, settings=settings, jobs=jobs, progress=progress
+        )
+    console().print(_table(profiled.outcomes))
+    for outcome in profiled.failed:
         say(f"{outcome.name}: {outcome.problem}")
-    typer.echo(f"{tasks[0].out}: {len(ordered) - len(failed)} of {len(ordered)} profiles")
-    if failed:
+    every = len(profiled.outcomes)
+    typer.echo(f"{profiled.folder}: {every - len(profiled.failed)} of {every} profiles")
+    if profiled.failed:
         raise typer.Exit(2)
-
-
-def _tasks(
-    suite: str, property: Path | None, settings: ProfileSettings, out: Path | None
-) -> list[ProfileTask]:
-    from dokimos.constructions.generation import shipped_suite
-    from dokimos.core.errors import InputError
-    from dokimos.difficulty.profiling import ProfileTask
-    from dokimos.suites.finding import find_suite
-    from dokimos.suites.folder import instance_name
-    from dokimos.suites.profile_file import FOLDER
-
-    if property is not None:
-        network = Path(suite)
-        name = instance_name(network.name, property.name)
-        return [ProfileTask(name, network, property, settings, out or Path(FOLDER))]
-    if suite.endswith((".onnx", ".onnx.gz")):
-        raise InputError(f"{suite} is a network; give its property too: dokimos profile NETWORK PROPERTY.")
-    found = find_suite(suite, make=shipped_suite)
-    folder = out or found.folder / FOLDER
-    return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
 
 
 def _told(outcome: MeasuredProfile) -> str:

@@ -28,34 +28,15 @@ def report(
     ),
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
-    from dokimos.cli.output import listed, say_caveats
-    from dokimos.core.errors import InputError
-    from dokimos.judging.judged_campaign import judge_campaigns
-    from dokimos.reports.campaign_report import report_campaigns
+    import dokimos
+    from dokimos.cli.output import listed
 
-    if html is None and csv is None and png is None:
-        raise InputError("Say what to write: a page with --html, tables with --csv, pictures with --png.")
-    if png is not None:
-        from dokimos.reports.pictures import require_renderer
-
-        require_renderer()
-    judged = judge_campaigns(run, suites=suite or (), rules=listed(rules))
-    say_caveats(judged)
-    found = report_campaigns(judged, title=title)
-    findings, context = found.findings, found.context
+    written = dokimos.report(
+        run, html=html, csv=csv, png=png, suites=suite or (), rules=listed(rules), title=title
+    )
     if csv is not None:
-        from dokimos.reports.export import write_tables
-
-        names = write_tables(findings, csv)
-        typer.echo(f"{csv}: {len(names)} tables")
+        typer.echo(f"{csv}: {len(written.tables)} tables")
     if png is not None:
-        from dokimos.reports.export import report_figures
-        from dokimos.reports.pictures import write_pictures
-
-        names = write_pictures(report_figures(findings), png)
-        typer.echo(f"{png}: {len(names)} figures, as PNG and SVG")
+        typer.echo(f"{png}: {len(written.figures)} figures, as PNG and SVG")
     if html is not None:
-        from dokimos.reports.page import write_page
-
-        write_page(findings, context, html)
-        typer.echo(f"{html}: {len(findings.judgements)} runs judged")
+        typer.echo(f"{html}: {len(written.report.findings.judgements)} runs judged")

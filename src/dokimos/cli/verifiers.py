@@ -16,13 +16,13 @@ def verifiers(context: typer.Context) -> None:
         return
     from rich.table import Table
 
+    import dokimos
     from dokimos.cli.output import console
-    from dokimos.verifiers.catalogue import catalogue
 
     table = Table()
     for column in ("verifier", "installed", "version", "cannot read", "how to get it"):
         table.add_column(column, overflow="fold")
-    for row in catalogue():
+    for row in dokimos.list_verifiers():
         there = "yes" if row.is_installed else "no"
         table.add_row(row.name, there, row.version or "-", row.limitations, row.how_to_get)
     console().print(table)
@@ -33,16 +33,10 @@ def install(
     name: Annotated[str, typer.Argument(help="The verifier to install, into an environment of its own.")],
 ) -> None:
     """Install a verifier, pinned, into an environment of its own, and try it."""
-    from dokimos.cli.output import say
-    from dokimos.verifiers.catalogue import find
+    import dokimos
 
-    verifier = find(name)
-    before = verifier.version()
-    if before is None:
-        verifier.install(say)
-    typer.echo(
-        f"{name} {verifier.version()} {'is installed' if before is None else 'was installed before'}"
-    )
+    found = dokimos.install_verifier(name)
+    typer.echo(f"{name} {found.version} {'was installed before' if found.was_there else 'is installed'}")
 
 
 @app.command()
@@ -50,18 +44,13 @@ def doctor(
     name: Annotated[str, typer.Argument(help="The verifier to look at, as --verifier takes it.")],
 ) -> None:
     """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
-    from dokimos.campaigns.trial import try_out
-    from dokimos.verifiers.catalogue import find
+    import dokimos
 
-    verifier = find(name)
-    findings = verifier.diagnose()
-    if verifier.is_tried_out and all(finding.is_ok for finding in findings):
-        findings += try_out(verifier)
-    for finding in findings:
+    found = dokimos.diagnose_verifier(name)
+    for finding in found.findings:
         typer.echo(f"{'ok   ' if finding.is_ok else 'WRONG'}  {finding.what}")
         if finding.remedy:
             typer.echo(f"       what to do: {finding.remedy}")
-    if all(finding.is_ok for finding in findings):
-        typer.echo(f"{name} can be run")
-    else:
+    if not found.can_be_run:
         raise typer.Exit(1)
+    typer.echo(f"{name} can be run")

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
-    from dokimos.judging.incremental import CampaignWatcher, WatchedCampaign
-
-#: How much of each second may go into judging, in seconds; the rest waits for the next.
-_JUDGING = 0.5
+    from dokimos.judging.incremental import WatchedCampaign
 
 
 def watch(
@@ -30,53 +27,35 @@ def watch(
     """
     import contextlib
 
+    import dokimos
     from dokimos.cli.output import console
-    from dokimos.judging.incremental import CampaignWatcher
     from dokimos.reports.live_view import watch_view
 
-    watcher = CampaignWatcher(run, suites=suite or ())
-    title = str(run)
+    looks = dokimos.watch(run, suites=suite or (), every_seconds=every, once=once)
+    out = console()
     with contextlib.suppress(KeyboardInterrupt):
         if once:
-            console().print(watch_view(title, watcher.look()))
+            for seen in looks:
+                out.print(watch_view(str(run), seen))
             return
-        out = console()
         if not out.is_terminal:
-            _lines(watcher, every)
+            _lines(looks)
             return
         from rich.live import Live
 
         with Live(console=out, auto_refresh=False) as live:
-
-            def show(seen: WatchedCampaign) -> None:
-                live.update(watch_view(title, seen), refresh=True)
-
-            _until_it_ends(watcher, every, show)
+            for seen in looks:
+                live.update(watch_view(str(run), seen), refresh=True)
 
 
-def _lines(watcher: CampaignWatcher, every: float) -> None:
+def _lines(looks: Iterable[WatchedCampaign]) -> None:
     """A line whenever something has changed, for a terminal that cannot redraw."""
     from dokimos.reports.live_view import status_line, watch_rows, wrong_line
 
     before: tuple[object, ...] = ()
-
-    def show(seen: WatchedCampaign) -> None:
-        nonlocal before
+    for seen in looks:
         wrong = wrong_line(watch_rows(seen))
         after = (seen.glance.state, len(seen.glance.records), wrong, *seen.remarks)
         if after != before:
             typer.echo("; ".join([status_line(seen.glance), wrong, *seen.remarks]))
         before = after
-
-    _until_it_ends(watcher, every, show)
-
-
-def _until_it_ends(watcher: CampaignWatcher, every: float, show: Callable[[WatchedCampaign], None]) -> None:
-    import time
-
-    while True:
-        seen = watcher.look(at_most_seconds=_JUDGING)
-        show(seen)
-        if seen.is_over:
-            return
-        time.sleep(every if seen.is_all_judged else 0)

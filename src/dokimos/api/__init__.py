@@ -1,0 +1,82 @@
+"""The public functions, one for each command: `dokimos` offers them by name.
+
+They take paths, or names of what ships with the package; they give typed, frozen results. They print
+nothing, and never end the process: progress goes to the `progress` callback, remarks to the logger
+`dokimos`, and whatever is wrong is a `DokimosError` with one sentence. Each is loaded when first used.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dokimos.api.campaigns import read_campaign, run, watch
+    from dokimos.api.labels import check
+    from dokimos.api.law_models import convert_model, fuzz_domain
+    from dokimos.api.law_studies import compare_studies, train_study
+    from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
+    from dokimos.api.networks import evaluate, read_network, read_property
+    from dokimos.api.profiles import profile
+    from dokimos.api.suite_lookup import read_suite
+    from dokimos.api.suites import find_family, generate, list_families, list_suites
+    from dokimos.api.verdicts import explain, judge, report
+    from dokimos.api.verifiers import diagnose_verifier, install_verifier, list_verifiers
+
+# Whoever wants the remarks adds a handler; nobody else sees them.
+logging.getLogger("dokimos").addHandler(logging.NullHandler())
+
+__all__ = [
+    "check",
+    "check_law",
+    "compare_studies",
+    "convert_model",
+    "diagnose_verifier",
+    "evaluate",
+    "explain",
+    "find_family",
+    "format_law",
+    "fuzz_domain",
+    "generate",
+    "install_verifier",
+    "judge",
+    "list_families",
+    "list_suites",
+    "list_verifiers",
+    "new_law",
+    "profile",
+    "read_campaign",
+    "read_network",
+    "read_property",
+    "read_suite",
+    "replay_law",
+    "report",
+    "run",
+    "test_law",
+    "train_study",
+    "watch",
+]
+
+_NAMES = {
+    "campaigns": ("read_campaign", "run", "watch"),
+    "labels": ("check",),
+    "law_models": ("convert_model", "fuzz_domain"),
+    "law_studies": ("compare_studies", "train_study"),
+    "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),
+    "networks": ("evaluate", "read_network", "read_property"),
+    "profiles": ("profile",),
+    "suite_lookup": ("read_suite",),
+    "suites": ("find_family", "generate", "list_families", "list_suites"),
+    "verdicts": ("explain", "judge", "report"),
+    "verifiers": ("diagnose_verifier", "install_verifier", "list_verifiers"),
+}
+_MODULES = {name: f"dokimos.api.{module}" for module, names in _NAMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'dokimos.api' has no attribute {name!r}")
+        return getattr(import_module(_MODULES[name]), name)

@@ -1,0 +1,172 @@
+"""`run` and `watch`: verifiers on suites, and a campaign seen while it runs."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.api.suite_lookup import SuiteSource, read_suite
+from dokimos.campaigns.campaign import Campaign, Progress, run_campaign
+from dokimos.campaigns.campaign import read_campaign as _read_campaign
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.records import RunRecord
+from dokimos.constructions.probes import write_probes
+from dokimos.core.errors import InputError
+from dokimos.execution.limits import Limits
+from dokimos.judging.incremental import CampaignWatcher, WatchedCampaign
+from dokimos.suites.folder import Suite, SuiteEntry
+from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.catalogue import installed
+
+#: How much of each second may go into judging while a campaign is watched; the rest waits for the next.
+_JUDGING_SECONDS = 0.5
+_log = logging.getLogger("dokimos")
+
+
+def run(
+    suites: SuiteSource | Sequence[SuiteSource],
+    verifiers: str | Verifier | Sequence[str | Verifier],
+    out: str | Path,
+    *,
+    timeout_seconds: float | None = None,
+    memory_bytes: int = 4_000_000_000,
+    cpu_seconds: float | None = None,
+    jobs: int = 1,
+    dask: str | None = None,
+    repeat: int = 1,
+    probe: bool = False,
+    only: Sequence[str] = (),
+    progress: ProgressCallback[object] = ignore,
+) -> Campaign:
+    """Run verifiers on suites: `dokimos run`. The same call again goes on where it stopped.
+
+    `verifiers` are named as `dokimos verifiers` lists them. `out` is the folder of the campaign. Each run
+    has `timeout_seconds`, or the time that the suite gives the instance. `dask` is the address of a
+    cluster to run on. `probe` also runs each query without its output constraint, and each verifier
+    without its own attack. `only` names the instances to run. `progress` gets the record of each run (None
+    for what was recorded before).
+
+    >>> campaign = dokimos.run("tiny", "reference", "campaign", timeout_seconds=60)
+    >>> [record.answer.value for record in campaign.records]
+    ['unsat', 'unsat', 'sat', 'sat']
+    """
+    folder = Path(out)
+    if (folder / "instances.csv").exists():
+        raise InputError(f"{folder} is a suite; choose another folder for the campaign.")
+    named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
+    chosen = [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
+    given = [suites] if isinstance(suites, str | Path | Suite) else suites
+    wanted = _campaign_suites(given, only, progress)
+    if probe:
+        chosen += _quiet(chosen)
+        wanted += _probes(wanted, folder)
+    entries = [entry for each in wanted for entry in each.instances]
+    total = len(entries) * len(chosen) * repeat
+
+    def resumed(done: int, planned: int) -> None:
+        note = "recorded before" if done == planned else "recorded before; going on"
+        progress(ProgressUpdate("running", done, total, note, None))
+
+    def step(so_far: Progress) -> None:
+        record: RunRecord = so_far.record
+        took = f"{record.answer.value} in {record.wall_seconds:.1f} s"
+        note = f"{record.verifier} {record.instance}: {took}"
+        progress(ProgressUpdate("running", so_far.done, total, note, record))
+
+    longest = max(entry.timeout_seconds for entry in entries)
+    return run_campaign(
+        wanted,
+        chosen,
+        limits=Limits(
+            wall_seconds=longest if timeout_seconds is None else timeout_seconds,
+            memory_bytes=memory_bytes,
+            cpu_seconds=cpu_seconds,
+        ),
+        own_timeouts=timeout_seconds is None,
+        out=folder,
+        jobs=jobs,
+        repeat=repeat,
+        cluster=dask,
+        resumed=resumed,
+        progress=step,
+    )
+
+
+def _campaign_suites(
+    given: Sequence[SuiteSource], only: Sequence[str], progress: ProgressCallback[object]
+) -> list[CampaignSuite]:
+    """The suites with those of their instances that are to be run: all, or those named."""
+    found = []
+    for each in dict.fromkeys(given):
+        suite = read_suite(each, progress=progress)
+        entries = tuple(entry for entry in suite.entries if not only or entry.name in only)
+        is_shipped = isinstance(each, str) and not Path(each).exists()
+        if entries:
+            found.append(CampaignSuite(suite.folder, entries, name=str(each) if is_shipped else ""))
+    there = {entry.name for suite in found for entry in suite.instances}
+    for name in only:
+        if name not in there:
+            raise InputError(f"There is no instance {name!r} in what is to be run; --only names instances.")
+    return found
+
+
+def _probes(suites: Sequence[CampaignSuite], out: Path) -> list[CampaignSuite]:
+    """A suite of probes beside each suite, kept in the folder of the campaign."""
+    found = []
+    for suite in suites:
+        entries = cast("tuple[SuiteEntry, ...]", suite.instances)
+        probes = write_probes(entries, out / "probes" / f"{suite.name}-probe")
+        for name, reason in probes.left_out:
+            _log.info("%s has no probe: %s", name, reason)
+        if probes.suite is not None:
+            found.append(CampaignSuite(probes.suite.folder, probes.suite.entries))
+    return found
+
+
+def _quiet(verifiers: Sequence[Verifier]) -> list[Verifier]:
+    """The verifiers without their own attack, where they have a switch for it."""
+    named = {verifier.name for verifier in verifiers}
+    quiet = [verifier.without_attack() for verifier in verifiers]
+    return [verifier for verifier in quiet if verifier is not None and verifier.name not in named]
+
+
+def read_campaign(campaign: str | Path) -> Campaign:
+    """The campaign in a folder, finished or not.
+
+    >>> dokimos.read_campaign("campaign").planned
+    4
+    """
+    return _read_campaign(Path(campaign))
+
+
+def watch(
+    campaign: str | Path,
+    *,
+    suites: Sequence[str | Path] = (),
+    every_seconds: float = 1.0,
+    once: bool = False,
+) -> Iterator[WatchedCampaign]:
+    """A campaign while it runs, seen again and again until it ends: `dokimos watch`.
+
+    It only reads. With `once`, the campaign as it is now. Where `suites` (or the places that the campaign
+    knows) are gone, answers are not judged, and the remarks say so.
+
+    >>> [seen] = dokimos.watch("campaign", once=True)
+    >>> seen.glance.state.value, [judgement.verdict.value for judgement in seen.judgements]
+    ('finished', ['correct', 'correct', 'correct', 'correct'])
+    """
+    watcher = CampaignWatcher(Path(campaign), suites=[Path(suite) for suite in suites])
+    return iter([watcher.look()]) if once else _looks(watcher, every_seconds)
+
+
+def _looks(watcher: CampaignWatcher, every_seconds: float) -> Iterator[WatchedCampaign]:
+    while True:
+        seen = watcher.look(at_most_seconds=_JUDGING_SECONDS)
+        yield seen
+        if seen.is_over:
+            return
+        time.sleep(every_seconds if seen.is_all_judged else 0)

@@ -1,0 +1,101 @@
+"""`convert_model` and `fuzz_domain`: trees as plain numbers, and pools of records to test laws on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.errors import InputError
+from dokimos.core.files import expect_writable, write_whole
+from dokimos.laws.domain.definition import call_domain
+from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.engine.fuzzing import fuzz
+from dokimos.laws.engine.pools import pool_file
+from dokimos.laws.models.files import read_pickle
+from dokimos.laws.models.lookup import as_model
+from dokimos.laws.models.sklearn_trees import read_sklearn
+from dokimos.laws.models.tree_files import write_trees
+
+
+@dataclass(frozen=True)
+class ConvertedModel:
+    """The file of trees that was written, and what it holds."""
+
+    path: Path
+    trees: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class FuzzedPool:
+    """The file of records that was written, and how many it holds."""
+
+    path: Path
+    records: int
+
+
+def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
+    """Turn scikit-learn's trees into a file of plain numbers, which is no code: `dokimos law convert`.
+
+    `model` is a pickle of your own (reading it runs its code), `out` ends in .json.
+
+    >>> import pickle
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[18], [40]], [0, 1])
+    >>> _ = Path("tree.pkl").write_bytes(pickle.dumps(tree))
+    >>> dokimos.convert_model("tree.pkl", "tree.json").nodes
+    3
+    """
+    path = Path(out)
+    if path.suffix != ".json":
+        raise InputError(f"{path}: trees are written to a file that ends in .json.")
+    ensemble = read_sklearn(read_pickle(Path(model))[0])
+    if ensemble is None:
+        raise InputError(f"{model}: holds no fitted tree or ensemble of trees of scikit-learn.")
+    write_whole(path, write_trees(ensemble))
+    return ConvertedModel(path, len(ensemble.trees), sum(len(tree.feature) for tree in ensemble.trees))
+
+
+def fuzz_domain(
+    domain: str,
+    out: str | Path,
+    *,
+    model: str | None = None,
+    size: int = 1000,
+    seed: int = 0,
+    progress: ProgressCallback[None] = ignore,
+) -> FuzzedPool:
+    """Find records to test laws on, by walking on from what was found before: `dokimos law fuzz`.
+
+    The domain needs FEATURES, start() and walk(). `out` ends in .npy or .json; `test_law` takes it as the
+    source pool:FILE. `model` plays, the domain's own unless given.
+
+    >>> dokimos.fuzz_domain("people.py", "pool.json", size=10).records
+    10
+    """
+    path = Path(out)
+    found = load_domain(domain)
+    if found.start is None or found.walk is None or found.layout is None:
+        raise InputError(
+            f"The domain {found.name} cannot be fuzzed: it needs FEATURES, start() and walk()."
+        )
+    _expect_pool(path)
+    if model is None and found.model is None:
+        raise InputError(f"Give a model: the domain {found.name} has none of its own.")
+    given = model if model is not None or found.model is None else call_domain(found.model, found, "model")
+    predict = as_model(given, found, name=str(given)).predict
+
+    def step(count: int) -> None:
+        progress(ProgressUpdate("fuzzing", count, size, f"found {count:,} of {size:,}", None))
+
+    records = fuzz(found.start, found.walk, predict, found.layout, size=size, seed=seed, progress=step)
+    write_whole(path, pool_file(records, path.suffix))
+    return FuzzedPool(path, len(records))
+
+
+def _expect_pool(path: Path) -> None:
+    """What cannot be written is found before the work, not after it. Raises InputError."""
+    if path.suffix not in (".npy", ".json"):
+        raise InputError(f"{path}: a pool is written to a file that ends in .npy or .json.")
+    expect_writable(path, what="pool", example="pool.npy")

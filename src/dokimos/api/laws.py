@@ -1,0 +1,333 @@
+"""`check_law`, `format_law`, `test_law`, `replay_law` and `new_law`: laws of one's own, and shipped ones.
+
+A law is named by its file, by a folder of such files, or by the name of a shipped domain.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from shlex import quote
+from typing import Any, ClassVar
+
+from dokimos import __version__
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.errors import InputError
+from dokimos.core.files import expect_writable, write_whole
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.lookup import DomainNotFound, load_domain, shipped_domains, shipped_laws
+from dokimos.laws.engine import law_test
+from dokimos.laws.engine.replay import Replayed, SavedViolations, replay_violations
+from dokimos.laws.engine.results import LawResult, LawSettings
+from dokimos.laws.language import formatting, templates, validation
+from dokimos.laws.language.imports import domain_of
+from dokimos.laws.language.parser import SUFFIXES, read_law
+from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.lookup import as_model, load_model
+from dokimos.laws.models.model import Model
+from dokimos.laws.reporting.page import PageContext, write_page
+from dokimos.laws.reporting.violation_files import read_violations, save_result
+
+LawSource = str | Path | Sequence[str | Path]
+"""Files of laws, folders of them, or names of shipped domains; one or several."""
+
+_log = logging.getLogger("dokimos")
+
+
+@dataclass(frozen=True)
+class CheckedLaw:
+    """A law's file and what is wrong with it.
+
+    `law` is None where it could not be read, or is no law, for the reason in `error`; else `problems` has
+    what the check found.
+    """
+
+    path: Path
+    law: Law | None
+    problems: tuple[validation.LawProblem, ...] = ()
+    error: InputError | None = None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there is an error in the law itself."""
+        if self.error is not None:
+            return isinstance(self.error, LawError)
+        return any(problem.severity is validation.Severity.ERROR for problem in self.problems)
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the law, or its domain, could not be read."""
+        return self.error is not None and not self.is_wrong
+
+
+def check_law(
+    laws: LawSource, *, domain: str | None = None, allow_code: bool = True
+) -> tuple[CheckedLaw, ...]:
+    """Parse and check laws: `dokimos law check`.
+
+    `domain` is a Python file, or the name of a shipped domain; what each law imports unless given.
+
+    >>> path = Path("older.law")
+    >>> _ = path.write_text(dokimos.new_law("monotone", feature="age", domain="people"))
+    >>> [checked] = dokimos.check_law(path)
+    >>> checked.is_wrong, checked.problems
+    (False, ())
+    """
+    checked = []
+    for path in _files(laws):
+        try:
+            law = read_law(path)
+            found = _domain(law, path, domain, allow_code=allow_code, may_lack=True)
+        except InputError as problem:
+            checked.append(CheckedLaw(path, None, error=problem))
+            continue
+        checked.append(CheckedLaw(path, law, validation.check_law(law, found)))
+    return tuple(checked)
+
+
+def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]:
+    """Lay laws out in the one way, and give the files that changed: `dokimos law fmt`.
+
+    Meaning and comments are kept. With `check_only` nothing is written.
+
+    >>> dokimos.format_law("older.law")
+    ()
+    """
+    changed = []
+    for path, law in [(path, read_law(path)) for path in _files(laws)]:
+        content = formatting.format_law(law).encode()
+        if path.read_bytes() == content:
+            continue
+        changed.append(path)
+        if not check_only:
+            write_whole(path, content)
+    return tuple(changed)
+
+
+@dataclass(frozen=True)
+class TestedLaw:
+    """A law's file and what came of its tests; `saved` is where that was written, if anywhere."""
+
+    __test__: ClassVar[bool] = False  # for pytest
+
+    path: Path
+    result: LawResult
+    saved: Path | None = None
+
+
+@dataclass(frozen=True)
+class TestedLaws:
+    """The laws that were tested, of the `asked` ones: fewer where the last was interrupted."""
+
+    __test__: ClassVar[bool] = False  # for pytest
+
+    laws: tuple[TestedLaw, ...]
+    asked: int
+
+    @property
+    def results(self) -> tuple[LawResult, ...]:
+        """What came of each law."""
+        return tuple(law.result for law in self.laws)
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether a law is violated, or its code fails."""
+        return any(result.is_violated or result.failed for result in self.results)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the tests before their end."""
+        return any(result.is_interrupted for result in self.results)
+
+    @property
+    def is_untested(self) -> bool:
+        """Whether a law was never tested: its precondition never held, say."""
+        return any(result.tested == 0 for result in self.results)
+
+
+def test_law(
+    laws: LawSource,
+    *,
+    model: Any = None,
+    domain: str | None = None,
+    settings: LawSettings | None = None,
+    out: str | Path | None = None,
+    html: str | Path | None = None,
+    progress: ProgressCallback[TestedLaw] = ignore,
+) -> TestedLaws:
+    """Test laws against a model: `dokimos law test`.
+
+    `model` is a file (NAME.onnx, NAME.pkl, FILE.py:NAME), or any object that predicts; the domain's own
+    unless given. `settings` say how many tests, of which inputs, with which seed. Results are saved as JSON
+    to the folder `out`, and shown on the page `html`; each only if it is given. Interrupted (Ctrl-C), gives
+    what was found so far.
+
+    >>> tested = dokimos.test_law("older.law", settings=LawSettings(budget=100), out="found")
+    >>> [result.is_violated for result in tested.results]
+    [False]
+    """
+    chosen = LawSettings() if settings is None else settings
+    files = _files(laws)
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    if html is not None:
+        expect_writable(Path(html), what="page", example="laws.html")
+    tested: list[TestedLaw] = []
+    for path, law in [(path, read_law(path)) for path in files]:
+        found = _domain(law, path, domain, allow_code=chosen.allow_code)
+        for feature in chosen.by:
+            _expect_feature(feature, found)
+        named = isinstance(model, str | Path)
+        loaded = load_model(model, found, allow_code=chosen.allow_code) if named else model
+        result = law_test.test_law(law, model=loaded, domain=found, settings=chosen)
+        saved = None if out is None else Path(out) / f"{path.stem}.json"
+        if saved is not None:
+            save_result(result, saved)
+        tested.append(TestedLaw(path, result, saved))
+        progress(ProgressUpdate("testing", len(tested), len(files), str(path), tested[-1]))
+        if result.is_interrupted:
+            break
+    if html is not None:
+        commands = [_again(one.path, chosen, model=model, domain=domain) for one in tested]
+        made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        context = PageContext("Laws put to the test", made, __version__)
+        write_page([one.result for one in tested], commands, context, Path(html))
+    return TestedLaws(tuple(tested), len(files))
+
+
+test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
+
+
+def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | None) -> str:
+    """The command that tests a law once more in the same way."""
+    given = {"--model": model, "--domain": domain, "--budget": settings.budget, "--seed": settings.seed}
+    parts = [f"dokimos law test {quote(str(path))}"]
+    parts += [f"{option} {quote(str(value))}" for option, value in given.items() if value is not None]
+    if settings.source != "test":
+        parts.append(f"--source {quote(settings.source)}")
+    if settings.exhaustive is not None:
+        parts.append("--exhaustive" if settings.exhaustive else "--no-exhaustive")
+    return " ".join(parts)
+
+
+def _expect_feature(by: str, domain: Domain | None) -> None:
+    if domain is None or domain.layout is None:
+        raise InputError(f"--by {by}: there is no domain that names features; give one with --domain.")
+    try:
+        domain.layout.named(by)
+    except InputError as problem:
+        raise InputError(f"--by {by}: {problem}.") from None
+
+
+@dataclass(frozen=True)
+class ReplayedLaw:
+    """A file of violations, and what became of each when it was run again."""
+
+    path: Path
+    violations: tuple[Replayed, ...]
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether one still violates its law."""
+        return any(violation.now is not None for violation in self.violations)
+
+
+def replay_law(
+    files: str | Path | Sequence[str | Path],
+    *,
+    model: str | None = None,
+    domain: str | None = None,
+    allow_code: bool = True,
+) -> tuple[ReplayedLaw, ...]:
+    """Run saved violations again: `dokimos law replay`.
+
+    `files` are what `test_law` wrote to its folder `out`. `model` and `domain` are the recorded ones unless
+    given.
+
+    >>> [replayed] = dokimos.replay_law("found/older.json")
+    >>> replayed.is_violated, replayed.violations
+    (False, ())
+    """
+    replayed = []
+    for path in [Path(files)] if isinstance(files, str | Path) else map(Path, files):
+        saved = read_violations(path)
+        place = domain if domain is not None else saved.domain
+        found = None if place is None else load_domain(place, allow_code=allow_code)
+        loaded = _recorded_model(saved, model, found, allow_code=allow_code)
+        if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
+            _log.warning("%s: the model is another than when the violations were found.", path)
+        ran = replay_violations(saved, loaded, found, allow_code=allow_code)
+        replayed.append(ReplayedLaw(path, ran))
+    return tuple(replayed)
+
+
+def _recorded_model(
+    saved: SavedViolations, given: str | None, domain: Domain | None, *, allow_code: bool
+) -> Model:
+    is_file = Path(saved.model).is_file() or Path(saved.model.rpartition(":")[0]).is_file()
+    own = domain.model if domain is not None and given is None and not is_file else None
+    if own is not None:
+        return as_model(own(), domain, name=saved.model)
+    return load_model(saved.model if given is None else given, domain, allow_code=allow_code)
+
+
+def new_law(
+    template: str,
+    *,
+    feature: str,
+    amount: int = 10,
+    domain: str | None = None,
+    out: str | Path | None = None,
+) -> str:
+    """Start a law from a template (monotone, invariant, robust or fair): `dokimos law new`.
+
+    The text of the law, which is also written to the new file `out` if that is given.
+
+    >>> dokimos.new_law("monotone", feature="age").splitlines()[0]
+    '# With more age the decision never falls.'
+    """
+    text = templates.new_law(template, feature=feature, amount=amount, domain=domain)
+    if out is not None:
+        if Path(out).exists():
+            raise InputError(f"{out}: is there already; choose another file.")
+        write_whole(Path(out), text, what="the law")
+    return text
+
+
+def _files(laws: LawSource) -> list[Path]:
+    """The files of laws named, and those in folders or of shipped domains named, in order.
+
+    Raises InputError where a folder holds none, or a name stands for nothing.
+    """
+    files: list[Path] = []
+    for path in [Path(laws)] if isinstance(laws, str | Path) else map(Path, laws):
+        if path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+            if not inside:
+                raise InputError(f"{path}: there is no law in this folder (a file ending in .law or .nom).")
+            files += inside
+        elif not path.exists() and (shipped := shipped_laws(str(path))):
+            files += shipped
+        elif not path.exists():
+            hint = did_you_mean(str(path), shipped_domains())
+            raise InputError(f"{path}: there is no such file, folder or shipped domain{hint}.")
+        else:
+            files.append(path)
+    return files
+
+
+def _domain(
+    law: Law, path: Path, given: str | None, *, allow_code: bool, may_lack: bool = False
+) -> Domain | None:
+    try:
+        return domain_of(law, folder=path.parent, given=given, allow_code=allow_code)
+    except DomainNotFound as problem:
+        if not may_lack or given is not None:
+            raise
+        _log.warning("%s: %s Functions and features are not checked.", path, problem)
+        return None

@@ -1,0 +1,81 @@
+"""`profile`: what makes instances hard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.api.suite_lookup import SuiteSource, read_suite
+from dokimos.core.errors import InputError
+from dokimos.core.parallel import default_jobs
+from dokimos.difficulty.profiling import MeasuredProfile, ProfileTask, measure_all
+from dokimos.suites.folder import instance_name
+from dokimos.suites.profile_file import FOLDER, ProfileSettings
+
+#: Fewer instances than this are measured faster in one process than it takes to start others.
+WORTH_PROCESSES = 16
+
+
+@dataclass(frozen=True)
+class ProfiledSuite:
+    """The folder of the profiles, and what came of each instance, in the order of the suite."""
+
+    folder: Path
+    outcomes: tuple[MeasuredProfile, ...]
+
+    @property
+    def failed(self) -> tuple[MeasuredProfile, ...]:
+        """The instances that could not be measured."""
+        return tuple(outcome for outcome in self.outcomes if outcome.profile is None)
+
+
+def profile(
+    suite: SuiteSource,
+    property: str | Path | None = None,
+    *,
+    out: str | Path | None = None,
+    settings: ProfileSettings | None = None,
+    jobs: int | None = None,
+    progress: ProgressCallback[MeasuredProfile] = ignore,
+) -> ProfiledSuite:
+    """Measure the difficulty profile of each instance: `dokimos profile`.
+
+    Takes a suite, or a network and its `property`. Profiles are written to `out`, or to the suite's own
+    folder of profiles. One that is there for the same files and settings is not measured again.
+
+    >>> profiled = dokimos.profile("tiny")
+    >>> len(profiled.outcomes), profiled.failed
+    (4, ())
+    >>> sorted(profiled.outcomes[0].profile.components)
+    ['gradient_dimension', 'ibp_gap', 'margin', 'regions', 'unstable']
+    """
+    chosen = ProfileSettings() if settings is None else settings
+    tasks = _tasks(suite, property, chosen, out)
+    processes = jobs or (default_jobs() if len(tasks) >= WORTH_PROCESSES else 1)
+    outcomes: dict[str, MeasuredProfile] = {}
+    for outcome in measure_all(tasks, jobs=processes):
+        outcomes[outcome.name] = outcome
+        note = f"{outcome.name}: {_in_words(outcome)}"
+        progress(ProgressUpdate("profiling", len(outcomes), len(tasks), note, outcome))
+    return ProfiledSuite(tasks[0].out, tuple(outcomes[task.name] for task in tasks))
+
+
+def _tasks(
+    suite: SuiteSource, property: str | Path | None, settings: ProfileSettings, out: str | Path | None
+) -> list[ProfileTask]:
+    if property is not None:
+        network, asked = Path(str(suite)), Path(property)
+        name = instance_name(network.name, asked.name)
+        return [ProfileTask(name, network, asked, settings, Path(out or FOLDER))]
+    if str(suite).endswith((".onnx", ".onnx.gz")):
+        raise InputError(f"{suite} is a network; give its property too: dokimos profile NETWORK PROPERTY.")
+    found = read_suite(suite)
+    folder = found.folder / FOLDER if out is None else Path(out)
+    return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
+
+
+def _in_words(outcome: MeasuredProfile) -> str:
+    if outcome.profile is None:
+        return "FAILED"
+    return "was there" if outcome.was_there else "measured"

@@ -1,0 +1,50 @@
+"""The suite that is meant: one that was read, a folder, or the name of a shipped suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.suites.finding import find_suite
+from dokimos.suites.folder import Suite
+
+if TYPE_CHECKING:
+    from dokimos.constructions.generation import GeneratedInstance
+
+SuiteSource = str | Path | Suite
+"""A suite: its folder, the name of a shipped one, or the suite itself."""
+
+
+def read_suite(
+    suite: SuiteSource, *, make: bool = True, progress: ProgressCallback[GeneratedInstance] = ignore
+) -> Suite:
+    """The suite in a folder, or the shipped suite of that name.
+
+    A shipped suite is generated into the cache the first time, which takes a while; with `make` false it is
+    an error where it is not there yet. Raises InputError where there is no such suite, or it cannot be
+    read.
+
+    >>> suite = dokimos.read_suite("tiny")
+    >>> sorted({entry.family for entry in suite.entries})
+    ['exclusive-pairs', 'paired-bias']
+    >>> sorted(entry.read_truth().label.value for entry in suite.entries)
+    ['sat', 'sat', 'unsat', 'unsat']
+    """
+    if isinstance(suite, Suite):
+        return suite
+    done = 0
+
+    def generate(name: str) -> Suite:
+        from dokimos.constructions.generation import shipped_suite
+
+        def step(made: GeneratedInstance) -> None:
+            nonlocal done
+            done += 1
+            progress(
+                ProgressUpdate(f"making {name}", done, None, f"{made.name}: {made.label}, proven", made)
+            )
+
+        return shipped_suite(name, progress=step)
+
+    return find_suite(str(suite), make=generate if make else None)

@@ -1,0 +1,141 @@
+"""`generate`, `list_families` and `list_suites`: what can be made, and making it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
+from dokimos.constructions.knobs import Knob, knobs_of
+from dokimos.constructions.recipes import Draw, Recipe, parse_recipe, shipped_recipe
+from dokimos.core.errors import InputError
+from dokimos.suites.finding import shipped_names
+from dokimos.suites.folder import Suite, read_text
+
+
+@dataclass(frozen=True)
+class GeneratedSuite:
+    """A suite, and what this call made for it; nothing where the very same suite `was_there` already."""
+
+    suite: Suite
+    made: tuple[GeneratedInstance, ...]
+    was_there: bool
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of instances: what makes it hard, and the knobs that it takes."""
+
+    name: str
+    summary: str
+    knobs: tuple[Knob, ...]
+
+
+@dataclass(frozen=True)
+class ShippedSuite:
+    """A suite that ships with the package, by name."""
+
+    name: str
+    instances: int
+    families: tuple[str, ...]
+    timeout_seconds: float
+    about: str
+
+
+def generate(
+    out: str | Path,
+    *,
+    family: str | None = None,
+    suite: str | Path | Recipe | None = None,
+    knobs: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    count: int | None = None,
+    disguise: Sequence[str] = (),
+    timeout_seconds: float | None = None,
+    jobs: int | None = None,
+    plugin_proofs: bool = False,
+    progress: ProgressCallback[GeneratedInstance] = ignore,
+) -> GeneratedSuite:
+    """Make instances with proven labels, of one family or a whole suite: `dokimos generate`.
+
+    `out` is the folder to write, new or empty. Either `family` is named, with its `knobs`, a `seed`, how
+    many instances (each with its twin) and by what to `disguise` them; or `suite`, a shipped suite or a
+    recipe (.toml), which says all that itself. `plugin_proofs` trusts kinds of proof that other packages
+    add. Interrupted, the same call goes on where it stopped.
+
+    >>> made = dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2})
+    >>> sorted(entry.read_truth().label.value for entry in made.suite.entries)
+    ['sat', 'unsat']
+    >>> dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2}).was_there
+    True
+    """
+    if (family is None) == (suite is None):
+        raise InputError("Say either a family or --suite; see `dokimos families` and `dokimos suites`.")
+    if suite is not None:
+        own = {"seed": seed, "count": count, "disguise": disguise or None, "timeout": timeout_seconds}
+        for name in [*(knobs or {}), *(name for name, value in own.items() if value is not None)]:
+            raise InputError(f"A suite takes no --{name}; change its recipe instead.")
+        recipe = _recipe(suite)
+    else:
+        assert family is not None
+        seconds = 60.0 if timeout_seconds is None else timeout_seconds
+        draw = Draw(family, 1 if count is None else count, knobs or {}, tuple(disguise))
+        recipe = Recipe("", seed or 0, seconds, (draw,))
+    folder = Path(out)
+    was_there = is_suite_of(folder, recipe)
+    all_made: list[GeneratedInstance] = []
+
+    def step(made: GeneratedInstance) -> None:
+        all_made.append(made)
+        at = f" at draw {made.draws}" if made.draws > 1 else ""
+        note = f"{made.name}: {made.label}, proven{at}"
+        progress(ProgressUpdate("proving", len(all_made), recipe.size, note, made))
+
+    written = generate_suite(recipe, folder, jobs=jobs, plugin_proofs=plugin_proofs, progress=step)
+    return GeneratedSuite(written, tuple(all_made), was_there)
+
+
+def _recipe(given: str | Path | Recipe) -> Recipe:
+    if isinstance(given, Recipe):
+        return given
+    if str(given).endswith(".toml"):
+        return parse_recipe(read_text(Path(given)), file=str(given))
+    return shipped_recipe(str(given))
+
+
+def list_families() -> tuple[Family, ...]:
+    """The families of instances that can be generated, each with its knobs: `dokimos families`.
+
+    >>> next(family for family in dokimos.list_families() if family.name == "exclusive-pairs").knobs[0].name
+    'inputs'
+    """
+    return tuple(map(find_family, CONSTRUCTIONS))
+
+
+def find_family(name: str) -> Family:
+    """The family of that name: `dokimos families NAME`. Raises InputError where there is none.
+
+    >>> [knob.name for knob in dokimos.find_family("paired-bias").knobs][:2]
+    ['size', 'depth']
+    """
+    construction = CONSTRUCTIONS[name]
+    return Family(name, construction.summary, knobs_of(construction.knobs_class))
+
+
+def list_suites() -> tuple[ShippedSuite, ...]:
+    """The shipped suites; each name stands for its suite wherever a function takes one: `dokimos suites`.
+
+    >>> "quick" in [suite.name for suite in dokimos.list_suites()]
+    True
+    """
+    return tuple(map(_shipped, shipped_names()))
+
+
+def _shipped(name: str) -> ShippedSuite:
+    recipe = shipped_recipe(name)
+    families = tuple(sorted({draw.family for draw in recipe.draws}))
+    return ShippedSuite(name, recipe.size, families, recipe.timeout_seconds, recipe.about)

@@ -1,0 +1,145 @@
+"""`judge`, `explain` and `report`: what came of campaigns, from one judging of them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.core.errors import InputError
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import explain_campaigns
+from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
+from dokimos.judging.rules import RULE_SETS
+from dokimos.reports.campaign_report import CampaignReport, report_campaigns
+
+_log = logging.getLogger("dokimos")
+
+Campaigns = str | Path | Sequence[str | Path]
+"""The folder of a campaign, or those of several that are looked at together."""
+
+
+def judge(
+    campaigns: Campaigns, *, suites: Sequence[str | Path] = (), rules: Sequence[str] = ()
+) -> JudgedCampaigns:
+    """Judge every answer of one campaign, or of several together: `dokimos judge`.
+
+    `suites` says where suites are that have moved; `rules` names the rule sets to score by. A witness that
+    replays exactly settles an instance without a label for all campaigns.
+
+    >>> judged = dokimos.judge("campaign", rules=["exact"])
+    >>> judged.is_wrong_somewhere
+    False
+    >>> [(j.record.verifier, j.verdict.value, j.marks[0].points) for j in judged.judgements][:1]
+    [('reference', 'correct', 10)]
+    """
+    folders = [campaigns] if isinstance(campaigns, str | Path) else campaigns
+    judged = judge_campaigns(
+        [Path(folder) for folder in folders], suites=[Path(suite) for suite in suites], rules=rules
+    )
+    _warn(judged)
+    return judged
+
+
+def _warn(judged: JudgedCampaigns) -> None:
+    """A remark for each campaign that is not complete, and for each proof that nobody is judged by."""
+    for one in judged.campaigns:
+        if one.missing:
+            _log.warning(
+                "%s: %d of %d planned runs are missing; `dokimos run` goes on with them",
+                one.campaign.folder,
+                one.missing,
+                one.campaign.planned,
+            )
+    set_aside = Counter(one.plugin_proof for one in judged.judgements if one.plugin_proof)
+    for proof, count in set_aside.items():
+        runs = "1 run is" if count == 1 else f"{count} runs are"
+        _log.warning(
+            "%s unlabelled: the label is proven only by %s, which never serves to blame", runs, proof
+        )
+
+
+def explain(
+    campaigns: Campaigns | JudgedCampaigns,
+    *,
+    suites: Sequence[str | Path] = (),
+    seed: int = 0,
+    resamples: int = 2000,
+) -> Explanation:
+    """What makes each verifier, and each style of certificate, time out, and where: `dokimos explain`.
+
+    Takes campaigns, or what `judge` gave. Profiles are read from the suites: `profile` makes them.
+    `seed` and `resamples` are those of the bootstrap.
+
+    >>> explanation = dokimos.explain("campaign", resamples=100)
+    >>> [(account.subject, account.counts[Status.SOLVED]) for account in explanation.verifiers]
+    [('reference', 4)]
+    """
+    return explain_campaigns(_judged(campaigns, suites), resampling=Resampling(resamples, seed))
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """What a report shows, and what was written of it: the names of the tables and of the figures."""
+
+    report: CampaignReport
+    tables: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+
+
+def report(
+    campaigns: Campaigns | JudgedCampaigns,
+    *,
+    html: str | Path | None = None,
+    csv: str | Path | None = None,
+    png: str | Path | None = None,
+    suites: Sequence[str | Path] = (),
+    rules: Sequence[str] | None = None,
+    title: str | None = None,
+) -> WrittenReport:
+    """A report on campaigns, wrong answers first: `dokimos report`.
+
+    Takes campaigns, or what `judge` gave (with its rule sets). Writes one self-contained page to `html`,
+    all tables to the folder `csv`, all figures to the folder `png`; each only if it is given. `rules` names
+    the rule sets to show side by side, the shipped ones unless given.
+
+    >>> written = dokimos.report("campaign", html="report.html")
+    >>> len(written.report.findings.judgements), Path("report.html").exists()
+    (4, True)
+    """
+    if html is None and csv is None and png is None:
+        raise InputError("Say what to write: a page with --html, tables with --csv, pictures with --png.")
+    if png is not None:
+        from dokimos.reports.pictures import require_renderer
+
+        require_renderer()
+    chosen = tuple(RULE_SETS.shipped) if rules is None else rules
+    found = report_campaigns(_judged(campaigns, suites, chosen), title=title)
+    findings, context = found.findings, found.context
+    tables: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    if csv is not None:
+        from dokimos.reports.export import write_tables
+
+        tables = write_tables(findings, Path(csv))
+    if png is not None:
+        from dokimos.reports.export import report_figures
+        from dokimos.reports.pictures import write_pictures
+
+        figures = write_pictures(report_figures(findings), Path(png))
+    if html is not None:
+        from dokimos.reports.page import write_page
+
+        write_page(findings, context, Path(html))
+    return WrittenReport(found, tables, figures)
+
+
+def _judged(
+    campaigns: Campaigns | JudgedCampaigns, suites: Sequence[str | Path], rules: Sequence[str] = ()
+) -> JudgedCampaigns:
+    if isinstance(campaigns, JudgedCampaigns):
+        return campaigns
+    return judge(campaigns, suites=suites, rules=rules)

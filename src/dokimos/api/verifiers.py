@@ -1,0 +1,69 @@
+"""`list_verifiers`, `install_verifier` and `diagnose_verifier`."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from dokimos.campaigns.trial import try_out
+from dokimos.verifiers.base import Finding
+from dokimos.verifiers.catalogue import CatalogueRow, catalogue, find
+
+_log = logging.getLogger("dokimos")
+
+
+@dataclass(frozen=True)
+class InstalledVerifier:
+    """A verifier that is installed now, or `was_there` before."""
+
+    name: str
+    version: str | None
+    was_there: bool
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found when a verifier was looked at on this machine."""
+
+    verifier: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def can_be_run(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return all(finding.is_ok for finding in self.findings)
+
+
+def list_verifiers() -> tuple[CatalogueRow, ...]:
+    """All known verifiers, whether they are installed, and how to get them: `dokimos verifiers`.
+
+    >>> next(row for row in dokimos.list_verifiers() if row.name == "reference").is_installed
+    True
+    """
+    return catalogue()
+
+
+def install_verifier(name: str) -> InstalledVerifier:
+    """Install a verifier, pinned, into an environment of its own, and try it: `dokimos verifiers install`.
+
+    >>> dokimos.install_verifier("reference").was_there
+    True
+    """
+    verifier = find(name)
+    was_there = verifier.version() is not None
+    if not was_there:
+        verifier.install(lambda line: _log.info("%s", line))
+    return InstalledVerifier(name, verifier.version(), was_there)
+
+
+def diagnose_verifier(name: str) -> Diagnosis:
+    """What is wrong with a verifier on this machine, and what to do: `dokimos verifiers doctor`.
+
+    >>> dokimos.diagnose_verifier("reference").can_be_run
+    True
+    """
+    verifier = find(name)
+    findings = tuple(verifier.diagnose())
+    if verifier.is_tried_out and all(finding.is_ok for finding in findings):
+        findings += try_out(verifier)
+    return Diagnosis(name, findings)

@@ -1,0 +1,95 @@
+"""`dokimos law test`: laws put to the test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dokimos.cli import INTERRUPTED, one_thread
+from dokimos.cli.law_options import DomainOption, Laws, NoCode
+
+if TYPE_CHECKING:
+    from dokimos.api.laws import TestedLaw, TestedLaws
+    from dokimos.api.progress import ProgressUpdate
+
+
+def test(
+    laws: Laws,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The model: NAME.onnx, NAME.pkl, FILE.py:NAME; the domain's own unless given."),
+    ] = None,
+    domain: DomainOption = None,
+    budget: Annotated[int, typer.Option(help="How many tests of each law.", min=1)] = 5000,
+    seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
+    source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
+    exhaustive: Annotated[
+        bool | None,
+        typer.Option(help="Go through all draws, or never do; unless given, where the budget allows it."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="A feature to tell rates by, may be repeated; the domain's GROUPS unless given."),
+    ] = None,
+    keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
+    shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
+    shrink: Annotated[bool, typer.Option(help="Look for the smallest change that still violates.")] = True,
+    out: Annotated[Path | None, typer.Option(help="A folder for results, one JSON file a law.")] = None,
+    html: Annotated[Path | None, typer.Option(help="A page to write of what was found.")] = None,
+    no_code: NoCode = False,
+) -> None:
+    """Test laws against a model. Exit code 1 where one is violated, fails, or is never tested."""
+    if model is None:
+        one_thread()  # the domain may train its own
+    import dokimos
+    from dokimos.cli.output import say
+    from dokimos.laws.engine.results import LawSettings
+
+    settings = LawSettings(
+        budget=budget,
+        seed=seed,
+        source=source,
+        exhaustive=exhaustive,
+        keep=keep,
+        by=tuple(by or ()),
+        shrink=shrink,
+        allow_code=not no_code,
+    )
+
+    def progress(update: ProgressUpdate[TestedLaw]) -> None:
+        _show(update.item, shown)
+
+    tested = dokimos.test_law(
+        laws, model=model, domain=domain, settings=settings, out=out, html=html, progress=progress
+    )
+    if tested.asked > 1:
+        typer.echo(_count(tested))
+    if html is not None:
+        laws_ = "law" if len(tested.laws) == 1 else "laws"
+        typer.echo(f"{html}: the page of {len(tested.laws)} {laws_}")
+    if tested.is_violated:
+        raise typer.Exit(1)
+    if tested.is_interrupted:
+        say("dokimos: interrupted; the same command starts anew, and draws the same cases.")
+        raise SystemExit(INTERRUPTED)
+    if tested.is_untested:
+        raise typer.Exit(1)
+
+
+def _show(tested: TestedLaw, shown: int) -> None:
+    from dokimos.laws.reporting.terminal import summary
+
+    typer.echo(summary(tested.result, shown=shown))
+    if tested.saved is not None:
+        replay = f"; replay with: dokimos law replay {quote(str(tested.saved))}"
+        typer.echo(f"  saved in {tested.saved}{replay if tested.result.violations else ''}")
+
+
+def _count(tested: TestedLaws) -> str:
+    violated = sum(result.is_violated for result in tested.results)
+    untested = tested.asked - len(tested.laws)
+    left = f", {untested} not tested" if untested else ""
+    return f"{violated} of {tested.asked} laws violated{left}"

@@ -1,0 +1,45 @@
+"""The examples in the docstrings of the public functions are what happens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dokimos
+
+#: Each group is one session: a later function uses what an earlier one has made.
+SESSIONS = {
+    "suites": ("read_suite", "generate", "check", "list_families", "find_family", "list_suites"),
+    "campaigns": ("run", "read_campaign", "watch", "judge", "explain", "report"),
+    "profiles": ("profile",),
+    "networks": ("read_network", "read_property"),
+    "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),
+    "laws": ("new_law", "check_law", "format_law", "test_law", "replay_law"),
+    "models": ("convert_model", "fuzz_domain"),
+    "studies": ("train_study", "compare_studies"),
+}
+#: Their documentation is elsewhere.
+ELSEWHERE = {"__version__", "evaluate"}
+
+
+def test_every_public_function_has_its_examples() -> None:
+    assert {name for names in SESSIONS.values() for name in names} == set(dir(dokimos)) - ELSEWHERE
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_the_examples_of_the_docstrings_run(
+    session: str, workplace: Path, run_examples: Callable[[str, str], None]
+) -> None:
+    texts = [getattr(dokimos, name).__doc__ or "" for name in SESSIONS[session]]
+    run_examples("\n\n".join(texts), session)
+
+
+def test_the_session_of_the_documentation_runs(
+    workplace: Path, run_examples: Callable[[str, str], None]
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "api.md"
+    (session,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    run_examples(session, "docs/api.md")
