@@ -17,7 +17,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.base import Draft, Unusable
 from dokimos.constructions.knobs import make_knobs
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.decimals import exact_decimal
+from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.reading import read_vnnlib
 from dokimos.provers.base import NoProof
 from dokimos.provers.reference import decide

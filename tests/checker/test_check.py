@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dokimos.checker import check, prove
-from dokimos.checker.check import claims_of, round_down
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
+from dokimos.provers.claims import claims_of, round_down
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
 from tests.checker.files import instance_of, model, question, repaired, stated
 

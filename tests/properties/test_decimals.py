@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
-from dokimos.properties.decimals import exact_decimal, parse_decimal
+from dokimos.properties.decimal_text import exact_decimal
+from dokimos.properties.decimals import parse_decimal
 
 
 @pytest.mark.parametrize(

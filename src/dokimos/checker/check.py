@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from fractions import Fraction
-from math import floor, log10
-
 from dokimos.checker.base import DEFAULT_ULPS, CertificateKind, Problem, Proven
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
@@ -15,9 +11,6 @@ from dokimos.properties.model import Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
 from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
-
-#: Margins are stated as decimals with no more digits than this behind the point.
-MOST_PLACES = 1000
 
 
 def prove(
@@ -88,26 +81,3 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
     if not truth.claims.get(Semantics.REAL, Claim(proven=False)).proven:
         raise InvalidProof("the label is not claimed for the reals")
     return proven
-
-
-def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics, Claim]:
-    """What may be claimed after a proof: its margins, rounded down to a few digits."""
-    float32 = Claim(proven=False)
-    if proven.float32 is not None:
-        float32 = Claim(proven=True, margin=round_down(proven.float32), ulps=ulps)
-    return {Semantics.REAL: Claim(proven=True, margin=round_down(proven.real)), Semantics.FLOAT32: float32}
-
-
-def round_down(margin: Fraction, *, digits: int = 9) -> Fraction:
-    """The largest decimal of that many significant digits that is not above `margin` >= 0.
-
-    0 where that would need more than MOST_PLACES digits behind the point.
-    """
-    if margin * 10**MOST_PLACES < 10**digits:
-        return Fraction(0)
-    bits = margin.numerator.bit_length() - margin.denominator.bit_length()
-    magnitude = floor(bits * log10(2)) - 1
-    while margin >= Fraction(10) ** (magnitude + 1):
-        magnitude += 1
-    scale = Fraction(10) ** (digits - 1 - magnitude)
-    return floor(margin * scale) / scale

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, final
 import numpy as np
 
 from dokimos.checker.base import CertificateKind
-from dokimos.checker.check import claims_of, prove
+from dokimos.checker.check import prove
 from dokimos.constructions.disguise import disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import make_knobs
@@ -21,6 +21,7 @@ from dokimos.core.registry import Registry
 from dokimos.networks.writing.builder import NotFloat32
 from dokimos.properties.writing import write_vnnlib1
 from dokimos.provers.base import NoProof
+from dokimos.provers.claims import claims_of
 from dokimos.provers.plugin_kinds import trusted_kinds, why_not_trusted
 from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
 

@@ -1,4 +1,4 @@
-"""Exact decimal numbers: text to Fraction and back, without ever passing through a float."""
+"""Reads decimal numbers exactly, without ever passing through a float."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dokimos.core.errors import InputError
 #: More digits than any float64 spelt out in full, fewer than Python refuses to convert.
 MAX_DIGITS = 4000
 _MAX_EXPONENT = 400
-_LARGEST = 2**1024
+#: No floating-point number that we read reaches this.
+LARGEST = 2**1024
 
 _DECIMAL = re.compile(r"([-+]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([-+]?[0-9]+))?", re.ASCII)
 
@@ -40,39 +41,10 @@ def parse_decimal(text: str, *, exponent: bool = True) -> Fraction:
         shift += int(power)
     digits = int(sign + whole + part)
     value = Fraction(digits * 10**shift) if shift >= 0 else Fraction(digits, 10**-shift)
-    if len(whole) + len(part) + shift > 300 and abs(value) >= _LARGEST:
+    if len(whole) + len(part) + shift > 300 and abs(value) >= LARGEST:
         raise InputError(f"{_shortened(text)!r} is larger than every floating-point number.")
     return value
 
 
-def exact_decimal(value: Fraction) -> str:
-    """The decimal expansion of `value`, all of it, with a point and without an exponent.
-
-    A reduced fraction p/q has a finite expansion iff q = 2^a·5^b, and then max(a, b) digits follow the
-    point. Raises InputError for every other fraction.
-    """
-    denominator = value.denominator
-    twos = (denominator & -denominator).bit_length() - 1
-    rest, fives = denominator >> twos, 0
-    while rest % 5 == 0:
-        rest //= 5
-        fives += 1
-    places = max(twos, fives)
-    if rest != 1:
-        raise InputError(f"{_described(value)} has no finite decimal expansion.")
-    if places > MAX_DIGITS or abs(value) >= _LARGEST:
-        raise InputError(f"{_described(value)} needs too many digits to be written as a decimal.")
-    scaled = abs(value.numerator) * (10**places // denominator)
-    digits = str(scaled).rjust(places + 1, "0")
-    whole, part = digits[: len(digits) - places], digits[len(digits) - places :]
-    return f"{'-' if value < 0 else ''}{whole}.{part or '0'}"
-
-
 def _shortened(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _described(value: Fraction) -> str:
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) <= 128:
-        return str(value)
-    return "a number with a numerator or denominator of more than 128 bits"

@@ -19,17 +19,15 @@ NARROW = tuple(Fraction(1, 2**bits) for bits in (40, 160, 640))
 class Violation:
     """One input, replayed exactly.
 
-    `margin_lower` and `margin_upper` enclose the largest, over the unsafe conjunctions of the cases
-    whose box holds the input (of all cases, where none does), of the smallest slack of their
-    constraints; both are None where no conjunction has a constraint. `violates` is None where even
-    narrow enclosures leave it open.
+    `margin_lower` is a lower bound on the largest, over the unsafe conjunctions of the cases whose box
+    holds the input (of all cases, where none does), of the smallest slack of their constraints; None
+    where no conjunction has a constraint. `violates` is None where even narrow enclosures leave it open.
     """
 
     in_box: bool
     outside_by: Fraction
     violates: bool | None
     margin_lower: Fraction | None
-    margin_upper: Fraction | None
     outputs: Enclosure
 
 
@@ -67,23 +65,20 @@ def _judge(property: Property, point: Sequence[Fraction], outputs: Enclosure) ->
     holding = [case for case in property.cases if tuple(point) in case.box]
     surely, possibly = False, False
     lowest: list[Fraction] = []
-    highest: list[Fraction] = []
     for case in holding or property.cases:
         for conjunction in case.any_of:
-            slacks = [_slack(constraint, point, outputs) for constraint in conjunction]
+            slacks = [slack_range(constraint, point, outputs) for constraint in conjunction]
             strict = [constraint.strict for constraint in conjunction]
             surely |= all(_met(low, s) for (low, _), s in zip(slacks, strict, strict=True))
             possibly |= all(_met(high, s) for (_, high), s in zip(slacks, strict, strict=True))
             if slacks:
                 lowest.append(min(low for low, _ in slacks))
-                highest.append(min(high for _, high in slacks))
     decided = surely if surely == possibly else None
     return Violation(
         in_box=bool(holding),
         outside_by=_distance(property.cases, point),
         violates=decided if holding else False,
         margin_lower=max(lowest, default=None),
-        margin_upper=max(highest, default=None),
         outputs=outputs,
     )
 
@@ -96,10 +91,11 @@ def _met(slack: Fraction, strict: bool) -> bool:
     return slack > 0 if strict else slack >= 0
 
 
-def _slack(constraint: Linear, point: Sequence[Fraction], outputs: Enclosure) -> tuple[Fraction, Fraction]:
+def slack_range(
+    constraint: Linear, point: Sequence[Fraction], outputs: Enclosure
+) -> tuple[Fraction, Fraction]:
     """The smallest and the largest slack that the enclosed outputs allow."""
-    worst = [outputs.lower[j] for j in range(len(outputs.lower))]
-    best = list(worst)
+    worst, best = list(outputs.lower), list(outputs.lower)
     for j, d in constraint.outputs:
         ends = (outputs.lower[j], outputs.upper[j])
         best[j], worst[j] = ends if d > 0 else ends[::-1]

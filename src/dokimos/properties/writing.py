@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dokimos.core.errors import InputError
 from dokimos.core.gzipped import compressed
-from dokimos.properties.decimals import exact_decimal
+from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.model import Case, Linear, Property, Relation
 from dokimos.properties.vnnlib2 import NAME, REAL_TYPES, spell_element
 

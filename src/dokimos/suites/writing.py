@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.core import strict_json
-from dokimos.properties.decimals import exact_decimal
+from dokimos.properties.decimal_text import exact_decimal
 from dokimos.suites.forms import FORMAT, SuiteForm
 from dokimos.suites.instance import Claim, LabelledInstance, Truth
 

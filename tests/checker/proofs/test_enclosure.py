@@ -22,7 +22,7 @@ from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.semantics.replay import replay
-from dokimos.properties.decimals import exact_decimal
+from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at

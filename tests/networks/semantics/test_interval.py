@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from dokimos.networks.graph import CORE_OPS, Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.interval import INTERVAL_RULES, Interval, enclose, outward_box
+from dokimos.networks.semantics.interval import INTERVAL_RULES, enclose, outward_box
+from dokimos.networks.semantics.outward import Interval
 from tests.networks.graphs import ONE_OF_EACH, models
 from tests.networks.sampling import exactly, points_of, random_box, real_value
 

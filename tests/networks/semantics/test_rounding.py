@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.networks.graph import CORE_OPS, Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.rounding import FLOAT32_MAX, UNIT_ROUNDOFF, Rounded, rounding_bounds
+from dokimos.networks.semantics.float32 import FLOAT32_MAX, UNIT_ROUNDOFF
+from dokimos.networks.semantics.rounded_tensor import Rounded
+from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
 from tests.networks.graphs import ONE_OF_EACH, models
 from tests.networks.sampling import exactly, float32_network, points_of, random_box, real_value

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 from flint import arb, arb_mat
 from numpy.typing import NDArray
 
+from dokimos.checker.base import LowerBound
 from dokimos.checker.lemmas.attention_graph import Head
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
@@ -21,6 +24,7 @@ from dokimos.properties.model import Box, Linear
 #: Of every ball in these proofs: far more than the margins need, and still fast.
 BITS = 128
 Balls = NDArray[Any]
+S = TypeVar("S")
 
 
 def absolute(x: Balls) -> Balls:
@@ -116,6 +120,28 @@ class Objective:
         for i, c in constraint.inputs:
             inputs[i] = number(c)
         return cls(constant, inputs.reshape(at.centre.shape), mixed, minimum)
+
+
+def attention_bound(
+    network: Network,
+    head: Head,
+    over: Callable[[Centred, Box], S],
+    lower: Callable[[Centred, S, Objective], Any],
+) -> LowerBound:
+    """A lower bound on constraints: `lower` of the objective and of what `over` finds out about the box."""
+
+    @cache
+    def known(box: Box) -> tuple[Centred, S]:
+        at = Centred.of(network, box)
+        return at, over(at, box)
+
+    @cache
+    def bound(constraint: Linear, box: Box) -> Fraction:
+        with ball.precision(BITS):
+            at, found = known(box)
+            return rational_lower(lower(at, found, Objective.of(constraint, network, head, at)))
+
+    return bound
 
 
 def _combined(factors: Balls, rows: NDArray[np.float64]) -> Balls:

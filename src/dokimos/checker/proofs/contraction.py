@@ -22,6 +22,7 @@ from dokimos.networks.semantics.exact import Enclosure, evaluate
 from dokimos.networks.semantics.propagation import propagate
 from dokimos.networks.semantics.structural import REARRANGE
 from dokimos.properties.model import Box, Linear
+from dokimos.properties.violation import slack_range
 from dokimos.suites.instance import Label
 
 Array = NDArray[Any]
@@ -69,9 +70,7 @@ class Contraction(CertificateKind):
             moved = rate(constraint) * max(widths) + sum(
                 (abs(c) * widths[i] for i, c in constraint.inputs), Fraction(0)
             )
-            worst = {j: outputs.lower[j] if d > 0 else outputs.upper[j] for j, d in constraint.outputs}
-            values = [worst.get(j, Fraction(0)) for j in range(network.output_size)]
-            return -constraint.slack(centre, values) - moved
+            return -slack_range(constraint, centre, outputs)[1] - moved
 
         return margins(problem, bound)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +14,12 @@ from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven
 from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.attention_graph import GraphReader, LinearAttentionGraph
 from dokimos.checker.lemmas.attention_objective import (
-    BITS,
     Balls,
     Centred,
     Objective,
     absolute,
+    attention_bound,
     product,
-    rational_lower,
     smallest,
 )
 from dokimos.checker.lemmas.rounding_slack import margins
@@ -29,7 +27,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics import ball
 from dokimos.networks.semantics.interval import enclose
-from dokimos.properties.model import Box, Linear
+from dokimos.properties.model import Box
 from dokimos.suites.instance import Label
 
 
@@ -85,19 +83,12 @@ class DominantKey(CertificateKind):
 def linear_bound(network: Network) -> LowerBound:
     """The lower bound of the theorem, as a function of constraint and box."""
     attention = GraphReader(network).linear_attention()
-
-    @cache
-    def over(box: Box) -> tuple[Centred, list[RowWeights]]:
-        return Centred.of(network, box), row_weights(network, attention, box)
-
-    @cache
-    def bound(constraint: Linear, box: Box) -> Fraction:
-        with ball.precision(BITS):
-            at, rows = over(box)
-            goal = Objective.of(constraint, network, attention.head, at)
-            return rational_lower(_lower(attention, at, rows, goal))
-
-    return bound
+    return attention_bound(
+        network,
+        attention.head,
+        lambda _, box: row_weights(network, attention, box),
+        partial(_lower, attention),
+    )
 
 
 def row_weights(network: Network, attention: LinearAttentionGraph, box: Box) -> list[RowWeights]:

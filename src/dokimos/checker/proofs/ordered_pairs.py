@@ -19,7 +19,8 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.float32 import dot_rounding
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
-from dokimos.networks.semantics.rounding import Rounded, rounding_bounds
+from dokimos.networks.semantics.rounded_tensor import Rounded
+from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.networks.semantics.structural import window_rows
 from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
+from functools import partial
 from typing import Any, ClassVar
 
 from flint import arb
@@ -14,22 +13,20 @@ from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven
 from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.attention_graph import GraphReader, SoftmaxAttentionGraph
 from dokimos.checker.lemmas.attention_objective import (
-    BITS,
     Balls,
     Centred,
     Objective,
     absolute,
+    attention_bound,
     largest,
     number,
     product,
-    rational_lower,
     smallest,
 )
 from dokimos.checker.lemmas.rounding_slack import margins
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics import ball
-from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
 
 
@@ -79,20 +76,9 @@ class FixedOrdering(CertificateKind):
 def softmax_bound(network: Network) -> LowerBound:
     """The lower bound of the theorem, as a function of constraint and box."""
     attention = GraphReader(network).softmax_attention()
-
-    @cache
-    def over(box: Box) -> tuple[Centred, ScoreDrift]:
-        at = Centred.of(network, box)
-        return at, _score_drift(attention, at)
-
-    @cache
-    def bound(constraint: Linear, box: Box) -> Fraction:
-        with ball.precision(BITS):
-            at, drift = over(box)
-            goal = Objective.of(constraint, network, attention.head, at)
-            return rational_lower(_lower(attention, at, drift, goal))
-
-    return bound
+    return attention_bound(
+        network, attention.head, lambda at, _: _score_drift(attention, at), partial(_lower, attention)
+    )
 
 
 @dataclass(frozen=True)

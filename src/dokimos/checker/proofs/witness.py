@@ -14,7 +14,7 @@ from dokimos.checker.lemmas.rounding_slack import output_errors
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.properties.model import Box, Point
-from dokimos.properties.violation import violation_at
+from dokimos.properties.violation import slack_range, violation_at
 from dokimos.suites.instance import Label
 
 
@@ -71,16 +71,12 @@ def float32_margin(problem: Problem, point: Point) -> Fraction:
     if any(not conjunction for case in cases for conjunction in case.any_of):
         return Fraction(0)  # nothing is asked of the outputs, so no rounding of theirs matters
     outputs = violation_at(problem.network, problem.property, point).outputs
-    best: Fraction | None = None
-    for case in cases:
-        for conjunction in case.any_of:
-            slacks = []
-            for c in conjunction:
-                worst = {j: outputs.upper[j] if d > 0 else outputs.lower[j] for j, d in c.outputs}
-                outside = [worst.get(j, Fraction(0)) for j in range(len(outputs.lower))]
-                slacks.append(c.slack(point, outside) - error(c, here))
-            value = min(slacks, default=Fraction(0))
-            best = value if best is None else max(best, value)
-    if best is None or best <= 0:
+    slacks = [
+        [slack_range(c, point, outputs)[0] - error(c, here) for c in conjunction]
+        for case in cases
+        for conjunction in case.any_of
+    ]
+    best = max(map(min, slacks), default=Fraction(0))
+    if best <= 0:
         raise InvalidProof("rounding may undo the violation at the witness")
     return best

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from dokimos.networks.graph import Attribute, Shape
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule
@@ -28,7 +29,13 @@ def _same_pads(
     return (*begins, *ends)
 
 
-def _window(lowering: Lowering, call: OnnxCall, kernel: Sequence[int]) -> dict[str, Attribute]:
+class _Window(NamedTuple):
+    strides: tuple[int, ...]
+    pads: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+
+def _window(lowering: Lowering, call: OnnxCall, kernel: Sequence[int]) -> _Window:
     """The strides, pads and dilations of a convolution or pooling, normalised."""
     space = lowering.shape(call.inputs[0])[2:]
     rank = len(kernel)
@@ -52,7 +59,7 @@ def _window(lowering: Lowering, call: OnnxCall, kernel: Sequence[int]) -> dict[s
         pads = _same_pads(space, spans, strides, upper=auto == "SAME_UPPER")
     else:
         call.refuse(f"its auto_pad {auto!r} is not known.")
-    return {"strides": strides, "pads": pads, "dilations": dilations}
+    return _Window(strides, pads, dilations)
 
 
 def _conv(lowering: Lowering, call: OnnxCall) -> None:
@@ -64,7 +71,7 @@ def _conv(lowering: Lowering, call: OnnxCall) -> None:
     group = call.integer("group", 1)
     if group < 1:
         call.refuse(f"its group is {group}.")
-    attributes = _window(lowering, call, kernel) | {"group": group}
+    attributes: dict[str, Attribute] = {**_window(lowering, call, kernel)._asdict(), "group": group}
     lowering.emit(call, "Conv", [n for n in call.inputs if n], attributes, output=call.outputs[0])
 
 
@@ -73,30 +80,23 @@ def _pool(lowering: Lowering, call: OnnxCall) -> None:
         call.refuse("its output of indices is not supported.")
     space = lowering.shape(call.inputs[0])[2:]
     kernel = _per_axis(call, "kernel_shape", len(space))
-    attributes = _window(lowering, call, kernel) | {"kernel": kernel}
+    window = _window(lowering, call, kernel)
     if call.flag("ceil_mode", 0):
-        attributes["pads"] = _ceiled(call, space, kernel, attributes)
-    _refuse_empty_windows(call, space, kernel, attributes)
+        window = window._replace(pads=_ceiled(call, space, kernel, window))
+    _refuse_empty_windows(call, space, kernel, window)
+    attributes: dict[str, Attribute] = {**window._asdict(), "kernel": kernel}
     if call.op == "AveragePool":
         attributes["count_include_pad"] = call.flag("count_include_pad", 0)
     lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
 
 
-def _columns(attributes: Mapping[str, Attribute], name: str) -> tuple[int, ...]:
-    value = attributes[name]
-    assert isinstance(value, tuple)
-    return tuple(int(v) for v in value)
-
-
-def _ceiled(
-    call: OnnxCall, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
-) -> tuple[int, ...]:
+def _ceiled(call: OnnxCall, space: Shape, kernel: Sequence[int], window: _Window) -> tuple[int, ...]:
     """The pads under which rounding the number of windows down gives what ONNX gets rounding up.
 
     ONNX leaves out a last window that would start in the padding at the end. For a maximum, more padding
     there changes nothing; for a mean it would change what is counted.
     """
-    strides, pads, dilations = (_columns(attributes, name) for name in ("strides", "pads", "dilations"))
+    strides, pads, dilations = window
     rank = len(kernel)
     grown = list(pads)
     for axis in range(rank):
@@ -114,10 +114,8 @@ def _ceiled(
     return tuple(grown)
 
 
-def _refuse_empty_windows(
-    call: OnnxCall, space: Shape, kernel: Sequence[int], attributes: Mapping[str, Attribute]
-) -> None:
-    strides, pads, dilations = (_columns(attributes, name) for name in ("strides", "pads", "dilations"))
+def _refuse_empty_windows(call: OnnxCall, space: Shape, kernel: Sequence[int], window: _Window) -> None:
+    strides, pads, dilations = window
     rank = len(kernel)
     for axis in range(rank):
         span = (kernel[axis] - 1) * dilations[axis] + 1

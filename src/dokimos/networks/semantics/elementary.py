@@ -44,55 +44,37 @@ def _through_arb(x: Floats, function: Callable[[arb], arb]) -> Interval:
     return enclosure.map(lambda end: end[where].reshape(x.shape))
 
 
-def _saturating(x: Floats, function: Callable[[arb], arb], below: float, above: float) -> Interval:
-    """As `_through_arb`, for x between `below` and `above`; the values outside are the caller's to set."""
-    inside = (x >= below) & (x <= above)
-    return _through_arb(np.where(inside, x, 0.0), function)
+def _saturating(
+    function: Callable[[arb], arb], below: float, above: float, ends: tuple[float, float, float, float]
+) -> Callable[[Interval], Interval]:
+    """The enclosure of an increasing function, ±∞ included.
+
+    Its values lie between the first and the last of `ends`: up to the second for arguments less than
+    `below`, from the third on for arguments greater than `above`, where Arb is not asked.
+    """
+    bottom, near_bottom, near_top, top = ends
+
+    def at(x: Floats) -> Interval:
+        outside = [x < below, x > above]
+        middle = _through_arb(np.where(outside[0] | outside[1], 0.0, x), function)
+        return Interval(
+            np.select(outside, [bottom, near_top], np.maximum(middle.lower, bottom)),
+            np.select(outside, [near_bottom, top], np.minimum(middle.upper, top)),
+        )
+
+    def enclosure(x: Interval) -> Interval:
+        lower = at(x.lower)
+        return Interval(lower.lower, (lower if x.lower is x.upper else at(x.upper)).upper)
+
+    return enclosure
 
 
-def _exp_at(x: Floats) -> Interval:
-    """exp at floats, ±∞ included; e^-746 < 2^-1074 and e^710 is more than the largest float64."""
-    middle = _saturating(x, lambda ball: ball.exp(), -746.0, 710.0)
-    lower = np.select([x < -746.0, x > 710.0], [0.0, _LARGEST], np.maximum(middle.lower, 0.0))
-    upper = np.select([x < -746.0, x > 710.0], [_SMALLEST, np.inf], middle.upper)
-    return Interval(lower, upper)
-
-
-def _tanh_at(x: Floats) -> Interval:
-    """tanh at floats, ±∞ included; 1 − tanh 20 < 2^-53."""
-    middle = _saturating(x, lambda ball: ball.tanh(), -20.0, 20.0)
-    lower = np.select([x < -20.0, x > 20.0], [-1.0, _BELOW_ONE], np.maximum(middle.lower, -1.0))
-    upper = np.select([x < -20.0, x > 20.0], [-_BELOW_ONE, 1.0], np.minimum(middle.upper, 1.0))
-    return Interval(lower, upper)
-
-
-def _sigmoid_at(x: Floats) -> Interval:
-    """1/(1 + e^-x) at floats, ±∞ included; it is below e^x, and 1 − sigmoid 40 < e^-40 < 2^-53."""
-    middle = _saturating(x, lambda ball: 1 / (1 + (-ball).exp()), -746.0, 40.0)
-    lower = np.select([x < -746.0, x > 40.0], [0.0, _BELOW_ONE], np.maximum(middle.lower, 0.0))
-    upper = np.select([x < -746.0, x > 40.0], [_SMALLEST, 1.0], np.minimum(middle.upper, 1.0))
-    return Interval(lower, upper)
-
-
-def _increasing(x: Interval, at: Callable[[Floats], Interval]) -> Interval:
-    lower = at(x.lower)
-    upper = lower if x.lower is x.upper else at(x.upper)
-    return Interval(lower.lower, upper.upper)
-
-
-def exp(x: Interval) -> Interval:
-    """e^x; the lower end is never below 0."""
-    return _increasing(x, _exp_at)
-
-
-def tanh(x: Interval) -> Interval:
-    """Tanh, within [−1, 1]."""
-    return _increasing(x, _tanh_at)
-
-
-def sigmoid(x: Interval) -> Interval:
-    """1/(1 + e^-x), within [0, 1]."""
-    return _increasing(x, _sigmoid_at)
+#: e^-746 < 2^-1074, and e^710 is more than the largest float64.
+exp = _saturating(lambda x: x.exp(), -746.0, 710.0, (0.0, _SMALLEST, _LARGEST, np.inf))
+#: 1 − tanh 20 < 2^-53.
+tanh = _saturating(lambda x: x.tanh(), -20.0, 20.0, (-1.0, -_BELOW_ONE, _BELOW_ONE, 1.0))
+#: 1/(1 + e^-x) is below e^x, and 1 − sigmoid 40 < e^-40 < 2^-53.
+sigmoid = _saturating(lambda x: 1 / (1 + (-x).exp()), -746.0, 40.0, (0.0, _SMALLEST, _BELOW_ONE, 1.0))
 
 
 def softmax(x: Interval, axis: int) -> Interval:

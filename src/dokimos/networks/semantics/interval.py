@@ -30,17 +30,7 @@ from dokimos.networks.semantics.outward import (
     unknown_where,
 )
 from dokimos.networks.semantics.propagation import Rule, propagate
-
-__all__ = [
-    "INTERVAL_RULES",
-    "Interval",
-    "conv_product",
-    "enclose",
-    "gemm_product",
-    "outward_box",
-    "round_outward",
-    "window_counts",
-]
+from dokimos.networks.semantics.window_products import convolve, window_counts
 
 Arguments = Sequence[Interval | None]
 
@@ -102,21 +92,7 @@ def round_outward(number: Fraction, sign: int) -> float:
 
 def conv_product(node: Node) -> Product:
     """`Conv` without bias as a bilinear map of X [N, C, *space] and W [M, C/group, *kernel]."""
-    group = node.integer("group")
-
-    def product(x: Floats, w: Floats) -> Floats:
-        kernel = w.shape[2:]
-        patches = structural.windows(node, x, kernel, 0.0)
-        rank = len(kernel)
-        batch, space = x.shape[0], patches.shape[2 : 2 + rank]
-        # For each group, [positions, its channels x kernel] times [its channels x kernel, its outputs].
-        grouped = patches.reshape(batch, group, x.shape[1] // group, *patches.shape[2:])
-        rows = np.moveaxis(grouped, 2, 2 + rank).reshape(batch, group, int(np.prod(space)), -1)
-        columns = np.swapaxes(w.reshape(group, w.shape[0] // group, -1), 1, 2)
-        result = np.swapaxes(np.matmul(rows, columns), 2, 3)
-        return np.asarray(result.reshape(batch, w.shape[0], *space))
-
-    return product
+    return lambda x, w: convolve(node, x, w, zero=0.0, product=np.matmul)
 
 
 def gemm_product(node: Node) -> Product:
@@ -128,16 +104,6 @@ def gemm_product(node: Node) -> Product:
         return np.asarray(left @ right)
 
     return product
-
-
-def window_counts(node: Node, shape: tuple[int, ...]) -> Floats:
-    """What an `AveragePool` of an input of this shape divides by, broadcastable to its output."""
-    kernel = node.integers("kernel")
-    if node.integer("count_include_pad"):
-        return np.array(float(np.prod(kernel)))
-    ones = np.ones((1, 1, *shape[2:]))
-    counted = structural.windows(node, ones, kernel, 0.0)
-    return np.asarray(counted.sum(axis=tuple(range(-len(kernel), 0))))
 
 
 def _one(arguments: Arguments, index: int = 0) -> Interval:
@@ -220,7 +186,7 @@ def _average_pool(node: Node, arguments: Arguments) -> Interval:
     inner = tuple(range(-len(kernel), 0))
     patches = x.map(lambda end: structural.windows(node, end, kernel, 0.0))
     axes = tuple(len(patches.shape) + axis for axis in inner)
-    return divide(total(patches, axes, keepdims=False), point(window_counts(node, x.shape)))
+    return divide(total(patches, axes, keepdims=False), point(window_counts(node, x.shape[2:])))
 
 
 def _reduce_sum(node: Node, arguments: Arguments) -> Interval:

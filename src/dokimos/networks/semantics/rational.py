@@ -186,11 +186,6 @@ def _quotient(a: RationalTensor, b: RationalTensor) -> RationalTensor:
     )
 
 
-def _div(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    a, b = _given(arguments)
-    return _quotient(a, b)
-
-
 def _pow(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
     (x,) = _given(arguments)
     exponent = node.real("exponent")
@@ -324,7 +319,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "Clip": _clip,
         "Concat": _concat,
         "Conv": _conv,
-        "Div": _div,
+        "Div": lambda node, arguments: _quotient(*_given(arguments)),
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
         "MatMul": _matmul,

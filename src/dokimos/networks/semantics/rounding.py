@@ -18,19 +18,11 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.float32 import (
-    FLOAT32_MAX,
-    UNIT_ROUNDOFF,
-    dot_rounding,
-    infinite_beyond,
-    safe,
-)
+from dokimos.networks.semantics.float32 import infinite_beyond, safe
 from dokimos.networks.semantics.interval import INTERVAL_RULES, lift_constant, outward_box
 from dokimos.networks.semantics.propagation import Rule, propagate
 from dokimos.networks.semantics.rounded_tensor import Rounded, RoundedNode
 from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
-
-__all__ = ["FLOAT32_MAX", "UNIT_ROUNDOFF", "Rounded", "dot_rounding", "rounding_bounds"]
 
 
 def rounding_bounds(

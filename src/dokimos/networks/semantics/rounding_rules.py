@@ -44,7 +44,7 @@ from dokimos.networks.semantics.float32 import (
     safe,
     safe_product,
 )
-from dokimos.networks.semantics.interval import conv_product, gemm_product, window_counts
+from dokimos.networks.semantics.interval import conv_product, gemm_product
 from dokimos.networks.semantics.outward import (
     Floats,
     Interval,
@@ -56,6 +56,7 @@ from dokimos.networks.semantics.outward import (
     square_root,
 )
 from dokimos.networks.semantics.rounded_tensor import ErrorRule, Rounded, RoundedNode
+from dokimos.networks.semantics.window_products import window_counts
 
 
 def _one_rounding(step: RoundedNode, passed: Floats) -> Floats:
@@ -157,7 +158,8 @@ def _average_pool(step: RoundedNode) -> Floats:
     errors = structural.windows(step.node, x.error, kernel, 0.0)
     magnitudes = structural.windows(step.node, x.magnitude, kernel, 0.0)
     axes = tuple(range(errors.ndim - len(kernel), errors.ndim))
-    return _sum(errors, magnitudes, axes, keepdims=False, divisor=window_counts(step.node, x.error.shape))
+    counts = window_counts(step.node, x.error.shape[2:]).astype(np.float64)
+    return _sum(errors, magnitudes, axes, keepdims=False, divisor=counts)
 
 
 def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Floats, Floats]:
