@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from dokimos.laws import Feature, choice, flag, integer, real
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.domain.functions import DomainFunction
+from dokimos.laws.engine.law_test import test_law as run_law
+from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
 
@@ -68,3 +70,22 @@ def law(text: str) -> Law:
 MORE_FELONIES = (
     "input x1; var v := x1.felonies + randInt(1, 10); requires v <= 20; var x2 := x1[felonies := v];"
 )
+
+
+def run(text: str, *, model: Any = risk, of: Any = None, **settings: Any) -> LawResult:
+    parsed = law(text) if "{" not in text else parse_law(text)
+    return run_law(parsed, model=model, domain=of or domain(), settings=LawSettings(**settings))
+
+
+def brute_force() -> tuple[int, int, set[int]]:
+    """Draws, violations and rows of the law on felonies, by loops."""
+    draws, violations, rows = 0, 0, set()
+    for row, record in enumerate(inputs()):
+        for more in range(1, 11):
+            draws += 1
+            changed = record.copy()
+            changed[1] += more
+            if changed[1] <= 20 and risk(record[None])[0] > risk(changed[None])[0]:
+                violations += 1
+                rows.add(row)
+    return draws, violations, rows

@@ -110,3 +110,15 @@ def test_what_a_model_must_not_do() -> None:
         as_model(lambda record: [float("nan"), 1.0], None, name="m").predict(ROWS)
     with pytest.raises(InputError, match="takes numbers"):
         onnx_model(network(), None, name="net").predict(np.array([["a", "b"]], dtype=object))
+
+
+def test_a_domain_may_name_its_models() -> None:
+    domain = Domain("d", models={"first": lambda: lambda record: 1, "tree": lambda: "none.json"})
+    assert load_model("first", domain).predict(np.zeros((2, 1))).tolist() == [1, 1]
+    assert as_model("first", domain, name="x").name == "first"
+    with pytest.raises(InputError, match=r"models are first, tree \(did you mean tree\?\)"):
+        load_model("tre", domain)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_model("tree", domain)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_model("none.onnx", domain)

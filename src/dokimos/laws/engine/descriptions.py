@@ -39,6 +39,13 @@ def describe(case: LawCase, law: Law, domain: Domain) -> str:
     return f"{', '.join(filter(None, clauses)) or 'here'} {outcome}{where}"
 
 
+def which_case(case: LawCase) -> str:
+    """What tells a case apart: the rows of its inputs, and what was drawn."""
+    rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
+    drawn = f"draws {list(case.draws)}" if case.draws else ""
+    return ", ".join(each for each in (rows, drawn) if each) or f"seed {case.seed}"
+
+
 def _comparable(base: Any, other: Any) -> bool:
     return isinstance(base, np.ndarray) and isinstance(other, np.ndarray) and base.shape == other.shape
 

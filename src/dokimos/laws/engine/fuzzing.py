@@ -49,7 +49,7 @@ def fuzz(
     columns = [slot.start for slot in measured]
     ranges = np.array([(slot.feature.low, slot.feature.high) for slot in measured], dtype=np.float64)
     rng = np.random.default_rng(seed)
-    pool = _Pool(columns, ranges)
+    pool = _DistinctRecords(columns, ranges)
     walks_without = 0
     try:
         while len(pool.records) < size and walks_without < _HOPELESS:
@@ -70,7 +70,7 @@ def fuzz(
     return np.stack(pool.records[:size])
 
 
-class _Pool:
+class _DistinctRecords:
     """Records in their ranges that are at least `radius` apart when they come in."""
 
     def __init__(self, columns: list[int], ranges: NDArray[np.float64]) -> None:

@@ -28,7 +28,7 @@ class _TreeForm(Struct, frozen=True, forbid_unknown_fields=True):
     missing_left: list[bool] | UnsetType = UNSET
 
 
-class _Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _TreesForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: str = FORMAT
     version: int = _VERSION
     inputs: int
@@ -42,7 +42,7 @@ class _Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def write_trees(ensemble: Ensemble) -> bytes:
     """The content of a file of trees."""
-    form = _Form(
+    form = _TreesForm(
         inputs=ensemble.inputs,
         base=ensemble.base.tolist(),
         scale=ensemble.scale,
@@ -68,14 +68,14 @@ def read_trees(content: bytes, *, name: str) -> Ensemble:
     """The trees in the content of a file. Raises UnreadableFile."""
     document = strict_json.parse(content, file=name)
     expect_format(document, FORMAT, _VERSION, file=name, otherwise="is no file of decision trees")
-    form = strict_json.convert(document, _Form, file=name, what="a file of decision trees")
+    form = strict_json.convert(document, _TreesForm, file=name, what="a file of decision trees")
     try:
         return _ensemble(form)
     except (ValueError, OverflowError) as problem:
         raise UnreadableFile(name, f"is damaged: {problem}.") from None
 
 
-def _ensemble(form: _Form) -> Ensemble:
+def _ensemble(form: _TreesForm) -> Ensemble:
     """The trees that a form holds. Raises ValueError where they make no sense."""
     scores = len(form.base)
     if not form.trees or not scores:

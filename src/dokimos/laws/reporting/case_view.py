@@ -23,7 +23,7 @@ _MOST_ROWS = 14
 _MOST_CHARACTERS = 6_000
 
 
-class Change(Enum):
+class TextChange(Enum):
     """What became of a piece of text."""
 
     KEPT = "kept"
@@ -32,7 +32,7 @@ class Change(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class FeatureRow:
     """A feature, its value in each record, and whether that differs from the first."""
 
     name: str
@@ -41,7 +41,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Shown:
+class CaseView:
     """The records of a case side by side: `names` above, `rows` of features, `decisions` below.
 
     `pictures` and `texts` have one for each record, the latter as pieces compared with the first; both are
@@ -51,21 +51,21 @@ class Shown:
     """
 
     names: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[FeatureRow, ...]
     left_off: int
-    decisions: tuple[Row, ...]
+    decisions: tuple[FeatureRow, ...]
     pictures: tuple[str, ...]
-    texts: tuple[tuple[tuple[Change, str], ...], ...]
+    texts: tuple[tuple[tuple[TextChange, str], ...], ...]
     same: tuple[tuple[str, str], ...] = ()
     trouble: str = ""
 
 
-def show(case: LawCase, law: Law, domain: Domain) -> Shown:
+def view_case(case: LawCase, law: Law, domain: Domain) -> CaseView:
     """The records that the case is about, the first input first."""
     records = _records(case, law)
     names, values = tuple(records), list(records.values())
     pictures: tuple[str, ...] = ()
-    texts: tuple[tuple[tuple[Change, str], ...], ...] = ()
+    texts: tuple[tuple[tuple[TextChange, str], ...], ...] = ()
     trouble = ""
     try:
         if domain.picture is not None:
@@ -78,7 +78,7 @@ def show(case: LawCase, law: Law, domain: Domain) -> Shown:
     every = () if pictures or texts else _rows(values, domain.layout)
     rows = tuple(row for row in every if any(row.changed))
     same = tuple((row.name, row.values[0]) for row in every if not any(row.changed))
-    return Shown(
+    return CaseView(
         names=names,
         rows=rows[:_MOST_ROWS],
         left_off=max(0, len(rows) - _MOST_ROWS),
@@ -105,24 +105,26 @@ def _is_record(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim > 0
 
 
-def _decisions(case: LawCase, law: Law, domain: Domain, names: tuple[str, ...]) -> tuple[Row, ...]:
+def _decisions(case: LawCase, law: Law, domain: Domain, names: tuple[str, ...]) -> tuple[FeatureRow, ...]:
     """One row with the decision on each record, or one for each output where code gives them."""
     found = predictions(law)
     outputs = [each.name for each in law.outputs if each.name in case.values]
     if found is None:
-        return tuple(Row(name, (decision_name(case.values[name], domain),), (False,)) for name in outputs)
+        return tuple(
+            FeatureRow(name, (decision_name(case.values[name], domain),), (False,)) for name in outputs
+        )
     by_record = {each.record: decision_name(case.values[each.output], domain) for each in found}
     told = tuple(by_record.get(name, "–") for name in names)
     first = next((each for each in told if each != "–"), "–")
-    return (Row(domain.decision, told, tuple(each not in ("–", first) for each in told)),)
+    return (FeatureRow(domain.decision, told, tuple(each not in ("–", first) for each in told)),)
 
 
-def _rows(values: list[Any], layout: Layout | None) -> tuple[Row, ...]:
+def _rows(values: list[Any], layout: Layout | None) -> tuple[FeatureRow, ...]:
     """The features of the records; only those that differ where they have no names."""
     base = values[0]
     if not _is_record(base) or any(np.shape(each) != base.shape for each in values):
         told = tuple(_told(each) for each in values)
-        return (Row("record", told, tuple(each != told[0] for each in told)),)
+        return (FeatureRow("record", told, tuple(each != told[0] for each in told)),)
     if layout is not None and base.ndim == 1:
         cells = {slot.feature.name: [_feature(slot, each) for each in values] for slot in layout.slots}
     else:
@@ -133,7 +135,8 @@ def _rows(values: list[Any], layout: Layout | None) -> tuple[Row, ...]:
         places = np.flatnonzero(differs)
         cells = {f"feature {place}": [_told(each[place]) for each in flat] for place in places}
     return tuple(
-        Row(name, tuple(told), tuple(each != told[0] for each in told)) for name, told in cells.items()
+        FeatureRow(name, tuple(told), tuple(each != told[0] for each in told))
+        for name, told in cells.items()
     )
 
 
@@ -151,17 +154,17 @@ def _told(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
-def compare_texts(base: str, other: str) -> tuple[tuple[Change, str], ...]:
+def compare_texts(base: str, other: str) -> tuple[tuple[TextChange, str], ...]:
     """Another text as pieces of the first that were kept or removed, and pieces that were added."""
     if len(base) + len(other) > _MOST_CHARACTERS:
         half = _MOST_CHARACTERS // 2
         base, other = (f"{text[:half]}…" if len(text) > half else text for text in (base, other))
     old, new = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (base, other))
-    pieces: list[tuple[Change, str]] = []
+    pieces: list[tuple[TextChange, str]] = []
     for kind, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
-            pieces.append((Change.KEPT, "".join(old[a:b])))
+            pieces.append((TextChange.KEPT, "".join(old[a:b])))
             continue
-        pieces += [(Change.REMOVED, "".join(old[a:b]))] if b > a else []
-        pieces += [(Change.ADDED, "".join(new[c:d]))] if d > c else []
+        pieces += [(TextChange.REMOVED, "".join(old[a:b]))] if b > a else []
+        pieces += [(TextChange.ADDED, "".join(new[c:d]))] if d > c else []
     return tuple(pieces)

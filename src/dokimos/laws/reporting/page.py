@@ -11,12 +11,12 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 from dokimos.core.files import write_whole
+from dokimos.laws.engine.descriptions import which_case
 from dokimos.laws.engine.grouping import NamedRates
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
-from dokimos.laws.reporting.case_view import Shown, show
-from dokimos.laws.reporting.terminal import which_case
+from dokimos.laws.reporting.case_view import CaseView, view_case
 from dokimos.reports.layout.page_head import PageHead, Tile, Tone
 from dokimos.reports.layout.rendering import render
 
@@ -76,7 +76,7 @@ class ViolationView:
     """A violation: in words, and its records."""
 
     words: str
-    shown: Shown
+    shown: CaseView
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _facts(results: Sequence[LawResult]) -> list[tuple[str, str]]:
 def _law_view(index: int, result: LawResult, name: str, command: str) -> LawView:
     verdict = verdict_of(result)
     kept = [
-        ViolationView(each.words, show(each.case, result.law, result.domain))
+        ViolationView(each.words, view_case(each.case, result.law, result.domain))
         for each in result.violations[:_SHOWN]
     ]
     exact = result.is_in_order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dokimos.laws.engine.cases import LawCase
+from dokimos.laws.engine.descriptions import which_case
 from dokimos.laws.engine.grouping import NamedRates
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, verdict_of
@@ -34,13 +34,6 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     for reason, case in result.errors:
         lines.append(f"  ! {reason} ({which_case(case)})")
     return "\n".join(lines)
-
-
-def which_case(case: LawCase) -> str:
-    """What tells a case apart: the rows of its inputs, and what was drawn."""
-    rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
-    drawn = f"draws {list(case.draws)}" if case.draws else ""
-    return ", ".join(each for each in (rows, drawn) if each) or f"seed {case.seed}"
 
 
 def _verdict(result: LawResult) -> str:

@@ -25,7 +25,7 @@ FORMAT = "dokimos-law-violations"
 _VERSION = 1
 
 
-class _Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the file holds; records and values are as `to_json` makes them."""
 
     format: str = FORMAT
@@ -111,7 +111,7 @@ class _ViolationForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 def save_result(result: LawResult, path: Path) -> None:
     """Write the counts and the violations of a test as JSON. Raises InputError."""
     law = result.law
-    form = _Form(
+    form = _ResultForm(
         law=_LawForm(law.name, law.text, hashlib.sha256(law.text.encode()).hexdigest()),
         domain=_from_anywhere(result.domain.place),
         model=_ModelForm(_from_anywhere(result.model.name) or "", result.model.sha256),
@@ -168,7 +168,7 @@ def read_violations(path: Path) -> SavedViolations:
     document = strict_json.parse(read_whole(path), file=path, nan=True)
     wanted = "is no file of violations that `dokimos law test` wrote"
     expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
-    form = strict_json.convert(document, _Form, file=path, what="a file of violations")
+    form = strict_json.convert(document, _ResultForm, file=path, what="a file of violations")
     law = parse_law(form.law.text, name=form.law.file)
     folder = path.absolute().parent
     return SavedViolations(

@@ -101,11 +101,11 @@ class StudyRecords:
         self._write()
 
     def _write(self) -> None:
-        form = _Form(models=list(self.qualities.values()), runs=list(self.runs.values()))
+        form = _RunsForm(models=list(self.qualities.values()), runs=list(self.runs.values()))
         write_whole(self._path, strict_json.write(form), what="the runs")
 
 
-class _Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _RunsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: str = FORMAT
     version: int = _VERSION
     dokimos: str = __version__
@@ -113,8 +113,8 @@ class _Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     runs: list[Run]
 
 
-def _read(path: Path) -> _Form:
+def _read(path: Path) -> _RunsForm:
     document = strict_json.parse(read_whole(path), file=path)
     wanted = "is no file that `dokimos law study` wrote; choose another --out"
     expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
-    return strict_json.convert(document, _Form, file=path, what="a file of runs")
+    return strict_json.convert(document, _RunsForm, file=path, what="a file of runs")

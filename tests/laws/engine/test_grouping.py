@@ -1,0 +1,78 @@
+"""Rates by decision and by group, and how sure they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from dokimos.core.errors import InputError
+from dokimos.laws.engine.rates import Rate
+from dokimos.laws.reporting.terminal import summary
+from tests.laws.toy import MORE_FELONIES, domain, run
+
+
+def test_words_classes_and_groups() -> None:
+    found = run(MORE_FELONIES, by=("sex", "recid"))
+    assert "more felonies the risk falls from medium to low (x1 is row " in found.violations[0].words
+    assert [name for name, _ in found.classes] == ["low", "medium", "high"]
+    assert sum(rate.total for _, rate in found.classes) == found.tested
+    assert sum(rate.count for _, rate in found.classes) == found.violated
+    sex, recid = found.groups
+    assert (sex.feature, [name for name, _ in sex.rates]) == ("sex", ["Female", "Male"])
+    assert (recid.feature, [name for name, _ in recid.rates]) == ("recid", ["0", "1"])
+    for each in found.groups:
+        assert sum(rate.count for _, rate in each.rates) == found.violated
+        assert sum(rate.total for _, rate in each.rates) == found.tested
+    told = summary(found, shown=1)
+    assert "VIOLATED" in told and "… and" in told and "when sex is Male" in told and "all 3" in told
+    (by_felonies,) = run(MORE_FELONIES, by=("felonies",)).groups
+    ends = [int(end) for name, _ in by_felonies.rates for end in name.split(" to ")]
+    assert ends == sorted(ends) and 3 <= len(by_felonies.rates) <= 8
+    assert sum(rate.total for _, rate in by_felonies.rates) == found.tested
+    with pytest.raises(InputError, match="no feature sexx"):
+        run(MORE_FELONIES, by=("sexx",))
+
+
+def test_too_many_values_to_tell_rates_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.laws.engine.grouping._MOST_COUNTED", 5)
+    found = run(MORE_FELONIES, by=("age",), exhaustive=False, budget=5000)
+    assert found.groups[0].rates == ()
+    assert "age has too many values to tell rates by" in summary(found)
+    words = run(
+        "input x1; var x2 := x1; ENSURES d1 == 'none'",
+        model=lambda record: f"age {record[0]}",
+    )
+    assert words.classes == ()
+
+
+def test_a_domains_own_groups() -> None:
+    found = run(MORE_FELONIES, of=domain(GROUPS=["sex", "recid"]))
+    assert [each.feature for each in found.groups] == ["sex", "recid"]
+    assert [each.feature for each in run(MORE_FELONIES, of=domain(GROUPS=["sex"]), by=("age",)).groups] == [
+        "age"
+    ]
+    with pytest.raises(InputError, match=r"GROUPS: there is no feature sexx \(did you mean sex\?\)"):
+        domain(GROUPS=["sexx"])
+    with pytest.raises(InputError, match="there are no FEATURES"):
+        domain(GROUPS=["sex"], FEATURES=None)
+
+
+def test_rates_of_many_kinds_of_decisions() -> None:
+    found = run(
+        "input x1; var x2 := x1; ENSURES d1 == d2 && d1 == 'a'",
+        model=lambda record: "a" if record[1] < 9 else "b",
+    )
+    assert [name for name, _ in found.classes] == ["a", "b"]
+    assert sum(rate.count for _, rate in found.classes) == found.violated
+    text = "input x1; output d; { d = [1] if x1[1] < 9 else None } ensures d != null;"
+    found = run(text, budget=100)
+    assert {name for name, _ in found.classes} == {"[1]", "None"}
+    several = run("input x1; var x2 := x1; ENSURES d1 == d2 + 1", model=lambda record: record[0])
+    assert several.violated == 40
+
+
+def test_wilson_intervals() -> None:
+    low, high = Rate(10, 100).interval
+    assert (round(low, 4), round(high, 4)) == (0.0552, 0.1744)
+    assert Rate(0, 0).interval == (0.0, 1.0) and Rate(0, 0).value == 0
+    assert Rate(0, 50).interval[0] == 0 and Rate(50, 50).interval[1] == 1
+    assert all(0 <= Rate(k, 7).interval[0] <= k / 7 <= Rate(k, 7).interval[1] <= 1 for k in range(8))

@@ -1,0 +1,75 @@
+"""scikit-learn's trees, read into ours."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dokimos.core.errors import InputError
+from dokimos.laws.models.lookup import load_model
+from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
+from tests.cli.test_law import run as cli
+
+
+def _estimators() -> list[Any]:
+    tree, ensemble = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.ensemble")
+    boosted = ensemble.GradientBoostingClassifier
+    return [
+        tree.DecisionTreeClassifier(random_state=0),
+        tree.DecisionTreeRegressor(max_depth=4, random_state=0),
+        ensemble.RandomForestClassifier(7, random_state=0),
+        ensemble.RandomForestRegressor(5, random_state=0),
+        ensemble.ExtraTreesClassifier(5, random_state=0),
+        boosted(n_estimators=6, random_state=0),
+        boosted(n_estimators=4, init="zero", random_state=0),
+        ensemble.GradientBoostingRegressor(n_estimators=6, random_state=0),
+    ]
+
+
+@pytest.mark.parametrize("answers", ["three", "two", "names"])
+def test_scikit_learns_trees_give_the_same_answers(answers: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    records = rng.integers(0, 6, (300, 5)) + rng.random((300, 5)).round(1)
+    labels: Any = (records[:, 0] + records[:, 1] > 6).astype(int) + (records[:, 2] > 4)
+    labels = {"three": labels, "two": labels > 0, "names": np.array(["a", "b", "c"])[labels]}[answers]
+    tests = np.vstack([records, rng.random((2000, 5)) * 7])
+    for estimator in _estimators():
+        regression = "Regressor" in type(estimator).__name__
+        if regression and answers == "names":
+            continue
+        estimator.fit(records, labels.astype(float) if regression else labels)
+        native = native_predict(estimator)
+        assert native is not None
+        assert np.array_equal(native(tests), estimator.predict(tests))
+        (tmp_path / "m.pkl").write_bytes(pickle.dumps(estimator))
+        done = cli("convert", tmp_path / "m.pkl", "--out", tmp_path / "m.json")
+        assert done.exit_code == 0 and " of " in done.stdout
+        read = load_model(tmp_path / "m.json", None)
+        assert read.predict(tests).tolist() == estimator.predict(tests).tolist()
+
+
+def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None:
+    tree, ensemble = pytest.importorskip("sklearn.tree"), pytest.importorskip("sklearn.ensemble")
+    records = np.arange(20.0).reshape(10, 2)
+    labels = np.arange(10) > 4
+    assert native_predict(tree.DecisionTreeClassifier()) is None
+    assert read_sklearn(tree.DecisionTreeClassifier().fit(records, np.stack([labels] * 2, axis=1))) is None
+    inner = ensemble.GradientBoostingClassifier(init=tree.DecisionTreeClassifier(), n_estimators=2)
+    assert read_sklearn(inner.fit(records, labels)) is None
+    assert read_sklearn(ensemble.AdaBoostClassifier(n_estimators=2).fit(records, labels)) is None
+    known = native_predict(tree.DecisionTreeClassifier().fit(records, labels))
+    assert known is not None
+    assert known(np.array([[np.nan, 3.0]])).shape == (1,)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"infinity|too large"):
+        known(np.array([[1e300, 3.0]]))
+    (tmp_path / "m.pkl").write_bytes(pickle.dumps(inner))
+    for source, target, said in (
+        ("m.pkl", "m.json", "holds no fitted tree"),
+        ("m.pkl", "m.txt", "ends in"),
+    ):
+        problem = cli("convert", tmp_path / source, "--out", tmp_path / target).exception
+        assert isinstance(problem, InputError) and said in str(problem)
