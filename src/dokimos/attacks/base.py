@@ -95,7 +95,7 @@ class Attack(ABC):
 
     The author writes `search`, which looks at points of a `Target`, by gradients or without. The base class
     does the rest: it asks for one search of every case that has a margin, takes the result from what the
-    target has seen, and so cannot be told of a point that was not evaluated, or not in the box. The same
+    target has seen, so it cannot report a point that was not evaluated, or is not in the box. The same
     seed gives the same search; every random choice comes from the generator that is passed. An attack
     proves nothing by finding nothing.
 

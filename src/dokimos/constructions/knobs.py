@@ -25,7 +25,7 @@ def choice(default: str, help: str, *, options: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Knob:
-    """One knob, as a person is told of it: a number in a range, or one of `options` if there are any."""
+    """One knob, as it is shown to people: a number in a range, or one of `options` if there are any."""
 
     name: str
     default: Any

@@ -66,7 +66,7 @@ def profile_path(task: ProfileTask) -> Path:
 
 
 def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[MeasuredProfile]:
-    """The outcome of each task, as they finish; each profile is on disk before it is told.
+    """The outcome of each task, as they finish; each profile is on disk before it is reported.
 
     A profile that is there for the same files and settings is not measured again. What fails does not
     stop the others.

@@ -1,6 +1,6 @@
 """The network as every semantics sees it: an immutable graph of core operators.
 
-`read_onnx` lowers the many spellings of ONNX (attributes that became inputs, Flatten, Squeeze, Split,
+`read_onnx` lowers the many forms of ONNX (attributes that became inputs, Flatten, Squeeze, Split,
 Identity, ...) to the core operators below, without changing any value in any semantics, so that the
 operator tables need not know about opsets.
 """
@@ -59,7 +59,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
 class Node:
     """One operator: it reads tensors by name ("" where an optional input is left out), writes one.
 
-    All attributes are present and normalised: axes are nonnegative, pads are spelt out as
+    All attributes are present and normalised: axes are nonnegative, pads are written out as
     (begin_1, ..., begin_n, end_1, ..., end_n), shapes hold neither 0 nor -1 as placeholders.
     """
 
@@ -94,9 +94,8 @@ class Node:
 class Network:
     """A function from one tensor to one tensor: nodes in topological order over named tensors.
 
-    `constants` are the arrays that the file spells (float32 or float64; integers have become attributes),
-    read-only; `shapes`
-    gives the shape of every tensor, the batch dimension fixed to 1.
+    `constants` are the arrays of the file (float32 or float64; integers have become attributes), read-only;
+    `shapes` gives the shape of every tensor, the batch dimension fixed to 1.
     """
 
     input: str

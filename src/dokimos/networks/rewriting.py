@@ -176,4 +176,4 @@ class Merge(Rewriting, frozen=True, tag="merge"):
 
 
 Step = Permute | Rescale | Duplicate | SplitUnit | Identity | Merge
-"""Any step, told by its name under "step"."""
+"""Any step; its name stands under "step"."""

@@ -40,7 +40,7 @@ def test_higher_and_lower_values_are_told_apart() -> None:
     up = separation("v", "unstable", measured(values, [v >= 8 for v in values]), QUICK)
     down = separation("v", "unstable", measured(values, [v < 8 for v in values]), QUICK)
     assert (up.auc, down.auc) == (1.0, 0.0)
-    assert up.tells and down.tells
+    assert up.separates and down.separates
     assert (up.timeouts, up.solved) == (12, 8)
     assert up.note.startswith("complete separation")
 
@@ -48,7 +48,7 @@ def test_higher_and_lower_values_are_told_apart() -> None:
 def test_a_component_that_says_nothing_is_at_chance() -> None:
     found = separation("v", "unstable", measured([1.0] * 12, [True, False] * 6), QUICK)
     assert found.auc == 0.5
-    assert not found.tells
+    assert not found.separates
 
 
 @pytest.mark.parametrize(("timeouts", "solved"), [(ENOUGH - 1, 9), (9, ENOUGH - 1), (0, 30)])
@@ -108,7 +108,7 @@ def test_the_interval_holds_what_it_promises() -> None:
     missed = 0
     for _ in range(200):
         rows = measured(list(rng.normal(size=60)), [k % 3 == 0 for k in range(60)])
-        missed += separation("v", "unstable", rows, Resampling(resamples=200)).tells
+        missed += separation("v", "unstable", rows, Resampling(resamples=200)).separates
     assert 1 <= missed <= 24
 
 

@@ -66,7 +66,7 @@ def explain(
     missing: Sequence[MissingProfiles] = (),
     resampling: Resampling | None = None,
 ) -> Explanation:
-    """Everything that can be said of the runs judged; `missing` is handed on."""
+    """Everything that can be said of the runs judged; `missing` is passed on as it is."""
     observations = observe(judgements, facts, Naming.of([j.record for j in judgements]))
     verifiers = sorted({o.verifier for o in observations})
     styles = [style for style in CertificateStyle if any(style in o.styles for o in observations)]
@@ -144,8 +144,8 @@ def _remarks(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     if not several:
         return ()
     times = sorted({seconds for *key, seconds in limits if tuple(key) in several})
-    spelt = ", ".join(f"{seconds:g} s" for seconds in times)
+    listed = ", ".join(f"{seconds:g} s" for seconds in times)
     return (
-        f"{len(several)} instances were run under different limits of time ({spelt}): what timed out "
+        f"{len(several)} instances were run under different limits of time ({listed}): what timed out "
         "under one may be solved under another.",
     )

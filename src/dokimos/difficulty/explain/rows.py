@@ -36,8 +36,8 @@ class Observation:
     worse); `seconds` is the median wall-clock time of the repeats with that status. `position` is the
     instance's place in its suite. `knobs` are the parameters by which its family made it (empty for an
     instance that nobody here made). `components` are the canonical five of its profile, None where one
-    does not apply; empty where there is no profile. `extras` likewise. `variant` spells whatever its origin
-    says beside knobs (such as a disguise).
+    does not apply; empty where there is no profile. `extras` likewise. `variant` is what its origin says
+    beside knobs (such as a disguise).
     """
 
     suite: str
@@ -67,7 +67,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class Separation:
-    """How well one component tells the timeouts of `subject` from what it solved.
+    """How well one component separates the timeouts of `subject` from what it solved.
 
     `auc` is the chance that a timed-out instance has the larger value (ties count half): 0.5 says
     nothing, 1 that every timeout lies above everything solved, 0 below. [`low`, `high`] is its bootstrap
@@ -86,7 +86,7 @@ class Separation:
     note: str = ""
 
     @property
-    def tells(self) -> bool:
+    def separates(self) -> bool:
         """Whether the interval excludes chance."""
         return self.low is not None and self.high is not None and not self.low <= 0.5 <= self.high
 

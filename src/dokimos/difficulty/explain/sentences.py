@@ -48,7 +48,7 @@ def separation_in_words(row: Separation) -> str:
         return row.note
     if row.note.startswith("complete"):
         return f"every timeout has a {separation_side(row)} value than everything solved"
-    if not row.tells:
+    if not row.separates:
         return "no better than chance"
     return f"timeouts have {separation_side(row)} values"
 
@@ -60,13 +60,13 @@ def which_separates(rows: Sequence[Separation]) -> str:
         most = max(rows, key=lambda row: row.timeouts + row.solved)
         return f"What separates its timeouts from what it solves: {most.note}."
     best = max(measured, key=lambda row: row.strength)
-    telling = sorted((row for row in measured if row.tells), key=lambda row: -row.strength)
-    if not telling:
+    separating = sorted((row for row in measured if row.separates), key=lambda row: -row.strength)
+    if not separating:
         return (
             "No component separates its timeouts from what it solves: every interval contains 0.5 "
             f"(farthest from it is {symbol(best.component)}, AUC {best.auc:.2f})."
         )
-    first, *others = telling
+    first, *others = separating
     sentence = (
         f"{symbol_and_meaning(first.component)} separates its timeouts best: {separation_in_words(first)} "
         f"(AUC {first.auc:.2f}, {_interval(first)}; {first.timeouts} timed out, {first.solved} solved)."
@@ -81,7 +81,7 @@ def which_separates(rows: Sequence[Separation]) -> str:
 
 def best_separation(rows: Sequence[Separation]) -> Separation | None:
     """The component that separates best, of those that do; None where none does."""
-    return max((row for row in rows if row.tells), key=lambda row: row.strength, default=None)
+    return max((row for row in rows if row.separates), key=lambda row: row.strength, default=None)
 
 
 def which_interact(rows: Sequence[Interaction]) -> str:

@@ -1,4 +1,4 @@
-"""What lowering to core operators needs: an ONNX node as the file spells it, and the graph so far."""
+"""What lowering to core operators needs: an ONNX node as it is in the file, and the graph so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FOLDED = frozenset({*structural.REARRANGE, "Concat"})
 
 @dataclass(frozen=True)
 class OnnxCall:
-    """One ONNX node as the file spells it."""
+    """One ONNX node as it is in the file."""
 
     op: str
     opset: int

@@ -59,7 +59,7 @@ def read_onnx_file(path: Path) -> Network:
 
 
 def read_onnx(content: bytes, *, name: str = "network") -> Network:
-    """The network that the bytes of an ONNX file spell; `name` is how messages call it.
+    """The network in the bytes of an ONNX file; `name` is how messages call it.
 
     A symbolic or zero batch dimension becomes 1. Raises UnreadableFile where the bytes are no valid
     network of one float input and one output, UnsupportedOp where it uses an operator, or a form of

@@ -200,13 +200,13 @@ def _pad(lowering: Lowering, call: OnnxCall) -> None:
     counted = axes_of(call, range(rank) if axes is None else axes, rank)
     if len(pads) != 2 * len(counted):
         call.refuse(f"its {len(pads)} pads do not fit {len(counted)} axes.")
-    spelt = [0] * (2 * rank)
+    widths = [0] * (2 * rank)
     for position, axis in enumerate(counted):
         begin, end = pads[position], pads[position + len(counted)]
         if min(begin, 0) + min(end, 0) <= -shape[axis]:
             call.refuse(f"its pads {list(pads)} crop axis {axis} away.")
-        spelt[axis], spelt[axis + rank] = begin, end
-    attributes: dict[str, Attribute] = {"pads": tuple(spelt), "value": value}
+        widths[axis], widths[axis + rank] = begin, end
+    attributes: dict[str, Attribute] = {"pads": tuple(widths), "value": value}
     lowering.emit(call, "Pad", call.inputs[:1], attributes, output=call.outputs[0])
 
 

@@ -1,4 +1,4 @@
-"""Lowering of convolution and pooling: every pad spelt out."""
+"""Lowering of convolution and pooling: every pad written out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What onnxruntime computes: each node as the file spells it, in float32, on one thread of the CPU."""
+"""What onnxruntime computes: each node as it is in the file, in float32, on one thread of the CPU."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ What is assumed of float32 kernels beyond single operations, k being `ulps`:
   (onnxruntime clamps the argument of its Sigmoid, so that far out on the negative side its values are off
   by 1e-7 whatever the value, and its Tanh answers up to 1 + 2^-22: neither is within a few ulps of small
   values.)
-* Softmax: as ONNX spells it, e^{x_i − m} over Σ_j e^{x_j − m} with m the maximum, by division or by a
+* Softmax: as ONNX defines it, e^{x_i − m} over Σ_j e^{x_j − m} with m the maximum, by division or by a
   rounded reciprocal, each exponential within k ulps as for Exp, at a difference rounded once; see
   `_softmax`.
 * Pow: a pow within k ulps, or for an integer exponent n multiplications in any order (and a division

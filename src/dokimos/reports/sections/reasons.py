@@ -182,7 +182,7 @@ def _separation_table(rows: Sequence[Separation]) -> Table:
         known = row.auc is not None and row.low is not None
         table.add_row(
             Text.assemble(symbol(row.component), (f"  {meaning(row.component)}", "dim")),
-            Text("-" if row.auc is None else f"{row.auc:.2f}", style="bold" if row.tells else ""),
+            Text("-" if row.auc is None else f"{row.auc:.2f}", style="bold" if row.separates else ""),
             Text(f"{row.low:.2f} to {row.high:.2f}" if known else "-"),
             Text(str(row.timeouts)),
             Text(str(row.solved)),
