@@ -126,6 +126,14 @@ def test_runs_that_are_set_aside_are_done_again_and_no_others(tmp_path: Path) ->
     assert {r.job for r in again.records} == {r.job for r in first.records}
 
 
+def test_a_journal_of_another_campaign_is_noticed(tmp_path: Path) -> None:
+    run(tmp_path, suite(tmp_path, 1), [saying(tmp_path)])
+    journal = tmp_path / "out" / "journal.jsonl"
+    journal.write_text(journal.read_text().replace('"suite": "suite"', '"suite": "other"'))
+    with pytest.raises(UnreadableFile, match=r"journal.jsonl: it has a run on a suite 'other', of which"):
+        read_campaign(tmp_path / "out")
+
+
 def test_more_repetitions_and_verifiers_may_be_added(tmp_path: Path) -> None:
     class Other(Scripted):
         name = "other"

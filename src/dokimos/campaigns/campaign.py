@@ -21,7 +21,7 @@ from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.execution.limits import Limits
 from dokimos.execution.strays import end_strays
 from dokimos.verifiers.base import Verifier
@@ -53,7 +53,15 @@ class Campaign:
 def read_campaign(folder: Path) -> Campaign:
     """The campaign in `folder`, finished or not."""
     manifest = read_manifest(folder / "manifest.json")
-    return Campaign(folder, manifest, read_journal(folder / "journal.jsonl"))
+    journal = folder / "journal.jsonl"
+    records = read_journal(journal)
+    suites = {suite.name for suite in manifest.suites}
+    if stranger := next((record for record in records if record.suite not in suites), None):
+        raise UnreadableFile(
+            journal,
+            f"it has a run on a suite {stranger.suite!r}, of which the manifest beside it says nothing",
+        )
+    return Campaign(folder, manifest, records)
 
 
 def set_runs_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reason: str) -> int:

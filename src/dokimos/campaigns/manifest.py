@@ -104,7 +104,7 @@ def describe(
 def _seed(folder: Path) -> int | None:
     made = read_suite_file(folder)
     seed = None if made is None else made.recipe.get("seed")
-    return seed if isinstance(seed, int) else None
+    return seed if type(seed) is int else None
 
 
 def this_machine() -> Machine:
@@ -258,6 +258,10 @@ def read_manifest(path: Path) -> Manifest:
     what = "the manifest of a campaign: choose another folder"
     manifest = strict_json.convert(document, Manifest, file=path, what=what)
     require_known_keys(document, Manifest, file=path, what=what)
+    suites = {suite.name for suite in manifest.suites}
+    if strangers := [i for i in manifest.instances if i.suite not in suites]:
+        reason = f"its instance {strangers[0].name!r} is of no suite of the campaign"
+        raise UnreadableFile(path, f"{reason}; this is not {what}")
     return manifest
 
 
