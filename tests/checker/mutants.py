@@ -320,12 +320,16 @@ def _other_tree(tree: dict[str, Any], rng: Rng) -> dict[str, Any]:
     """A leaf's multipliers changed, or the first question turned into another."""
     leaves = [dict(leaf) for leaf in tree["leaves"]]
     at = int(rng.integers(len(leaves)))
-    part = str(rng.choice(sorted(leaves[at])))
+    choices = dict(leaves[at]["choices"])
+    part = str(rng.choice(["constraints", *sorted(choices)]))
     by = Fraction(int(rng.integers(-1, 9)), 4)
     if part == "constraints":
         leaves[at][part] = [str(Fraction(m) * by) for m in leaves[at][part]]
     else:
-        leaves[at][part] = {k: str(Fraction(m) * by) for k, m in leaves[at][part].items()}
+        leaves[at]["choices"] = {
+            **choices,
+            part: {k: str(Fraction(m) * by) for k, m in choices[part].items()},
+        }
     splits = list(tree["splits"])
     if rng.random() < 0.3:
         splits[0] += int(rng.integers(0, 2))

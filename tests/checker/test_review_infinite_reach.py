@@ -44,7 +44,7 @@ def test_a_unit_beyond_float64_proves_nothing(
         prove(odd_power(degree, *ends), Certificate("pinning", plan), Label.UNSAT, None)
 
 
-STUMP = {"splits": [-1], "leaves": [{"constraints": ["1"], "slopes": {}, "multipliers": {}}]}
+STUMP = {"splits": [-1], "leaves": [{"constraints": ["1"], "choices": {"slopes": {}, "multipliers": {}}}]}
 
 
 def relu_instance(exponents: tuple[int, int, int]) -> Instance:
@@ -75,7 +75,7 @@ def test_relus_beyond_float64_prove_nothing(exponents: tuple[int, int, int]) -> 
 
 
 def test_a_relu_with_an_endless_number_is_refused() -> None:
-    leaf = {"constraints": ["1"], "slopes": {"9" * 5000: "1"}, "multipliers": {}}
+    leaf = {"constraints": ["1"], "choices": {"slopes": {"9" * 5000: "1"}, "multipliers": {}}}
     data = {"arithmetic": "outward", "trees": [{"splits": [-1], "leaves": [leaf]}]}
-    with pytest.raises(UnreadableFile, match="slopes: expected"):
+    with pytest.raises(UnreadableFile, match=r"choices.*expected"):
         prove(relu_instance((0, 0, 0)), Certificate("relu-tree", data), Label.UNSAT, None)

@@ -20,12 +20,12 @@ from dokimos.suites.writing import dump_truth
 from tests.checker.files import instance_of, model, question, repaired, stated
 from tests.checker.mutants import TINY, base_statements
 from tests.checker.proofs.test_relu_tree import ASKED, HAT, LEAF, proof
-from tests.checker.proofs.test_relu_tree_outward import NO_CHOICES
+from tests.checker.proofs.test_relu_tree_outward import NO_CHOICES, leaf_with
 from tests.checker.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
 
 CORPUS = Path(__file__).parent / "certificates"
 #: Where x >= 0, 1 − y >= x >= (1 − β)·x for every multiplier β >= 0; with 1 the bound is 0.
-RISING = {**NO_CHOICES, "multipliers": {"0": "1"}}
+RISING = leaf_with(multipliers={"0": "1"})
 UNSPLIT = proof(splits=[-1], leaves=[LEAF])
 
 
@@ -153,10 +153,10 @@ def rejected() -> Iterator[Entry]:
     )
     lower = instance_of(rows, question([(0, 1)] * 4, 4, "(<= Y_1 0)"))
     yield Entry("reject", "a-bias-for-each-row", lower, written(stated(lower, "convex-corners")))
-    negative = {**LEAF, "below": {"0": "-1"}}
-    stranger = {**LEAF, "below": {"2": "1"}}
+    negative = {**LEAF, "choices": {"below": {"0": "-1"}, "above": {}}}
+    stranger = {**LEAF, "choices": {"below": {"2": "1"}, "above": {}}}
     nothing = {**LEAF, "constraints": ["0"]}
-    steep = {**NO_CHOICES, "slopes": {"0": "1.5"}}
+    steep = leaf_with(slopes={"0": "1.5"})
     for name, data, asked in (
         ("exact-by-one-ulp", proof(), hat_above("1")),
         ("exact-of-what-is-false", proof(), hat_above("0.75")),
@@ -166,10 +166,14 @@ def rejected() -> Iterator[Entry]:
         ("outward-by-one-ulp", outward(), hat_above("1")),
         ("outward-of-what-is-false", outward(), hat_above("0.75")),
         ("outward-with-a-slope-above-1", outward(leaves=[RISING, steep]), ASKED),
-        ("outward-with-a-negative-multiplier", outward(leaves=[RISING, multiplied("0", "-1")]), ASKED),
+        (
+            "outward-with-a-negative-multiplier",
+            outward(leaves=[RISING, leaf_with(multipliers={"0": "-1"})]),
+            ASKED,
+        ),
         (
             "outward-with-a-relu-beyond-the-network",
-            outward(leaves=[RISING, multiplied("2", "1")]),
+            outward(leaves=[RISING, leaf_with(multipliers={"2": "1"})]),
             ASKED,
         ),
         (
@@ -186,11 +190,6 @@ def rejected() -> Iterator[Entry]:
         yield Entry("reject", f"relu-tree-{name}-with-too-large-a-margin", hat, written(greedy))
         foreign = replace(stated(hat, "relu-tree", data), network_sha256="0" * 64)
         yield Entry("reject", f"relu-tree-{name}-of-another-file", hat, written(foreign))
-
-
-def multiplied(relu: str, by: str) -> dict[str, Any]:
-    """A leaf with this multiplier."""
-    return {**NO_CHOICES, "multipliers": {relu: by}}
 
 
 def malformed() -> Iterator[Entry]:
@@ -233,7 +232,7 @@ def malformed() -> Iterator[Entry]:
     for name, data in (
         ("exact-with-a-float", proof(leaves=[{**LEAF, "constraints": [1.0]}] * 2)),
         ("exact-for-no-conjunction", {**proof(), "trees": []}),
-        ("outward-with-a-float", outward(leaves=[{**NO_CHOICES, "slopes": {"0": 1.0}}] * 2)),
+        ("outward-with-a-float", outward(leaves=[leaf_with(slopes={"0": 1.0})] * 2)),
         ("outward-for-no-conjunction", {**outward(), "trees": []}),
         ("outward-with-leaves-that-are-exact", {**proof(), "arithmetic": "outward"}),
         ("without-an-arithmetic", {"trees": proof()["trees"]}),

@@ -60,9 +60,7 @@ class _Search:
         if self.programs > self._most:
             raise NoProof(f"branch and bound takes more than {self._most} linear programs")
         solved = self._relaxation.solve(phases)
-        gaps = np.zeros(layers.relus)
         if solved is not None and solved.inputs is not None:
-            gaps = solved.gaps
             if solved.bound > 0:
                 leaf = self._leaf(phases, solved)
                 if layers.lower_bounds(point(row[None, :]), layers.cases([leaf]))[0] > 0:
@@ -73,7 +71,7 @@ class _Search:
         undecided = [relu for relu in self._relaxation.decidable if relu not in phases]
         if not undecided:
             raise NoProof("a leaf cannot be decided in float64")
-        return Finding(split=max(undecided, key=lambda relu: float(gaps[relu])))
+        return Finding(split=max(undecided, key=lambda k: 0.0 if solved is None else float(solved.gaps[k])))
 
     def _leaf(self, phases: Mapping[int, bool], solved: Relaxed) -> Leaf:
         """Slopes and multipliers from the duals: what `BoundedLayers.lower_bounds` reads.
@@ -83,7 +81,8 @@ class _Search:
         factor c > 0 is bounded below by s·e, where c·s is the dual of its row *below*.
         """
         layers = self._layers
-        weights = [self._row, *(solved.definitions[c] for c in layers.columns[:0:-1])]
+        by_layer = np.split(solved.definitions, np.cumsum([len(each.lower) for each in layers.arguments]))
+        weights = [self._row, *by_layer[-2:0:-1]]
         factors = np.concatenate(
             [y @ layer.weights for y, layer in zip(weights, layers.layers[:0:-1], strict=True)][::-1]
         )
@@ -105,14 +104,13 @@ def _relaxation(layers: BoundedLayers, row: Floats) -> Relaxation:
     high = np.concatenate([each.upper for each in layers.arguments])
     unstable = (low < 0) & (high > 0)
     slopes = np.divide(high, high - low, out=np.zeros_like(high), where=unstable)
-    inputs = len(layers.box.lower)
     arguments = []
-    before = np.arange(inputs)
-    for columns, layer in zip(layers.columns, layers.layers[:-1], strict=True):
+    before = np.arange(len(layers.box.lower))
+    for layer in layers.layers[:-1]:
         for weights, bias in zip(layer.weights, layer.biases, strict=True):
             used = np.flatnonzero(weights)
             arguments.append(SparseRow(float(bias), before[used], weights[used]))
-        before = inputs + np.arange(columns.start, columns.stop)
+        before = before[-1] + 1 + np.arange(len(layer.biases))
     last = layers.layers[-1]
     objective = SparseRow(float(row @ last.biases), before, row @ last.weights)
     bounds = ReluBounds(low, high, slopes)

@@ -42,7 +42,8 @@ class Tree:
                     name: {str(relu): write(value) for relu, value in sorted(by_relu.items())}
                     for name, by_relu in leaf.choices.items()
                 }
-                leaves.append({"constraints": [str(weight) for weight in leaf.constraints], **choices})
+                weights = [str(weight) for weight in leaf.constraints]
+                leaves.append({"constraints": weights, "choices": choices})
         return {"splits": splits, "leaves": leaves}
 
 

@@ -30,7 +30,7 @@ HAT = model(
 )
 #: y >= 1.25 is unsat on [−1, 1]: the bound of each phase of ReLU 0 is 1 by its own line.
 ASKED = question([(-1, 1)], 1, "(>= Y_0 1.25)")
-LEAF = {"constraints": ["1"], "below": {}, "above": {}}
+LEAF = {"constraints": ["1"], "choices": {"below": {}, "above": {}}}
 
 
 def proof(**changes: Any) -> dict[str, Any]:
@@ -52,27 +52,27 @@ def test_what_is_false_has_no_proof() -> None:
     asked = question([(-1, 1)], 1, "(>= Y_0 0.75)")
     for below in ({}, {"0": "1"}, {"1": "3/2"}):
         for above in ({}, {"0": "1", "1": "1"}, {"1": "7"}):
-            leaf = {"constraints": ["1"], "below": below, "above": above}
+            leaf = {"constraints": ["1"], "choices": {"below": below, "above": above}}
             with pytest.raises(InvalidProof, match="not above 0"):
                 check(proof(leaves=[leaf, leaf]), asked)
 
 
 def test_multipliers_of_nothing_prove_nothing() -> None:
     with pytest.raises(InvalidProof, match="not above 0"):
-        check(proof(leaves=[LEAF, {"constraints": ["0"], "below": {}, "above": {}}]))
+        check(proof(leaves=[LEAF, {**LEAF, "constraints": ["0"]}]))
 
 
 def test_an_empty_case_needs_no_multipliers() -> None:
     """On [1/2, 1] the argument of ReLU 0 is never negative."""
     asked = question([("0.5", 1)], 1, "(>= Y_0 1.25)")
-    nothing = {"constraints": ["0"], "below": {}, "above": {}}
+    nothing = {**LEAF, "constraints": ["0"]}
     assert check(proof(leaves=[LEAF, nothing]), asked) == Fraction(3, 4)
 
 
 def test_conjunctions_are_refuted_together() -> None:
     """y >= 0.5 and x + y/2 >= 0.9 cannot hold together, though each can alone."""
     asked = question([(-1, 1)], 1, "(>= Y_0 0.5)", "(>= (+ X_0 (* 0.5 Y_0)) 0.9)")
-    leaf = {"constraints": ["1", "2"], "below": {"0": "2"}, "above": {}}
+    leaf = {"constraints": ["1", "2"], "choices": {"below": {"0": "2"}, "above": {}}}
     assert check(proof(splits=[-1], leaves=[leaf]), asked) == Fraction(1, 10)
 
 
@@ -82,6 +82,10 @@ def _no_leaf(data: dict[str, Any]) -> None:
 
 def _set(**fields: Any) -> Callable[[dict[str, Any]], None]:
     return lambda data: data["trees"][0]["leaves"][0].update(fields)
+
+
+def _choose(**fields: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda data: data["trees"][0]["leaves"][0]["choices"].update(fields)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +112,15 @@ def _set(**fields: Any) -> Callable[[dict[str, Any]], None]:
         _set(constraints=["1", "1"]),
         _set(constraints=[1]),
         _set(constraints=["nan"]),
-        _set(below=[]),
-        _set(below={"x": "1"}),
-        _set(below={"-1": "1"}),
-        _set(below={"²": "1"}),
-        _set(above={"0": 0.5}),
-        _set(above={"0": "1/0"}),
+        _set(choices={"below": {}}),
+        _set(choices={"slopes": {}, "multipliers": {}}),
+        _choose(more={}),
+        _choose(below=[]),
+        _choose(below={"x": "1"}),
+        _choose(below={"-1": "1"}),
+        _choose(below={"²": "1"}),
+        _choose(above={"0": 0.5}),
+        _choose(above={"0": "1/0"}),
     ],
 )
 def test_data_of_another_shape_is_unreadable(change: Callable[[dict[str, Any]], None]) -> None:
@@ -127,9 +134,9 @@ def test_data_of_another_shape_is_unreadable(change: Callable[[dict[str, Any]], 
     ("change", "trouble"),
     [
         (_set(constraints=["-1"]), "negative"),
-        (_set(below={"0": "-1/9"}), "negative"),
-        (_set(above={"1": "-3"}), "negative"),
-        (_set(above={"2": "1"}), "beyond the network's 2"),
+        (_choose(below={"0": "-1/9"}), "negative"),
+        (_choose(above={"1": "-3"}), "negative"),
+        (_choose(above={"2": "1"}), "beyond the network's 2"),
         (lambda data: data["trees"][0].update(splits=[2, -1, -1]), "beyond the network's 2"),
     ],
 )

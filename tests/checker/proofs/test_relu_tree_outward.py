@@ -15,7 +15,14 @@ from dokimos.networks.semantics.replay import replay
 from dokimos.suites.instance import Certificate, Label
 from tests.checker.small_networks import SmallPolynomial, SmallReluNetwork
 
-NO_CHOICES = {"constraints": ["1"], "slopes": {}, "multipliers": {}}
+NO_CHOICES = {"constraints": ["1"], "choices": {"slopes": {}, "multipliers": {}}}
+
+
+def leaf_with(**choices: Any) -> dict[str, Any]:
+    """A leaf of one constraint with some of its choices changed."""
+    return {"constraints": ["1"], "choices": {"slopes": {}, "multipliers": {}, **choices}}
+
+
 STUMP = {"splits": [-1], "leaves": [NO_CHOICES]}
 
 
@@ -34,7 +41,7 @@ def random_tree(rng: np.random.Generator, relus: int, *, depth: int = 6) -> dict
     for _ in range(splits.count(-1)):
         slopes = {str(i): repr(float(rng.random())) for i in range(relus) if rng.random() < 0.5}
         multipliers = {str(i): repr(float(rng.exponential())) for i in range(relus) if rng.random() < 0.3}
-        leaves.append({"constraints": ["1"], "slopes": slopes, "multipliers": multipliers})
+        leaves.append(leaf_with(slopes=slopes, multipliers=multipliers))
     return {"splits": splits, "leaves": leaves}
 
 
@@ -131,17 +138,17 @@ def test_choices_out_of_range_and_relus_that_do_not_exist_are_refused() -> None:
     lifted = small.lifted(Fraction(1000))
     assert attempt(lifted, STUMP) > 0
     for leaf, message in (
-        ({"slopes": {"0": "1.5"}}, "slopes' is negative or above 1"),
-        ({"slopes": {"0": "-0.5"}}, "slopes' is negative"),
-        ({"multipliers": {"0": "-1"}}, "multipliers' is negative"),
-        ({"multipliers": {"0": "1" + "0" * 40}}, "multipliers' is negative or above"),
-        ({"slopes": {"99": "1"}}, f"beyond the network's {lifted.relus()}"),
-        ({"multipliers": {"99": "1"}}, f"beyond the network's {lifted.relus()}"),
-        ({"constraints": ["-1"]}, "constraints' is negative"),
-        ({"constraints": ["0"]}, "not above 0"),
+        (leaf_with(slopes={"0": "1.5"}), "slopes' is negative or above 1"),
+        (leaf_with(slopes={"0": "-0.5"}), "slopes' is negative"),
+        (leaf_with(multipliers={"0": "-1"}), "multipliers' is negative"),
+        (leaf_with(multipliers={"0": "1" + "0" * 40}), "multipliers' is negative or above"),
+        (leaf_with(slopes={"99": "1"}), f"beyond the network's {lifted.relus()}"),
+        (leaf_with(multipliers={"99": "1"}), f"beyond the network's {lifted.relus()}"),
+        ({**NO_CHOICES, "constraints": ["-1"]}, "constraints' is negative"),
+        ({**NO_CHOICES, "constraints": ["0"]}, "not above 0"),
     ):
         with pytest.raises(InvalidProof, match=message):
-            attempt(lifted, {"splits": [-1], "leaves": [{**NO_CHOICES, **leaf}]})
+            attempt(lifted, {"splits": [-1], "leaves": [leaf]})
     with pytest.raises(InvalidProof, match="beyond the network's"):
         attempt(lifted, {"splits": [99, -1, -1], "leaves": [NO_CHOICES] * 2})
 
@@ -161,18 +168,20 @@ def test_choices_out_of_range_and_relus_that_do_not_exist_are_refused() -> None:
         {"splits": [0, 0, -1, -1, -1], "leaves": [NO_CHOICES] * 3},
         {"splits": [-1], "leaves": []},
         {"splits": [-1], "leaves": [3]},
-        {"splits": [-1], "leaves": [{"constraints": ["1"], "slopes": {}}]},
-        {"splits": [-1], "leaves": [{"slopes": {}, "multipliers": {}}]},
-        {"splits": [-1], "leaves": [{"constraints": ["1"], "below": {}, "above": {}}]},
+        {"splits": [-1], "leaves": [{"constraints": ["1"]}]},
+        {"splits": [-1], "leaves": [{"constraints": ["1"], "choices": {"slopes": {}}}]},
+        {"splits": [-1], "leaves": [{"choices": {"slopes": {}, "multipliers": {}}}]},
+        {"splits": [-1], "leaves": [{"constraints": ["1"], "choices": {"below": {}, "above": {}}}]},
         {"splits": [-1], "leaves": [{**NO_CHOICES, "constraints": []}]},
         {"splits": [-1], "leaves": [{**NO_CHOICES, "constraints": ["1", "1"]}]},
         {"splits": [-1], "leaves": [{**NO_CHOICES, "constraints": [1]}]},
-        {"splits": [-1], "leaves": [{**NO_CHOICES, "slopes": []}]},
-        {"splits": [-1], "leaves": [{**NO_CHOICES, "slopes": {"a": "1"}}]},
-        {"splits": [-1], "leaves": [{**NO_CHOICES, "slopes": {"-1": "1"}}]},
-        {"splits": [-1], "leaves": [{**NO_CHOICES, "slopes": {"²": "1"}}]},
-        {"splits": [-1], "leaves": [{**NO_CHOICES, "slopes": {"0": 1}}]},
-        {"splits": [-1], "leaves": [{**NO_CHOICES, "multipliers": {"0": "1" + "0" * 400}}]},
+        {"splits": [-1], "leaves": [leaf_with(slopes=[])]},
+        {"splits": [-1], "leaves": [leaf_with(slopes={"a": "1"})]},
+        {"splits": [-1], "leaves": [leaf_with(slopes={"-1": "1"})]},
+        {"splits": [-1], "leaves": [leaf_with(slopes={"²": "1"})]},
+        {"splits": [-1], "leaves": [leaf_with(slopes={"0": 1})]},
+        {"splits": [-1], "leaves": [leaf_with(multipliers={"0": "1" + "0" * 400})]},
+        {"splits": [-1], "leaves": [leaf_with(more={})]},
         {"splits": [-1], "leaves": [NO_CHOICES], "more": 7},
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -15,9 +15,20 @@ from dokimos.core.errors import InvalidProof, UnreadableFile
 
 #: What stands among the splits of a tree where it has a leaf.
 LEAF = -1
-ByRelu = dict[Annotated[str, Meta(pattern=r"^[0-9]{1,9}\Z")], Fraction]
-"""Numbers by ReLU, as a certificate has them."""
-L = TypeVar("L")
+
+
+class LeafData(Struct, frozen=True, forbid_unknown_fields=True):
+    """A weight for each constraint; and under each name that the arithmetic knows, numbers by ReLU."""
+
+    constraints: tuple[Fraction, ...]
+    choices: dict[str, dict[Annotated[str, Meta(pattern=r"^[0-9]{1,9}\Z")], Fraction]]
+
+
+class TreeData(Struct, frozen=True, forbid_unknown_fields=True):
+    """The ReLUs asked, in preorder (>= 0 first), -1 for a leaf; and what is chosen at each leaf."""
+
+    splits: tuple[Choice, ...]
+    leaves: tuple[LeafData, ...]
 
 
 @dataclass(frozen=True)
@@ -48,14 +59,7 @@ class Leaf:
         return smallest / total if total else None
 
 
-class TreeData(Struct, Generic[L], frozen=True, forbid_unknown_fields=True):
-    """The ReLUs asked, in preorder (>= 0 first), -1 for a leaf; and what is chosen at each leaf."""
-
-    splits: tuple[Choice, ...]
-    leaves: tuple[L, ...]
-
-
-def read_tree(data: TreeData[Any], constraints: int, limits: Mapping[str, float]) -> list[Leaf]:
+def read_tree(data: TreeData, constraints: int, limits: Mapping[str, float]) -> list[Leaf]:
     """The leaves of a tree, for a conjunction of so many constraints.
 
     `limits` names the choices of a leaf and how large each may be. Raises UnreadableFile where the data
@@ -66,14 +70,16 @@ def read_tree(data: TreeData[Any], constraints: int, limits: Mapping[str, float]
         raise UnreadableFile(PLACE, f"a tree has {len(paths)} leaves, but {len(data.leaves)} are given")
     leaves = []
     for path, leaf in zip(paths, data.leaves, strict=True):
-        if len(leaf.constraints) != constraints:
-            raise UnreadableFile(PLACE, f"'constraints' must be a list of {constraints} numbers")
+        if len(leaf.constraints) != constraints or leaf.choices.keys() != limits.keys():
+            raise UnreadableFile(
+                PLACE, f"a leaf needs {constraints} 'constraints', and {', '.join(limits)}"
+            )
         if any(weight < 0 for weight in leaf.constraints):
             raise InvalidProof("an entry of 'constraints' is negative")
-        for key, most in limits.items():
-            if any(not 0 <= value <= most for value in getattr(leaf, key).values()):
-                raise InvalidProof(f"an entry of {key!r} is negative or above {most:g}")
-        choices = {key: {int(k): v for k, v in getattr(leaf, key).items()} for key in limits}
+        for key, by_relu in leaf.choices.items():
+            if any(not 0 <= value <= limits[key] for value in by_relu.values()):
+                raise InvalidProof(f"an entry of {key!r} is negative or above {limits[key]:g}")
+        choices = {key: {int(k): v for k, v in by_relu.items()} for key, by_relu in leaf.choices.items()}
         leaves.append(Leaf(path, leaf.constraints, choices))
     return leaves
 

@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from msgspec import Struct
-from numpy.typing import NDArray
 
 from dokimos.checker.lemmas.affine import affine_layer, in_a_row
-from dokimos.checker.lemmas.case_tree import ByRelu, Leaf, require_relus
+from dokimos.checker.lemmas.case_tree import Leaf, require_relus
 from dokimos.checker.lemmas.float_ends import box_floats, outward
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
@@ -60,21 +57,12 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
     return tuple(layers)
 
 
-@dataclass(frozen=True)
-class Cases:
-    """Many cases, one in each row; a column for each ReLU, layer after layer.
+Cases = Floats
+"""Many cases: for each of them, and each ReLU, layer after layer, its phase, its slope and its multiplier.
 
-    `phases`: 1 where the case says that the ReLU's argument e is >= 0, −1 where e <= 0, 0 where it says
-    nothing. `slopes` in [0, 1] and `multipliers` >= 0 are free choices.
-    """
-
-    phases: NDArray[np.int8]
-    slopes: Floats
-    multipliers: Floats
-
-    def part(self, columns: slice) -> Cases:
-        """The ReLUs of one layer."""
-        return Cases(self.phases[:, columns], self.slopes[:, columns], self.multipliers[:, columns])
+An array [3, cases, ReLUs]. The phase is 1 where the case says that the ReLU's argument e is >= 0, −1 where
+e <= 0, 0 where it says nothing; slopes in [0, 1] and multipliers >= 0 are free choices.
+"""
 
 
 @dataclass(frozen=True)
@@ -85,33 +73,23 @@ class BoundedLayers:
     box: Interval
     arguments: tuple[Interval, ...]
 
-    @property
-    def relus(self) -> int:
-        """How many ReLUs there are."""
-        return sum(len(each.lower) for each in self.arguments)
-
-    @property
-    def columns(self) -> list[slice]:
-        """Where each layer's ReLUs stand among all."""
-        ends = np.cumsum([0, *(len(each.lower) for each in self.arguments)])
-        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
-
     def silent(self, count: int) -> Cases:
         """Cases that decide nothing, with the usual slopes: 1 where a ReLU is mostly on, else 0."""
         usual = [np.where(each.upper > -each.lower, 1.0, 0.0) for each in self.arguments]
         slopes = np.tile(np.concatenate([np.zeros(0), *usual]), (count, 1))
-        return Cases(np.zeros(slopes.shape, dtype=np.int8), slopes, np.zeros(slopes.shape))
+        return np.stack([np.zeros_like(slopes), slopes, np.zeros_like(slopes)])
 
     def cases(self, leaves: Sequence[Leaf]) -> Cases:
-        """The leaves as rows. Since any choice will do, rounding one to float64 changes no proof."""
-        rows = self.silent(len(leaves))
+        """The leaves as cases. Since any choice will do, rounding one to float64 changes no proof."""
+        found = self.silent(len(leaves))
+        require_relus(leaves, found.shape[-1])
         for number, leaf in enumerate(leaves):
-            for relu, phase in leaf.phases.items():
-                rows.phases[number, relu] = 1 if phase else -1
-            for name, into in (("slopes", rows.slopes), ("multipliers", rows.multipliers)):
+            for relu, is_on in leaf.phases.items():
+                found[0, number, relu] = 1 if is_on else -1
+            for part, name in enumerate(("slopes", "multipliers"), 1):
                 for relu, value in leaf.choices[name].items():
-                    into[number, relu] = float(value)
-        return rows
+                    found[part, number, relu] = float(value)
+        return found
 
     @np.errstate(all="ignore")
     def lower_bounds(self, rows: Interval, cases: Cases) -> Floats:
@@ -125,6 +103,8 @@ class BoundedLayers:
         inputs (and of the noise), whose minimum over the box is at a corner. Coefficients are float64
         intervals; of what is added up as a constant only the lower end has a meaning.
         """
+        ends = np.cumsum([len(each.lower) for each in self.arguments])
+        by_layer = np.split(cases, ends, axis=2)
         constant = point(np.zeros(len(rows.lower)))
         for number in range(len(self.layers) - 1, -1, -1):
             layer = self.layers[number]
@@ -134,8 +114,7 @@ class BoundedLayers:
                 constant = add(constant, point(-loss.upper))
             rows = _product(rows, layer.weights)
             if number:
-                mine = cases.part(self.columns[number - 1])
-                rows, shift = _through_relu(rows, self.arguments[number - 1], mine)
+                rows, shift = _through_relu(rows, self.arguments[number - 1], *by_layer[number - 1])
                 constant = add(constant, shift)
         reach = total(multiply(rows, self.box), (1,), keepdims=False)
         lowest = add(constant, reach).lower
@@ -146,14 +125,16 @@ def _product(rows: Interval, factor: Floats) -> Interval:
     return bilinear(rows, point(factor), np.matmul, len(factor))
 
 
-def _through_relu(rows: Interval, arguments: Interval, cases: Cases) -> tuple[Interval, Interval]:
+def _through_relu(
+    rows: Interval, arguments: Interval, phases: Floats, slopes: Floats, multipliers: Floats
+) -> tuple[Interval, Interval]:
     """Coefficients of ReLUs turned into coefficients of their arguments, and what is added."""
     low, high = arguments.lower, arguments.upper
-    said_on, said_off = cases.phases > 0, cases.phases < 0
+    said_on, said_off = phases > 0, phases < 0
     silent = ~said_on & ~said_off
     on, off = said_on | (silent & (low >= 0)), said_off | (silent & (low < 0) & (high <= 0))
-    if_on = add(rows, point(-cases.multipliers))
-    slope = np.where(rows.lower >= 0, cases.slopes, 0.0)
+    if_on = add(rows, point(-multipliers))
+    slope = np.where(rows.lower >= 0, slopes, 0.0)
     above = rows.upper <= 0
     k = np.clip(np.where(high > low, high / (high - low), 0.0), 0.0, 1.0)
     k = np.where(np.isfinite(k), k, 0.0)
@@ -163,7 +144,7 @@ def _through_relu(rows: Interval, arguments: Interval, cases: Cases) -> tuple[In
     free = multiply(rows, point(np.where(above, k, slope)))
     lower = np.where(said_on, if_on.lower, np.where(on, rows.lower, np.where(off, 0.0, free.lower)))
     upper = np.where(said_on, if_on.upper, np.where(on, rows.upper, np.where(off, 0.0, free.upper)))
-    lower, upper = (np.where(said_off, cases.multipliers, end) for end in (lower, upper))
+    lower, upper = (np.where(said_off, multipliers, end) for end in (lower, upper))
     # Where the sign of a coefficient c is not known, c·v >= min(0, c)·max(0, u) needs no slope.
     unsigned = ~above & (rows.lower < 0)
     weight = np.where(above | unsigned, rows.lower, 0.0)
@@ -187,18 +168,11 @@ def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
     return BoundedLayers(tuple(layers), box, arguments)
 
 
-class OutwardChoices(Struct, frozen=True, forbid_unknown_fields=True):
-    """The weights of the constraints, and by ReLU slopes and multipliers that are not the usual ones."""
-
-    constraints: tuple[Fraction, ...]
-    slopes: ByRelu
-    multipliers: ByRelu
-
-
 class OutwardLeaves:
     """Closes leaves as `BoundedLayers.lower_bounds` and `Leaf.margin` state, many at once.
 
-    In float32 (with `rounding`) each affine layer adds its rounding as noise.
+    They choose slopes and multipliers by ReLU, where these are not the usual ones. In float32 (with
+    `rounding`) each affine layer adds its rounding as noise.
     """
 
     limits: ClassVar[Mapping[str, float]] = {"slopes": 1.0, "multipliers": 2.0**100}
@@ -210,7 +184,6 @@ class OutwardLeaves:
     def margins(self, box: Box, conjunction: Conjunction, leaves: Sequence[Leaf]) -> list[Fraction | None]:
         """The margin of each leaf; None for one that holds no input."""
         layers: BoundedLayers = self._over(box)
-        require_relus(leaves, layers.relus)
 
         @cache
         def weighted(weights: tuple[Fraction, ...]) -> tuple[Interval, Fraction]:

@@ -8,9 +8,7 @@ from fractions import Fraction
 from math import inf
 from typing import ClassVar
 
-from msgspec import Struct
-
-from dokimos.checker.lemmas.case_tree import ByRelu, Leaf, require_relus
+from dokimos.checker.lemmas.case_tree import Leaf, require_relus
 from dokimos.checker.lemmas.objective import objective, ranges
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.expressions import ZERO, AffineExpression, combine, variable
@@ -107,16 +105,8 @@ def refutation(
     return leaf.margin(combine(parts).minimum(where.lower, where.upper))
 
 
-class ExactChoices(Struct, frozen=True, forbid_unknown_fields=True):
-    """The weights of the constraints and, by ReLU, the multipliers of its two inequalities."""
-
-    constraints: tuple[Fraction, ...]
-    below: ByRelu
-    above: ByRelu
-
-
 class ExactLeaves:
-    """Closes leaves as `refutation` states.
+    """Closes leaves as `refutation` states, which choose by ReLU the multipliers of its two inequalities.
 
     In float32 (with `rounding`) the rounding of each affine operator is one more variable in its range.
     """

@@ -5,40 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
 from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable
 from dokimos.checker.data import PLACE, read_data
 from dokimos.checker.lemmas.case_tree import TreeData, read_tree
-from dokimos.checker.lemmas.relu_layers import OutwardChoices, OutwardLeaves
-from dokimos.checker.lemmas.relu_regions import ExactChoices, ExactLeaves
+from dokimos.checker.lemmas.relu_layers import OutwardLeaves
+from dokimos.checker.lemmas.relu_regions import ExactLeaves
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box
 from dokimos.suites.instance import Label
 
 MOST_LEAVES = 100_000
+#: How leaves are closed.
+ARITHMETICS: dict[str, type[ExactLeaves | OutwardLeaves]] = {"exact": ExactLeaves, "outward": OutwardLeaves}
 
 
-class ExactData(Struct, frozen=True, forbid_unknown_fields=True, tag_field="arithmetic", tag="exact"):
+class ReluTreeData(Struct, frozen=True, forbid_unknown_fields=True):
     """A tree for each conjunction on a box that is not empty, in the order of the property."""
 
-    trees: tuple[TreeData[ExactChoices], ...]
-
-
-class OutwardData(Struct, frozen=True, forbid_unknown_fields=True, tag_field="arithmetic", tag="outward"):
-    """The same for leaves that are closed in float64 intervals."""
-
-    trees: tuple[TreeData[OutwardChoices], ...]
-
-
-FORMS: Any = ExactData | OutwardData
-ARITHMETICS: dict[type, type[ExactLeaves | OutwardLeaves]] = {
-    ExactData: ExactLeaves,
-    OutwardData: OutwardLeaves,
-}
+    arithmetic: Literal["exact", "outward"]
+    trees: tuple[TreeData, ...]
 
 
 class ReluTree(CertificateKind):
@@ -61,8 +51,8 @@ class ReluTree(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Close every leaf, over the reals and then with the rounding of float32."""
-        given = read_data(data, FORMS)
-        arithmetic = ARITHMETICS[type(given)]
+        given = read_data(data, ReluTreeData)
+        arithmetic = ARITHMETICS[given.arithmetic]
         asked = problem.property.questions()
         if not asked:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
