@@ -17,11 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dokimos.checker.entry import check_entry
-from dokimos.constructions.generation import GeneratedInstance, generate_suite, with_seeds
+import dokimos
+from dokimos.api.labels import CheckedSuite
+from dokimos.api.suites import GeneratedSuite
+from dokimos.constructions.generation import with_seeds
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.core.parallel import each
-from dokimos.suites.folder import Suite, SuiteEntry
+from dokimos.suites.folder import Suite
 
 JOBS = 2
 PUBLISHED_SECONDS = 184.0
@@ -56,9 +57,9 @@ def generate(families: list[str], folder: Path) -> tuple[Suite, Cost]:
     """The instances of these families, as the suite has them."""
     recipe = with_seeds(shipped_recipe("veristress"))
     part = replace(recipe, draws=tuple(draw for draw in recipe.draws if draw.family in families))
-    made: list[GeneratedInstance] = []
-    suites: list[Suite] = []
-    cost = measured(lambda: suites.append(generate_suite(part, folder, jobs=JOBS, progress=made.append)))
+    generated: list[GeneratedSuite] = []
+    cost = measured(lambda: generated.append(dokimos.generate(folder, suite=part, jobs=JOBS)))
+    made = generated[0].made
     draws = sum(each.draws for each in made)
     slowest = max(made, key=lambda each: each.seconds)
     print(f"{', '.join(families)}: {len(made)} instances generated and proven in {cost}")
@@ -67,33 +68,31 @@ def generate(families: list[str], folder: Path) -> tuple[Suite, Cost]:
         end="",
     )
     print(f" ({slowest.name})", flush=True)
-    return suites[0], cost
+    return generated[0].suite, cost
 
 
-def check(entries: list[SuiteEntry]) -> None:
-    failed: list[str] = []
-
-    def work() -> None:
-        failed.extend(one.name for _, one in each(check_entry, entries, jobs=JOBS) if one.problem)
-
-    cost = measured(work)
-    print(f"checking {len(entries)} instances from disk: {cost}; {len(failed)} not proven")
+def check(suites: list[Suite]) -> None:
+    checked: list[CheckedSuite] = []
+    cost = measured(lambda: checked.extend(dokimos.check(suite, jobs=JOBS) for suite in suites))
+    count = sum(len(one.entries) for one in checked)
+    failed = sum(len(one.failed) for one in checked)
+    print(f"checking {count} instances from disk: {cost}; {failed} not proven")
 
 
 def main() -> None:
     known = sorted({draw.family for draw in shipped_recipe("veristress").draws})
     chosen = sys.argv[1:] or known
     parts = [[family for family in chosen if family not in APART], *([f] for f in APART if f in chosen)]
-    entries: list[SuiteEntry] = []
+    suites: list[Suite] = []
     with tempfile.TemporaryDirectory() as folder:
         for number, families in enumerate(part for part in parts if part):
             suite, cost = generate(families, Path(folder) / str(number))
-            entries += suite.entries
+            suites.append(suite)
             if set(families) == set(known) - set(APART):
                 print(f"  published code: {PUBLISHED_SECONDS:.0f} s; ", end="")
                 print(f"ratio by the clock {cost.clock / PUBLISHED_SECONDS:.2f}, ", end="")
                 print(f"by CPU seconds on two cores {cost.cpu / 2 / PUBLISHED_SECONDS:.2f}")
-        check(entries)
+        check(suites)
 
 
 if __name__ == "__main__":

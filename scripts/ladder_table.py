@@ -5,29 +5,21 @@ For each family, the knob that is raised, its values, and what each verifier ans
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
-from dokimos.campaigns.campaign import read_campaign
+import dokimos
 from dokimos.campaigns.records import RunRecord
-
-
-def origin(suite: Path, instance: str) -> dict[str, object]:
-    """The knobs that an instance was made with."""
-    truth = json.loads((suite / "truth" / f"{instance}.json").read_text(encoding="utf-8"))
-    parameters: dict[str, object] = truth["origin"]["parameters"]
-    return parameters
 
 
 def main(folder: Path) -> None:
     """Print the table in Markdown."""
-    campaign = read_campaign(folder)
-    folders = {suite.name: Path(suite.folder) for suite in campaign.manifest.suites}
-    steps: dict[str, list[tuple[dict[str, object], RunRecord]]] = defaultdict(list)
-    for record in campaign.records:
-        steps[record.family].append((origin(folders[record.suite], record.instance), record))
+    judged = dokimos.judge(folder)
+    steps: dict[str, list[tuple[Mapping[str, object], RunRecord]]] = defaultdict(list)
+    for record in (judgement.record for judgement in judged.judgements):
+        steps[record.family].append((judged.facts[record.suite, record.instance].made_by, record))
     print("| family | knob | verifier | value: answer in seconds |")
     print("|---|---|---|---|")
     for family, rows in sorted(steps.items()):

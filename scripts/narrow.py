@@ -12,12 +12,9 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.exact import evaluate
+import dokimos
 from dokimos.properties.model import Box, Case
-from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
-from dokimos.suites.folder import read_suite
 
 RADII = {"tiny": Fraction(1, 2**20), "small": Fraction(1, 2**8), "whole": None}
 
@@ -28,13 +25,13 @@ def main(suite: Path, out: Path, names: list[str]) -> None:
     (out / "vnnlib").mkdir()
     rows = []
     for name in names:
-        entry = read_suite(suite).entry(name)
+        entry = dokimos.read_suite(suite).entry(name)
         instance, truth = entry.read_instance(), entry.read_truth()
         if truth is None or truth.witness is None:
             sys.exit(f"{name} is not proven sat")
         point = truth.witness
-        asked = read_vnnlib(instance.property_file, file=name)
-        outputs = evaluate(read_onnx(instance.network_file), point).lower
+        asked = dokimos.read_property(instance.property_file)
+        outputs = dokimos.evaluate(dokimos.read_network(instance.network_file), point).lower
         case = next(case for case in asked.cases if point in case.box)
         unsafe = next(c for c in case.any_of if all(one.holds(point, outputs) for one in c))
         (out / "onnx" / f"{name}.onnx").write_bytes(instance.network_file)

@@ -16,16 +16,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dokimos.campaigns.campaign import Progress, run_campaign, set_runs_aside
-from dokimos.campaigns.plan import CampaignSuite
-from dokimos.constructions.generation import shipped_suite
+import dokimos
+from dokimos.api.progress import ProgressUpdate
+from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.core.errors import DokimosError
-from dokimos.execution.limits import Limits
-from dokimos.judging.judged_campaign import judge_campaigns
 from dokimos.judging.rules import RULE_SETS
 from dokimos.reports.state import is_starved, state_page
 from dokimos.suites.finding import shipped_names
-from dokimos.verifiers.catalogue import installed
 
 ROOT = Path(__file__).resolve().parents[1]
 VERIFIERS = ("marabou", "vibecheck", "neuralsat", "never2", "reference")
@@ -36,22 +33,16 @@ RULES = tuple(RULE_SETS.shipped)
 
 def run_suite(name: str, out: Path, *, jobs: int) -> None:
     """Run what is not recorded yet."""
-    suite = shipped_suite(name)
 
-    def show(progress: Progress) -> None:
-        record = progress.record
-        print(
-            f"{name} {progress.done}/{progress.total}: {record.verifier} {record.instance}: "
-            f"{record.answer.value} in {record.wall_seconds:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
+    def show(update: ProgressUpdate[object]) -> None:
+        print(f"{name} {update.done}/{update.total}: {update.note}", file=sys.stderr, flush=True)
 
-    run_campaign(
-        [CampaignSuite(suite.folder, suite.entries, name=name)],
-        [installed(verifier) for verifier in VERIFIERS],
-        limits=Limits(wall_seconds=WALL_SECONDS[name], memory_bytes=MEMORY_BYTES),
-        out=out,
+    dokimos.run(
+        name,
+        VERIFIERS,
+        out,
+        timeout_seconds=WALL_SECONDS[name],
+        memory_bytes=MEMORY_BYTES,
         jobs=jobs,
         progress=show,
     )
@@ -69,7 +60,7 @@ def write_page(runs: Path, page: Path, suites: Sequence[str]) -> None:
     present = [name for name in suites if (runs / name / "journal.jsonl").exists()]
     absent = [name for name in suites if name not in present]
     if present:
-        judged = judge_campaigns([runs / name for name in present], rules=RULES)
+        judged = dokimos.judge([runs / name for name in present], rules=RULES)
         told = runs / "notes.txt"
         notes = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
         text = state_page(judged.campaigns, command="make state", absent=absent, notes=notes)

@@ -12,7 +12,6 @@ from types import ModuleType
 import pytest
 
 from dokimos.campaigns.journal import read_journal
-from dokimos.suites.folder import read_suite
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "state_of_verifiers.py"
 
@@ -31,7 +30,7 @@ def state(
     monkeypatch.setattr(module, "VERIFIERS", ("scripted",))
     monkeypatch.setattr(module, "WALL_SECONDS", {"tiny": 20, "later": 20})
     monkeypatch.setattr(module, "shipped_names", lambda: ["tiny"])
-    monkeypatch.setattr(module, "shipped_suite", lambda _: read_suite(tmp_path / "tiny"))
+    monkeypatch.chdir(tmp_path)  # where the name stands for the folder
     monkeypatch.setenv("DOKIMOS_SCRIPT", str(tmp_path / "script.json"))
     does = {"default": {"behaviour": "wrong"}, "executions": str(tmp_path / "executions")}
     (tmp_path / "script.json").write_text(json.dumps(does))

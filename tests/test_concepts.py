@@ -1,0 +1,24 @@
+"""The glossary speaks of what is there."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[1] / "docs" / "concepts.md"
+NAMES = re.findall(r"\| `(dokimos\.[\w.]+)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_words_on_the_way_to_a_row_are_explained() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for word in ("instance", "question", "job", "answer", "verdict", "row"):
+        assert re.search(rf"^\| {word} \|", text, re.MULTILINE), word
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_glossary_names_is_in_the_code(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    assert hasattr(import_module(module), attribute)
