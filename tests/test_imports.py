@@ -117,3 +117,28 @@ def test_the_checker_imports_no_construction_no_torch_and_no_onnxruntime() -> No
         "dokimos.verifiers",
     )
     assert [name for name in sorted(loaded) if name.startswith(forbidden)] == []
+
+
+#: What the command line does through the public functions only.
+WORK = ("attacks", "campaigns", "checker", "constructions", "execution", "provers", "verifiers")
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=lambda path: path.name)
+def test_a_command_calls_public_functions(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_checkers = {
+        node.lineno
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING"
+        for node in block.body
+    }
+    wrong = [name for line, name in _imports(path) if _layer(name) in WORK and line not in for_checkers]
+    assert wrong == []
+
+
+def test_scripts_and_benchmarks_leave_the_command_line_alone() -> None:
+    root = Path(__file__).parents[1]
+    paths = [path for folder in ("scripts", "benchmarks") for path in (root / folder).glob("*.py")]
+    assert paths
+    for path in paths:
+        assert "dokimos.cli" not in path.read_text(encoding="utf-8"), path

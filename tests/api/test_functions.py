@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,30 @@ def test_what_is_not_there_is_one_sentence(workplace: Path) -> None:
         dokimos.report("campaign")
     with pytest.raises(InputError, match="no plug-ins"):
         dokimos.check("tiny", core_only=True, plugin_proofs=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dokimos.run([], "scripted", "campaign"),
+        lambda: dokimos.run("tiny", [], "campaign"),
+        lambda: dokimos.judge([]),
+        lambda: dokimos.report([], html="report.html"),
+        lambda: dokimos.explain("campaign", resamples=0),
+        lambda: dokimos.explain("campaign", seed=-1),
+        lambda: dokimos.generate("out", family="exclusive-pairs", count=0),
+        lambda: dokimos.generate("out", family="exclusive-pairs", seed=-1),
+        lambda: dokimos.generate("out", family="exclusive-pairs", timeout_seconds=-4),
+        lambda: dokimos.test_law([]),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_leaves_nothing(
+    workplace: Path, call: Callable[[], object]
+) -> None:
+    before = set(workplace.iterdir())
+    with pytest.raises(InputError):
+        call()
+    assert set(workplace.iterdir()) == before
 
 
 def test_a_false_label_is_in_the_result(workplace: Path) -> None:

@@ -65,6 +65,8 @@ def run(
         chosen += _quiet(chosen)
         wanted += _probes(wanted, folder)
     entries = [entry for each in wanted for entry in each.instances]
+    if not entries:
+        raise InputError("A campaign needs at least one instance and one verifier.")
     total = len(entries) * len(chosen) * repeat
 
     def resumed(done: int, planned: int) -> None:

@@ -318,6 +318,8 @@ def _files(laws: LawSource) -> list[Path]:
             raise InputError(f"{path}: there is no such file, folder or shipped domain{hint}.")
         else:
             files.append(path)
+    if not files:
+        raise InputError("Say which laws are meant: files, folders of them, or a shipped domain.")
     return files
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,9 +83,7 @@ def generate(
         recipe = _recipe(suite)
     else:
         assert family is not None
-        seconds = 60.0 if timeout_seconds is None else timeout_seconds
-        draw = Draw(family, 1 if count is None else count, knobs or {}, tuple(disguise))
-        recipe = Recipe("", seed or 0, seconds, (draw,))
+        recipe = _family_recipe(family, knobs or {}, seed, count, disguise, timeout_seconds)
     folder = Path(out)
     was_there = is_suite_of(folder, recipe)
     all_made: list[GeneratedInstance] = []
@@ -97,6 +96,24 @@ def generate(
 
     written = generate_suite(recipe, folder, jobs=jobs, plugin_proofs=plugin_proofs, progress=step)
     return GeneratedSuite(written, tuple(all_made), was_there)
+
+
+def _family_recipe(
+    family: str,
+    knobs: Mapping[str, Any],
+    seed: int | None,
+    count: int | None,
+    disguise: Sequence[str],
+    timeout_seconds: float | None,
+) -> Recipe:
+    seconds = 60.0 if timeout_seconds is None else timeout_seconds
+    if not 0 < seconds < math.inf:
+        raise InputError(f"The timeout {seconds} is not a positive number of seconds.")
+    if count is not None and count < 1:
+        raise InputError(f"The number of instances must be at least 1, not {count}.")
+    if seed is not None and seed < 0:
+        raise InputError(f"A seed is not negative; {seed} is.")
+    return Recipe("", seed or 0, seconds, (Draw(family, count or 1, knobs, tuple(disguise)),))
 
 
 def _recipe(given: str | Path | Recipe) -> Recipe:

@@ -78,6 +78,8 @@ def explain(
     >>> [(account.subject, account.counts[Status.SOLVED]) for account in explanation.verifiers]
     [('reference', 4)]
     """
+    if resamples < 100 or seed < 0:
+        raise InputError("The bootstrap takes at least 100 resamples, and a seed that is not negative.")
     return explain_campaigns(_judged(campaigns, suites), resampling=Resampling(resamples, seed))
 
 

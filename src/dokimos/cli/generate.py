@@ -51,15 +51,15 @@ def generate(
     if family is not None and family.startswith("--"):
         # Where no family comes first, the parser takes the first knob for one.
         words, family = [family, *words], None
-    knobs = _knobs(words)
-    if out is None and (family is None) != (suite is None):
+    is_clear = (family is None) != (suite is None)
+    if is_clear and out is None:
         raise InputError("Say where to write the instances: --out FOLDER.")
     with progress_bar("proving") as show:
         made = dokimos.generate(
             out or "",
             family=family,
             suite=suite,
-            knobs=knobs,
+            knobs=_knobs(words) if is_clear else {},
             seed=seed,
             count=count,
             disguise=listed(disguise or ""),

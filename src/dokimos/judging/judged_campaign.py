@@ -83,6 +83,8 @@ def judge_campaigns(
     suite and instance must stand for the same files. `rules` names the rule sets to score by. A run that is
     recorded in two of the campaigns counts twice.
     """
+    if not folders:
+        raise InputError("There is no campaign to judge; name the folder of one.")
     chosen = rule_sets(rules)
     campaigns = [_read(folder) for folder in dict.fromkeys(folders)]
     _require_same_files(campaigns)
