@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dokimos.core import strict_json
-from dokimos.core.errors import Place, UnreadableFile
+from dokimos.core.errors import InputError, Place, UnreadableFile
 
 
 class Colour(Enum):
@@ -77,3 +77,17 @@ def test_nan_where_it_is_allowed() -> None:
 
 def test_a_mapping_is_written_as_an_object_whatever_its_type() -> None:
     assert strict_json.plain(MappingProxyType({"a": MappingProxyType({})})) == {"a": {}}
+
+
+@dataclass(frozen=True)
+class Positive:
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InputError(f"The size {self.size} must be at least 1.")
+
+
+def test_what_a_type_says_of_its_values_names_the_file() -> None:
+    with pytest.raises(UnreadableFile, match=r"a.json: The size 0 must be at least 1\."):
+        strict_json.read('{"size": 0}', Positive, file="a.json", what="a size")

@@ -144,7 +144,7 @@ def test_a_warning_before_the_list_of_packages_does_no_harm(empty: PinnedEnviron
 
 @pytest.fixture
 def with_pytest(empty: PinnedEnvironment) -> PinnedEnvironment:
-    """As `empty`, pinned to what our own interpreter has, spelt differently."""
+    """As `empty`, pinned to what our own interpreter has, written differently."""
     full = PinnedEnvironment("empty", "1.0", (f"PyTest=={pytest.__version__}+cpu",))
     full.build(("-c", "pass"), lambda _: None)
     return full

@@ -48,8 +48,8 @@ def test_a_tool_is_prepared_and_run_as_in_the_competition(tmp_path: Path) -> Non
 
 def test_the_category_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOKIMOS_VNNCOMP_CATEGORY", "acasxu")
-    spelt = tool(tmp_path / "tool", '[ "$2" = acasxu ] && echo unsat > "$5"\n')
-    assert run(installed(spelt), tmp_path).answer is Answer.UNSAT
+    given = tool(tmp_path / "tool", '[ "$2" = acasxu ] && echo unsat > "$5"\n')
+    assert run(installed(given), tmp_path).answer is Answer.UNSAT
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def result(path: Path, **fields: object) -> Path:
     return path
 
 
-def test_numbers_are_exactly_what_the_verifier_spelt(tmp_path: Path) -> None:
+def test_numbers_are_exactly_what_the_verifier_wrote(tmp_path: Path) -> None:
     given = read_result(result(tmp_path / "r", answer="sat", witness=["0.1", "-1e-3", ".5", "+2."]))
     assert given.witness == (Fraction(1, 10), Fraction(-1, 1000), Fraction(1, 2), Fraction(2))
 

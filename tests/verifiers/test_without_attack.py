@@ -68,12 +68,12 @@ def test_a_verifier_without_attack_can_be_sent_to_a_worker() -> None:
 
 
 def test_a_folder_may_hold_a_second_script(tmp_path: Path) -> None:
-    spelt = tool(tmp_path / "tool", 'echo sat > "$5"\n')
-    assert find(spelt).without_attack() is None
-    before = find(spelt).version()
+    given = tool(tmp_path / "tool", 'echo sat > "$5"\n')
+    assert find(given).without_attack() is None
+    before = find(given).version()
     (tmp_path / "tool" / "run_instance_without_attack.sh").write_text('echo unsat > "$5"\n')
-    assert find(spelt).version() != before
+    assert find(given).version() != before
     (tmp_path / "loud").mkdir()
-    assert run(installed(spelt), tmp_path / "loud").answer is Answer.SAT
+    assert run(installed(given), tmp_path / "loud").answer is Answer.SAT
     (tmp_path / "quiet").mkdir()
-    assert run(installed(spelt + NO_ATTACK), tmp_path / "quiet").answer is Answer.UNSAT
+    assert run(installed(given + NO_ATTACK), tmp_path / "quiet").answer is Answer.UNSAT

@@ -108,7 +108,7 @@ def _cannot_write(path: Path, error: OSError) -> InputError:
 
 @dataclass(frozen=True)
 class History:
-    """What a journal tells: the finished runs, and what the process that wrote last has been doing.
+    """What a journal says: the finished runs, and what the process that wrote last has been doing.
 
     `started` are the jobs that this process began, in order, with the time as it wrote it;
     `finished_since` are the records it wrote itself.
@@ -129,7 +129,7 @@ def read_journal(path: Path) -> tuple[RunRecord, ...]:
 
 
 def read_history(path: Path) -> History:
-    """All that a journal tells; it may be read while another process writes it."""
+    """All that a journal says; it may be read while another process writes it."""
     records: dict[str, RunRecord] = {}
     started: dict[str, str] = {}
     since: list[RunRecord] = []

@@ -16,7 +16,7 @@ class Limits:
 
     `cpu_seconds` limits user and system time summed over the tree, ended processes included; None: not.
     `log_bytes` bounds what is kept of its output. `threads` is how many threads numerical libraries are
-    told to use; it is a request, not enforced.
+    asked to use; it is a request, not enforced.
     """
 
     wall_seconds: float
@@ -29,7 +29,7 @@ class Limits:
         for seconds in (self.wall_seconds, self.cpu_seconds):
             if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
                 raise InputError(f"The time limit {seconds} is not a positive number of seconds.")
-        # Spelt in one way: 30 and 30.0 are the same limit, in the identity of a run too.
+        # Written in one way: 30 and 30.0 are the same limit, in the identity of a run too.
         object.__setattr__(self, "wall_seconds", float(self.wall_seconds))
         if self.cpu_seconds is not None:
             object.__setattr__(self, "cpu_seconds", float(self.cpu_seconds))

@@ -178,7 +178,7 @@ class Verifier(ABC):
         raise InputError(f"The verifier {self.name} takes no place; write --verifier {self.name}.")
 
     def install(self, say: Callable[[str], None]) -> None:
-        """Install it where it is not; `say` is told what happens, line by line."""
+        """Install it where it is not; `say` gets a line for each step."""
         if self.version() is None:
             raise InputError(f"The verifier {self.name} cannot be installed from here: {self.how_to_get()}")
 

@@ -181,7 +181,7 @@ def _listed(output: str) -> list[str]:
 
 
 def _pins(requirements: Iterable[str]) -> set[str]:
-    """Requirements in one spelling: names normalised, the build of a version left out."""
+    """Requirements in one form: names normalised, the build of a version left out."""
     return {
         re.sub(r"[-_.]+", "-", pin.lower().partition("+")[0].partition("==")[0])
         + "=="

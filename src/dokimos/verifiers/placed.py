@@ -1,4 +1,4 @@
-"""Verifiers that the user has: told where they are by ``NAME=PLACE``, or by an environment variable."""
+"""Verifiers that the user has: where they are, ``NAME=PLACE`` or an environment variable says."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 ``{"schema": 1, "answer": "sat", "witness": ["0.25", "-1e-3"], "outputs": [...], "detail": ""}``
 
 `answer` is one of the words of `Answer`; `witness` is null or the flat list of inputs as decimal strings,
-spelt as the verifier gives them; `outputs`, what the verifier believes the network gives there, is null or
-missing where it does not say, or where it is no list of finite numbers.
+written as the verifier gives them; `outputs`, what the verifier believes the network gives there, is null
+or missing where it does not say, or where it is no list of finite numbers.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _RUNNER = RUNNERS / "marabou_runner.py"
 
 
 class Marabou(PinnedVerifier):
-    """Reads VNN-LIB 1.0; told the wall limit, which it overruns on some instances."""
+    """Reads VNN-LIB 1.0; given the wall limit, which it overruns on some instances."""
 
     name = "marabou"
     #: One worker: its DPLL(T) engine. (Its divide-and-conquer mode, which we do not call, partitions.)

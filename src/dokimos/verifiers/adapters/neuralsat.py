@@ -18,7 +18,7 @@ _SMOKE = RUNNERS / "command_line_smoke.py"
 
 
 class NeuralSat(PinnedVerifier):
-    """Reads VNN-LIB 1.0; told the wall limit, which it overruns.
+    """Reads VNN-LIB 1.0; given the wall limit, which it overruns.
 
     torchvision and torchaudio, which it declares, are left out: it uses neither, and the runner stands in
     for the one that it imports.

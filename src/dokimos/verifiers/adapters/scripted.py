@@ -1,4 +1,4 @@
-"""A verifier that does what a script tells it to: for tests, demonstrations and one's own adapters.
+"""A verifier that does what a script says: for tests, demonstrations and one's own adapters.
 
 It is a real process, so that limits, logs and the ending of process trees are tried for real. The script is
 a JSON file, named by `Scripted(script)` or by the environment variable DOKIMOS_SCRIPT::

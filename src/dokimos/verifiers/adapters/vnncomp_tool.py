@@ -18,7 +18,7 @@ from dokimos.verifiers.vnncomp_results import read_verdict
 _RUNNER = RUNNERS / "vnncomp_runner.py"
 _RUN, _RUN_WITHOUT_ATTACK = "run_instance.sh", "run_instance_without_attack.sh"
 _SCRIPTS = (_RUN, "prepare_instance.sh", "install_tool.sh", _RUN_WITHOUT_ATTACK)
-#: The benchmark that the tool is told it runs; many choose their settings by it.
+#: The name of the benchmark that is passed to the tool; many choose their settings by it.
 CATEGORY_VARIABLE = "DOKIMOS_VNNCOMP_CATEGORY"
 _USUAL = "test"
 

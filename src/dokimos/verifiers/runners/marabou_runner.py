@@ -71,12 +71,12 @@ def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, thre
     if answer == "sat":
         # All digits of the very double that Marabou gives: the shortest decimal that names it is another
         # number, and may lie on the other side of a border.
-        fields["witness"] = spelt(values, network.inputVars)
-        fields["outputs"] = spelt(values, network.outputVars)
+        fields["witness"] = exact_decimals(values, network.inputVars)
+        fields["outputs"] = exact_decimals(values, network.outputVars)
     return fields
 
 
-def spelt(values: dict[int, float], variables: list[Any]) -> list[str]:
+def exact_decimals(values: dict[int, float], variables: list[Any]) -> list[str]:
     """The values of arrays of variables, flat and row-major."""
     return [str(Decimal(float(values[int(v)]))) for array in variables for v in array.flatten()]
 
