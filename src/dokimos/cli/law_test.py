@@ -32,7 +32,7 @@ def test(
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option(help="A feature to tell rates by, may be repeated; the domain's GROUPS unless given."),
+        typer.Option(help="A feature to report rates by, repeatable; the domain's GROUPS unless given."),
     ] = None,
     keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
     shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,

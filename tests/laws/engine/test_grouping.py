@@ -36,7 +36,7 @@ def test_too_many_values_to_tell_rates_by(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("dokimos.laws.engine.grouping._MOST_COUNTED", 5)
     found = run(MORE_FELONIES, by=("age",), exhaustive=False, budget=5000)
     assert found.groups[0].rates == ()
-    assert "age has too many values to tell rates by" in summary(found)
+    assert "age has too many values to report rates by" in summary(found)
     words = run(
         "input x1; var x2 := x1; ENSURES d1 == 'none'",
         model=lambda record: f"age {record[0]}",

@@ -181,8 +181,8 @@ def test_jobs_of_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.laws.studies.jobs.jobs_of", lambda name, **_: jobs(seeds=1))
-    monkeypatch.setattr("dokimos.laws.studies.jobs.domains_with_laws", lambda: ("toy", "other"))
+    monkeypatch.setattr("dokimos.api.law_studies.jobs_of", lambda name, **_: jobs(seeds=1))
+    monkeypatch.setattr("dokimos.api.law_studies.domains_with_laws", lambda: ("toy", "other"))
     done = cli("study", "--out", tmp_path / "made" / "study")
     assert done.exit_code == 0 and "study.md: 4 runs" in done.stdout
     content = json.loads((tmp_path / "made" / "study.json").read_text())
@@ -192,7 +192,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str, **_: Any) -> list[StudyJob]:
         raise InputError("no data")
 
-    monkeypatch.setattr("dokimos.laws.studies.jobs.jobs_of", missing)
+    monkeypatch.setattr("dokimos.api.law_studies.jobs_of", missing)
     assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 0
     assert "- toy: no data" in (tmp_path / "made" / "study.md").read_text()
     assert isinstance(cli("study", "toy", "--out", tmp_path / "x").exception, InputError)
@@ -200,5 +200,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dokimos.laws.studies.jobs.run_jobs", interrupted)
+    monkeypatch.setattr("dokimos.api.law_studies.run_jobs", interrupted)
     assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 130

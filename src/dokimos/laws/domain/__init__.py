@@ -11,7 +11,7 @@ A domain is a plain Python file (or package). What it may define, all of it opti
     labels()   the right decision of each input
     model()    the model to test where none is given: anything that laws/models takes
     MODELS     {"tree": function}: further models by name, each made by a function like model()
-    GROUPS     names of features to tell rates by where no others are asked for
+    GROUPS     names of features to report rates by where no others are asked for
     decide(s)  decisions from what the model gives for a batch, where that is not simply the largest
     encode(xs) the numbers that a network sees of a batch of records, where they are not the records
     picture(x) a record as a picture: a 2-D array of uint8, 0 black (or 3-D: red, green, blue)

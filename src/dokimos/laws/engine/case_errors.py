@@ -38,5 +38,5 @@ class CaseErrors:
 
 
 def _kind(reason: str) -> str:
-    """What tells reasons apart: of exceptions the type and the place, not what they say of a case."""
+    """The kind of a reason: of an exception its type and place, not what it says of the case."""
     return re.sub(r"( raised \w+): .*( at .*)", r"\1\2", reason)

@@ -40,7 +40,7 @@ def describe(case: LawCase, law: Law, domain: Domain) -> str:
 
 
 def which_case(case: LawCase) -> str:
-    """What tells a case apart: the rows of its inputs, and what was drawn."""
+    """What identifies a case: the rows of its inputs, and what was drawn."""
     rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
     drawn = f"draws {list(case.draws)}" if case.draws else ""
     return ", ".join(each for each in (rows, drawn) if each) or f"seed {case.seed}"
@@ -58,10 +58,10 @@ def _outcome(
     others = [name for name in outputs if name not in first]
     if len(first) == 1 and len(others) == 1 and others[0] in predicted:
         old, new = case.values[first[0]], case.values[others[0]]
-        told = f"{decision_name(old, domain)} to {decision_name(new, domain)}"
+        change = f"{decision_name(old, domain)} to {decision_name(new, domain)}"
         if old == new:
             return f"the {domain.decision} stays {decision_name(old, domain)}"
-        return f"the {domain.decision} {_verb(old, new) if domain.is_ordered else 'changes'} from {told}"
+        return f"the {domain.decision} {_verb(old, new) if domain.is_ordered else 'changes'} from {change}"
     return " and ".join(f"{name} is {decision_name(case.values[name], domain)}" for name in outputs)
 
 

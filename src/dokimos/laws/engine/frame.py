@@ -33,7 +33,7 @@ Value = Records | Column
 class Frame:
     """Cases side by side.
 
-    `ids` tells cases apart after some are dropped, `values` are the columns by name, `draws` what the
+    `ids` identify cases after some are dropped, `values` are the columns by name, `draws` what the
     random calls gave, in their order in the law (reals and integers both as they are), `seeds` what seeds
     the randomness of the block and of the domain's functions.
     """

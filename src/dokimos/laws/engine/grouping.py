@@ -15,7 +15,7 @@ from dokimos.laws.engine.rates import Rate
 #: More values than this are put together: numbers in ranges that hold about equally many tests.
 _MOST_SHOWN = 12
 _RANGES = 8
-#: More values than this are not told apart at all.
+#: More values than this are not counted one by one.
 _MOST_COUNTED = 20_000
 
 NamedRates = tuple[tuple[str, Rate], ...]
@@ -25,7 +25,7 @@ NamedRates = tuple[tuple[str, Rate], ...]
 class Grouping:
     """The rates of violations among the tests whose first input has each value of a feature.
 
-    No rates where there are too many values to tell.
+    No rates where there are too many values to report.
     """
 
     feature: str

@@ -143,7 +143,7 @@ class _Session:
         )
 
     def _groups(self, frame: Frame) -> dict[str, Column]:
-        """The features to tell rates by, of the first input of each case."""
+        """The features to report rates by, of the first input of each case."""
         features = self._settings.by or self._plan.domain.groups
         if frame.size == 0 or not features:
             return {}

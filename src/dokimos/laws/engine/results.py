@@ -18,7 +18,7 @@ class LawSettings:
 
     `budget` is the number of tests: cases in which the precondition holds. `exhaustive` goes through all
     draws, unless there are more than `most_draws`; None does where there are no more than the budget.
-    `keep` limits how many violations are kept, each of another input. `by` names features to tell rates
+    `keep` limits how many violations are kept, each of another input. `by` names features to report rates
     by, the domain's GROUPS where none.
     """
 

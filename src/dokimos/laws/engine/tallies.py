@@ -1,4 +1,4 @@
-"""Counts of a test as it goes on: violations, told apart by what was drawn and by input; rates by group."""
+"""Counts of a test as it goes on: violations by what was drawn and by input; rates by group."""
 
 from __future__ import annotations
 

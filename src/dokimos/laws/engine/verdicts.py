@@ -34,7 +34,7 @@ def verdict_of(result: LawResult) -> LawVerdict:
 
 
 def _short(model: str) -> str:
-    """The file of a model without its folder, and without what tells kept models apart."""
+    """The file of a model without its folder, and without the key in the names of kept models."""
     return re.sub(r"-[0-9a-f]{16}(?=\.\w+$)", "", model.replace("\\", "/").rpartition("/")[2])
 
 

@@ -37,7 +37,7 @@ def read_law(path: Path) -> Law:
 
 
 def parse_law(text: str, *, name: str = "law") -> Law:
-    """The law that `text` spells; `name` is how messages call it. Raises LawError."""
+    """The law written in `text`; `name` is how messages call it. Raises LawError."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     found = find_block(text, name=name)
     blanked, code = text, ""

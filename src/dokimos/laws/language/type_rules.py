@@ -19,7 +19,7 @@ MAX_RANGE = 10_000
 
 
 def constant(expression: Expression) -> int | None:
-    """The integer that an expression of literals spells, None where it is no such expression."""
+    """The integer that an expression of literals stands for, None where it is no such expression."""
     match expression:
         case laws.Literal(value=bool()):
             return None

@@ -1,4 +1,4 @@
-"""What can be told to be wrong with a law before anything runs."""
+"""What is wrong with a law, as far as that shows before anything runs."""
 
 from __future__ import annotations
 

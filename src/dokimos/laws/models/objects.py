@@ -26,7 +26,7 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
     if native is not None:
         return Model(name, native, decision_of(domain), sha256)
     if callable(getattr(given, "predict", None)):
-        # A policy of stable-baselines3 draws its actions at random unless told otherwise.
+        # A policy of stable-baselines3 draws its actions at random unless asked not to.
         options = {"deterministic": True} if has_parameter(given.predict, "deterministic") else {}
         return Model(
             name, lambda records: _first(given.predict(records, **options)), decision_of(domain), sha256

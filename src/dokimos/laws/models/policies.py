@@ -9,7 +9,7 @@ from typing import Any
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 
-#: A setting that only one algorithm has tells the file's, which does not name it. The order matters.
+#: A file does not name its algorithm; a setting that only one algorithm has does. The order matters.
 _TELLTALES = (
     ("clip_range", "PPO"),
     ("exploration_initial_eps", "DQN"),

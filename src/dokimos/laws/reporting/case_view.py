@@ -114,17 +114,17 @@ def _decisions(case: LawCase, law: Law, domain: Domain, names: tuple[str, ...]) 
             FeatureRow(name, (decision_name(case.values[name], domain),), (False,)) for name in outputs
         )
     by_record = {each.record: decision_name(case.values[each.output], domain) for each in found}
-    told = tuple(by_record.get(name, "–") for name in names)
-    first = next((each for each in told if each != "–"), "–")
-    return (FeatureRow(domain.decision, told, tuple(each not in ("–", first) for each in told)),)
+    texts = tuple(by_record.get(name, "–") for name in names)
+    first = next((each for each in texts if each != "–"), "–")
+    return (FeatureRow(domain.decision, texts, tuple(each not in ("–", first) for each in texts)),)
 
 
 def _rows(values: list[Any], layout: Layout | None) -> tuple[FeatureRow, ...]:
     """The features of the records; only those that differ where they have no names."""
     base = values[0]
     if not _is_record(base) or any(np.shape(each) != base.shape for each in values):
-        told = tuple(_told(each) for each in values)
-        return (FeatureRow("record", told, tuple(each != told[0] for each in told)),)
+        texts = tuple(_as_text(each) for each in values)
+        return (FeatureRow("record", texts, tuple(each != texts[0] for each in texts)),)
     if layout is not None and base.ndim == 1:
         cells = {slot.feature.name: [_feature(slot, each) for each in values] for slot in layout.slots}
     else:
@@ -133,10 +133,10 @@ def _rows(values: list[Any], layout: Layout | None) -> tuple[FeatureRow, ...]:
         for other in flat[1:]:
             differs |= np.asarray(other != flat[0], dtype=np.bool_)
         places = np.flatnonzero(differs)
-        cells = {f"feature {place}": [_told(each[place]) for each in flat] for place in places}
+        cells = {f"feature {place}": [_as_text(each[place]) for each in flat] for place in places}
     return tuple(
-        FeatureRow(name, tuple(told), tuple(each != told[0] for each in told))
-        for name, told in cells.items()
+        FeatureRow(name, tuple(texts), tuple(each != texts[0] for each in texts))
+        for name, texts in cells.items()
     )
 
 
@@ -144,10 +144,10 @@ def _feature(slot: Slot, record: Any) -> str:
     if slot.feature.kind is Kind.CHOICE:
         hot = np.flatnonzero(record[slot.start : slot.stop] != 0)
         return slot.feature.values[hot[0]] if len(hot) == 1 else "none"
-    return _told(record[slot.start])
+    return _as_text(record[slot.start])
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return f"{float(value):.10g}"
     text = str(value)

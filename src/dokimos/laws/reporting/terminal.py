@@ -1,4 +1,4 @@
-"""The result of testing a law, told on a terminal."""
+"""The result of testing a law, for a terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
         for group in result.groups:
             lines += _table(f"when {group.feature} is", group.rates, result.is_in_order)
             if not group.rates:
-                lines.append(f"  {group.feature} has too many values to tell rates by")
+                lines.append(f"  {group.feature} has too many values to report rates by")
     for each in result.violations[:shown]:
         lines.append(f"  - {each.words}")
     if len(result.violations) > shown > 0:
@@ -66,5 +66,5 @@ def _counts(result: LawResult) -> str:
 
 def _table(title: str, rates: NamedRates, exact: bool) -> list[str]:
     """A line for each group; what was gone through in order has no interval."""
-    told = [(name, rate, f"{100 * rate.value:.2f} %" if exact else str(rate)) for name, rate in rates]
-    return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in told]
+    texts = [(name, rate, f"{100 * rate.value:.2f} %" if exact else str(rate)) for name, rate in rates]
+    return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in texts]

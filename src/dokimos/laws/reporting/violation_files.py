@@ -200,7 +200,7 @@ def _read_case(form: _ViolationForm, law: Law, path: Path) -> LawCase:
 
 
 def _split(place: str) -> tuple[str, str]:
-    """FILE and :NAME of a place that is spelled FILE:NAME, else the place and nothing."""
+    """FILE and :NAME of a place that is written FILE:NAME, else the place and nothing."""
     file, colon, name = place.rpartition(":")
     return (file, f":{name}") if colon and name.isidentifier() else (place, "")
 

@@ -112,9 +112,9 @@ def _details(domain: str, model: str, rows: list[LawRow]) -> list[str]:
     ]
     for row in rows:
         counts = [row.mean(what) for what in ("passed", "precondition_failed", "violated", "failed")]
-        told = " | ".join(f"{count:,.1f}" for count in counts)
+        cells = " | ".join(f"{count:,.1f}" for count in counts)
         every = f"{row.every.violated:,} of {row.every.tested:,}" if row.every else "–"
-        lines.append(f"| {row.law} | {told} | {row.unique:,.1f} | {_said(said, row.law)} | {every} |")
+        lines.append(f"| {row.law} | {cells} | {row.unique:,.1f} | {_said(said, row.law)} | {every} |")
     starved = [row.law for row in rows if any(run.is_starved for run in row.runs)]
     if starved:
         lines.append(f"\nThe precondition almost never holds: {', '.join(starved)}.")

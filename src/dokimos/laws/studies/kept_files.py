@@ -19,5 +19,5 @@ def kept_file(place: str, make: Callable[[], bytes]) -> Path:
 
 
 def key_of(made_from: bytes) -> str:
-    """What tells files apart that are made from different things, for their names."""
+    """A key for the name of a file: files made from different things get different keys."""
     return hashlib.sha256(made_from).hexdigest()[:16]

@@ -11,7 +11,7 @@ from dokimos.laws.studies.extras import landing_games, needed
 
 #: Games that are played side by side, steps of each between two updates, and updates.
 _GAMES, _STEPS, _UPDATES = 16, 1024, 36
-#: What tells one way of training from another.
+#: Identifies this way of training.
 RECIPE = f"PPO, ReLU, {_GAMES} games, {_STEPS} steps, {_UPDATES} updates"
 _JUDGED_GAMES, _FIRST_SEED = 50, 1_000_000
 

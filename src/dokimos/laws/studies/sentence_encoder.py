@@ -30,9 +30,9 @@ _VOCABULARY = WheelFile(
 )
 #: Of the encoder: the width of a layer, heads of attention, layers, and pieces of a text that count.
 WIDTH, _HEADS, _LAYERS, _MOST = 384, 12, 6, 256
-#: The last layers, whose means make up the vector of a sentence: earlier ones tell more of opinions.
-_TOLD = 4
-VECTOR = _TOLD * WIDTH
+#: The last layers, whose means make up the vector of a sentence: earlier ones say more about opinions.
+_LAST = 4
+VECTOR = _LAST * WIDTH
 _EPSILON = 1e-12
 _BATCH = 32
 #: The first version of the operators that has LayerNormalization.
@@ -108,13 +108,13 @@ def encoder_network(weights: Tensors) -> bytes:
     penalty = graph.node("Unsqueeze", far, graph.constant([1, 2], np.int64))
     axis = graph.constant([1], np.int64)
     count = graph.node("ReduceSum", "mask", axis, keepdims=1)
-    told: list[str] = []
+    means: list[str] = []
     for index in range(_LAYERS):
         hidden = layer.encoded(hidden, penalty, f"encoder.layer.{index}")
-        if index >= _LAYERS - _TOLD:
+        if index >= _LAYERS - _LAST:
             total = graph.node("ReduceSum", graph.node("Mul", hidden, mask), axis, keepdims=0)
-            told.append(graph.node("LpNormalization", graph.node("Div", total, count), axis=1, p=2))
-    joined = graph.node("Concat", *told, axis=1)
+            means.append(graph.node("LpNormalization", graph.node("Div", total, count), axis=1, p=2))
+    joined = graph.node("Concat", *means, axis=1)
     inputs: dict[str, InputType] = {
         "pieces": ("int64", ["batch", "length"]),
         "mask": ("float", ["batch", "length"]),
