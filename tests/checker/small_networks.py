@@ -98,7 +98,7 @@ class SmallReluNetwork:
         rows, biases = self.layers[-1]
         return SmallReluNetwork([*self.layers[:-1], (rows, [biases[0] + by, *biases[1:]])], self.radius)
 
-    def margin(self, x: Sequence[Fraction]) -> Fraction:
+    def outputs(self, x: Sequence[Fraction]) -> list[Fraction]:
         values = list(x)
         for number, (rows, biases) in enumerate(self.layers):
             values = [max(Fraction(0), v) for v in values] if number else values
@@ -106,7 +106,11 @@ class SmallReluNetwork:
                 b + sum((w * v for w, v in zip(row, values, strict=True)), Fraction(0))
                 for row, b in zip(rows, biases, strict=True)
             ]
-        return values[0] - values[1]
+        return values
+
+    def margin(self, x: Sequence[Fraction]) -> Fraction:
+        first, second = self.outputs(x)
+        return first - second
 
     def grid_minimum(self) -> Fraction:
         origin = [Fraction(0)] * len(self.layers[0][0][0])

@@ -41,11 +41,11 @@ def prove_positive(layers: BoundedLayers, row: Floats, *, most_programs: int) ->
     The leaves are those of the arithmetic `outward`, for a conjunction of one constraint. Raises NoProof
     where neither is found within `most_programs` linear programs.
     """
-    search = _Search(layers, row, most_programs)
+    search = _RowSearch(layers, row, most_programs)
     return grow(search.look, depth_first=True), search.programs
 
 
-class _Search:
+class _RowSearch:
     """Looks at cases with one relaxation: depth first, each program starts near the last one's optimum."""
 
     def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int) -> None:

@@ -64,7 +64,7 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
     try:
         for box, conjunction in asked.questions():
             objectives = [objective(form, constraint) for constraint in conjunction]
-            found = _Search(network, asked, form, box, objectives, effort).run()
+            found = _ConjunctionSearch(network, asked, form, box, objectives, effort).run()
             if not isinstance(found, Tree):
                 return Decision(Answer.SAT, witness=found, detail=str(effort))
             trees.append(found)
@@ -100,7 +100,7 @@ class _Effort:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class _ConjunctionSearch:
     """The search for a witness of one conjunction on its box, or for a tree that refutes it."""
 
     network: Network

@@ -12,7 +12,9 @@ from dokimos.checker.check import prove
 from dokimos.constructions.parts.robustness import float32_above, float32_below
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.semantics.replay import replay
+from dokimos.properties.decimal_text import exact_decimal
 from dokimos.suites.instance import Certificate, Label
+from tests.checker.files import instance_of, model, question
 from tests.checker.small_networks import SmallPolynomial, SmallReluNetwork
 
 NO_CHOICES = {"constraints": ["1"], "choices": {"slopes": {}, "multipliers": {}}}
@@ -207,3 +209,83 @@ def test_other_networks_are_refused() -> None:
     polynomial = SmallPolynomial.draw(np.random.default_rng(0), degree=2)
     with pytest.raises(InvalidProof, match="not affine layers with ReLUs"):
         prove(polynomial.instance(), certificate(STUMP), Label.UNSAT, None)
+
+
+def test_conjunctions_are_refuted_together() -> None:
+    """y0 <= −1/2 and y1 <= −1/2 cannot hold together, for y0 + y1 = 0, though each can alone."""
+    weights = {"w": [[1.0]], "b": [0.0], "v": [[1.0, -1.0]], "c": [-1.0, 1.0]}
+    nodes = [("Gemm", ["X", "w", "b"], "h"), ("Relu", ["h"], "r"), ("Gemm", ["r", "v", "c"], "Y")]
+    asked = question([(0, 2)], 2, "(<= Y_0 -0.5)", "(<= Y_1 -0.5)")
+    instance = instance_of(model(nodes, weights, [1, 1], [1, 2]), asked)
+
+    def margin(*constraints: str) -> Fraction:
+        leaf = {**NO_CHOICES, "constraints": list(constraints)}
+        return prove(instance, certificate({"splits": [-1], "leaves": [leaf]}), Label.UNSAT, None).real
+
+    assert Fraction(499, 1000) < margin("1", "1") <= Fraction(1, 2)
+    assert margin("3", "3") == pytest.approx(margin("1", "1"))
+    for alone in (("1", "0"), ("0", "1"), ("1", "3"), ("0", "0")):
+        with pytest.raises(InvalidProof, match="not above 0"):
+            margin(*alone)
+
+
+def test_constraints_on_inputs_count_only_with_a_weight_of_0() -> None:
+    nodes = [("Gemm", ["X", "w"], "h"), ("Relu", ["h"], "r"), ("Gemm", ["r", "w"], "Y")]
+    network = model(nodes, {"w": [[1.0]]}, [1, 1], [1, 1])
+    instance = instance_of(network, question([(1, 2)], 1, "(<= Y_0 0.5)", "(<= (+ X_0 Y_0) 0.5)"))
+    for weights, message in ((["1", "0"], None), (["1", "1"], "speaks of inputs")):
+        chosen = certificate({"splits": [-1], "leaves": [{**NO_CHOICES, "constraints": weights}]})
+        if message is None:
+            assert prove(instance, chosen, Label.UNSAT, None).real > Fraction(49, 100)
+        else:
+            with pytest.raises(InvalidProof, match=message):
+                prove(instance, chosen, Label.UNSAT, None)
+
+
+def test_an_empty_case_may_be_closed_without_weights() -> None:
+    """On [1/2, 1] no argument is negative: there 0 >= β·x, which is positive for β > 0."""
+    nodes = [("Gemm", ["X", "w"], "h"), ("Relu", ["h"], "r"), ("Gemm", ["r", "w"], "Y")]
+    network = model(nodes, {"w": [[1.0]]}, [1, 1], [1, 1])
+    instance = instance_of(network, question([("0.5", 1)], 1, "(<= Y_0 0.25)"))
+    empty = {**leaf_with(multipliers={"0": "1"}), "constraints": ["0"]}
+    splits = [0, -1, -1]
+    proven = prove(
+        instance, certificate({"splits": splits, "leaves": [NO_CHOICES, empty]}), Label.UNSAT, None
+    )
+    assert Fraction(24, 100) < proven.real <= Fraction(1, 4)
+    for leaves in ([empty, empty], [NO_CHOICES, {**NO_CHOICES, "constraints": ["0"]}]):
+        with pytest.raises(InvalidProof, match="not above 0"):
+            prove(instance, certificate({"splits": splits, "leaves": leaves}), Label.UNSAT, None)
+
+
+def test_too_many_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.checker.proofs.relu_tree.MOST_LEAVES", 1)
+    small = SmallReluNetwork.draw(np.random.default_rng(0)).lifted(Fraction(1000))
+    with pytest.raises(InvalidProof, match="more than 1 leaves"):
+        attempt(small, {"splits": [0, -1, -1], "leaves": [NO_CHOICES] * 2})
+
+
+def test_a_property_without_inputs_has_no_proof() -> None:
+    nodes = [("Gemm", ["X", "w"], "h"), ("Relu", ["h"], "r"), ("Gemm", ["r", "w"], "Y")]
+    network = model(nodes, {"w": [[1.0]]}, [1, 1], [1, 1])
+    with pytest.raises(InvalidProof, match="nothing to prove"):
+        prove(instance_of(network, question([(1, -1)], 1, "(<= Y_0 0)")), certificate(), Label.UNSAT, None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_no_weights_prove_what_is_false(seed: int) -> None:
+    """Two constraints that hold together at a point of the box, whatever their weights and the tree."""
+    rng = np.random.default_rng(seed)
+    small = SmallReluNetwork.draw(rng)
+    point = [Fraction(int(rng.integers(-4, 5)), 4) * small.radius for _ in range(2)]
+    y = small.outputs(point)
+    bounds = [float32_above(y[0] + Fraction(1, 8)), float32_above(y[1] + Fraction(1, 8))]
+    spelt = [f"(<= Y_{j} {exact_decimal(bound)})" for j, bound in enumerate(bounds)]
+    side = exact_decimal(small.radius)
+    asked = question([(f"-{side}", side)] * 2, 2, *spelt)
+    tree = random_tree(rng, small.relus())
+    for leaf in tree["leaves"]:
+        leaf["constraints"] = [str(Fraction(int(rng.integers(0, 9)), 4)) for _ in range(2)]
+    with pytest.raises(InvalidProof):
+        prove(instance_of(small.instance().network_file, asked), certificate(tree), Label.UNSAT, None)

@@ -167,8 +167,8 @@ def test_all_inputs_empty_is_unsat() -> None:
 
 def test_a_proof_that_does_not_hold_is_never_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if the search believed every case to be refuted."""
-    monkeypatch.setattr(reference._Search, "refutes", lambda *_: True)
-    monkeypatch.setattr(reference._Search, "is_witness", lambda *_: False)
+    monkeypatch.setattr(reference._ConjunctionSearch, "refutes", lambda *_: True)
+    monkeypatch.setattr(reference._ConjunctionSearch, "is_witness", lambda *_: False)
     asked = read_vnnlib(at_least("8.0", inputs=2), file="p")
     decision = decide(read_onnx(SMALL), asked, seconds=10)
     assert decision.answer is Answer.UNKNOWN
@@ -176,7 +176,7 @@ def test_a_proof_that_does_not_hold_is_never_an_answer(monkeypatch: pytest.Monke
 
 
 def test_what_cannot_be_decided_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference._Search, "is_witness", lambda *_: False)
+    monkeypatch.setattr(reference._ConjunctionSearch, "is_witness", lambda *_: False)
     asked = read_vnnlib(at_least("8.0", inputs=2), file="p")
     decision = decide(read_onnx(SMALL), asked, seconds=10)
     assert (decision.answer, decision.certificate) == (Answer.UNKNOWN, None)
