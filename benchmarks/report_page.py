@@ -17,10 +17,11 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.context import CampaignInfo, ReportContext
 from dokimos.reports.page import write_report

@@ -20,9 +20,10 @@ import dokimos
 from dokimos.campaigns import cluster as under_test
 from dokimos.campaigns.campaign import Campaign, Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.suites.instance import Label
 from dokimos.verifiers.adapters.scripted import Scripted
 from dokimos.verifiers.catalogue import find

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dokimos.campaigns.events import Finished, SetAside, event_line, parse_line, to_event
 from dokimos.campaigns.journal import read_history
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import UnreadableFile
+from dokimos.execution.outcomes import Termination
 from dokimos.suites.answers import Answer
 from tests.json_mutants import mutants
 

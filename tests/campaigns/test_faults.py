@@ -33,11 +33,10 @@ from dokimos.campaigns import job as performing
 from dokimos.campaigns import journal
 from dokimos.campaigns.campaign import Progress, read_campaign, run_campaign
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.records import Termination
 from dokimos.core import files
 from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome
+from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.verifiers.adapters.scripted import Scripted
 from tests.campaigns.test_campaign import executions, finished, run, saying, start_process, suite
 from tests.scripting import instance, script

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.campaigns.journal import Journal, read_history, read_journal
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.execution.outcomes import Termination
 from dokimos.suites.answers import Answer
 
 RECORD = RunRecord(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge import SETTLED, judge, judge_all
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.properties.model import Point

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge import judge_all
 from dokimos.judging.rules import RULE_SETS, rule_sets
 from dokimos.judging.scores import disagreements, scores, totals

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.suites.answers import Answer

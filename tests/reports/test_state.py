@@ -7,8 +7,8 @@ from pathlib import Path
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.manifest import Machine, Manifest, ManifestInstance, ManifestSuite
 from dokimos.campaigns.plan import Tool
-from dokimos.campaigns.records import Termination
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.rules import EXACT
 from dokimos.judging.verdicts import Judgement, Standing, Verdict

@@ -44,11 +44,11 @@ def run(
 ) -> Campaign:
     """Run verifiers on suites: `dokimos run`. The same call again goes on where it stopped.
 
-    `verifiers` are named as `dokimos verifiers` lists them. `out` is the folder of the campaign. Each run
-    has `timeout_seconds`, or the time that the suite gives the instance. `dask` is the address of a
-    cluster to run on. `probe` also runs each query without its output constraint, and each verifier
-    without its own attack. `only` names the instances to run. `progress` gets the record of each run (None
-    for what was recorded before).
+    `verifiers` are named as `dokimos verifiers` lists them, or by ``package.module:Class``. `out` is the
+    folder of the campaign. Each run has `timeout_seconds`, or the time that the suite gives the instance.
+    `dask` is the address of a cluster. `probe` also runs each query without its output constraint,
+    and each verifier without its own attack. `only` names the instances to run. `progress` gets the record
+    of each run (None for what was recorded before).
 
     >>> campaign = dokimos.run("tiny", "reference", "campaign", timeout_seconds=60)
     >>> [record.answer.value for record in campaign.records]

@@ -12,8 +12,6 @@ from dokimos.execution.outcomes import Termination
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 
-__all__ = ["Count", "RunRecord", "Seconds", "Termination"]
-
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 """A time as a file may state it: not negative, and finite."""
 

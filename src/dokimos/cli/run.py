@@ -14,7 +14,13 @@ def run(
         list[str],
         typer.Argument(help="A suite's folder, or the name of a shipped suite; several may be given."),
     ],
-    verifier: Annotated[list[str], typer.Option(help="A verifier (see `dokimos verifiers`); repeatable.")],
+    verifier: Annotated[
+        list[str],
+        typer.Option(
+            help="A verifier: a name that `dokimos verifiers` lists, NAME=PLACE, or package.module:Class; "
+            "repeatable."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="The folder of the campaign; the same again resumes it.")],
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)

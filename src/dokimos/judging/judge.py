@@ -45,10 +45,11 @@ from pathlib import Path
 from typing import Protocol
 
 from dokimos.campaigns.plan import CampaignInstance
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.core.readable import printable
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict

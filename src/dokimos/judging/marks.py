@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.rules import RuleSet, WitnessRule
 from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays

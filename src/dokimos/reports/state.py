@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dokimos.campaigns.manifest import Manifest
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.judging.scores import scores
 from dokimos.judging.verdicts import Judgement, Verdict

@@ -10,9 +10,10 @@ from typing import Any
 from dokimos.campaigns.journal import Journal
 from dokimos.campaigns.manifest import describe, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.difficulty.explain.rows import Observation, Status
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.suites.answers import Answer
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256

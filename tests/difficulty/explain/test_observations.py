@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.difficulty.explain.observations import observe, status_of
 from dokimos.difficulty.explain.rows import Observation, Status
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dokimos.campaigns.records import Termination
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.findings import Findings

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
-from dokimos.campaigns.records import RunRecord, Termination
+from dokimos.campaigns.records import RunRecord
 from dokimos.difficulty.explain.rows import Observation, Status
+from dokimos.execution.outcomes import Termination
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
