@@ -20,7 +20,7 @@ from dokimos.provers.relu_relaxation import (
     SparseRow,
     quiet_solver,
 )
-from dokimos.provers.relu_search import Finding, Tree, grow
+from dokimos.provers.relu_search import CaseFinding, Tree, grow
 
 #: A ReLU whose factor is smaller than this needs no slope of its own.
 _NEGLIGIBLE = 1e-12
@@ -53,7 +53,7 @@ class _RowSearch:
         self._relaxation = _relaxation(layers, row)
         self.programs = 0
 
-    def look(self, phases: Mapping[int, bool]) -> Finding[Floats]:
+    def look(self, phases: Mapping[int, bool]) -> CaseFinding[Floats]:
         """Close the case, or find a counterexample, or else split where the relaxation is worst."""
         layers, row = self._layers, self._row
         self.programs += 1
@@ -64,14 +64,16 @@ class _RowSearch:
             if solved.bound > 0:
                 leaf = self._leaf(phases, solved)
                 if layers.lower_bounds(point(row[None, :]), layers.cases([leaf]))[0] > 0:
-                    return Finding(leaf=leaf)
+                    return CaseFinding(leaf=leaf)
             inside = np.clip(solved.inputs, layers.box.lower, layers.box.upper)
             if float(row @ forward(layers.layers, inside)[0]) <= 0:
-                return Finding(counterexample=inside)
+                return CaseFinding(counterexample=inside)
         undecided = [relu for relu in self._relaxation.decidable if relu not in phases]
         if not undecided:
             raise NoProof("a leaf cannot be decided in float64")
-        return Finding(split=max(undecided, key=lambda k: 0.0 if solved is None else float(solved.gaps[k])))
+        return CaseFinding(
+            split=max(undecided, key=lambda k: 0.0 if solved is None else float(solved.gaps[k]))
+        )
 
     def _leaf(self, phases: Mapping[int, bool], solved: Relaxed) -> Leaf:
         """Slopes and multipliers from the duals: what `BoundedLayers.lower_bounds` reads.

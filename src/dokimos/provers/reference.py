@@ -24,7 +24,7 @@ from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewi
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.violation import violation_at
 from dokimos.provers.relu_relaxation import Relaxation, Relaxed, ReluBounds, SparseRow
-from dokimos.provers.relu_search import Finding, Tree, grow
+from dokimos.provers.relu_search import CaseFinding, Tree, grow
 from dokimos.provers.substitution import substituted
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Certificate
@@ -117,22 +117,22 @@ class _ConjunctionSearch:
                 return candidate
         return grow(self.look, depth_first=False)
 
-    def look(self, phases: Mapping[int, bool]) -> Finding[Point]:
+    def look(self, phases: Mapping[int, bool]) -> CaseFinding[Point]:
         """Refute the case, or find a witness near the relaxation's optimum, or else split it."""
         self.effort.cases += 1
         where = region(self.form, self.box, phases)
         if where.is_empty:
             nothing = (Fraction(0),) * len(self.objectives)
-            return Finding(leaf=Leaf(phases, nothing, {"below": {}, "above": {}}))
+            return CaseFinding(leaf=Leaf(phases, nothing, {"below": {}, "above": {}}))
         relaxed = self.relaxation(where, phases).solve(phases)
         if (leaf := self.refuting(where, phases, relaxed)) is not None:
-            return Finding(leaf=leaf)
+            return CaseFinding(leaf=leaf)
         if relaxed is not None and relaxed.inputs is not None:
             for candidate in _near(relaxed.inputs, self.box):
                 if self.is_witness(candidate):
-                    return Finding(counterexample=candidate)
+                    return CaseFinding(counterexample=candidate)
         bound = 0.0 if relaxed is None else relaxed.bound
-        return Finding(split=_next_split(where, relaxed), bound=bound)
+        return CaseFinding(split=_next_split(where, relaxed), bound=bound)
 
     def relaxation(self, where: Region, phases: Mapping[int, bool]) -> Relaxation:
         """The relaxation of a region, with the bounds and lines that its exact refutation will use."""

@@ -48,7 +48,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Finding(Generic[W]):
+class CaseFinding(Generic[W]):
     """What a look at one case gave: a counterexample, a leaf that closes it, or a ReLU to split it at.
 
     With none of them the case is left open. Where the search is not depth first, the parts of the case with
@@ -61,7 +61,7 @@ class Finding(Generic[W]):
     bound: float = 0.0
 
 
-def grow(look: Callable[[Mapping[int, bool]], Finding[W]], *, depth_first: bool) -> Tree | W:
+def grow(look: Callable[[Mapping[int, bool]], CaseFinding[W]], *, depth_first: bool) -> Tree | W:
     """Look at cases, split by split, until each is closed or left open, or a counterexample is found."""
     tree = Tree()
     ties = count()
