@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from dokimos.checker.lemmas.case_tree import Leaf
-from dokimos.provers.relu_search import Finding, Tree, grow
+from dokimos.provers.relu_search import CaseFinding, Tree, grow
 
 Phases = Mapping[int, bool]
 
@@ -22,12 +22,12 @@ def leaf(phases: Phases, weight: int = 1) -> Leaf:
 def full_to_depth(depth: int, seen: list[tuple[bool, ...]], bounds: Mapping[int, float]) -> Tree | str:
     """Ask ReLU 0, 1, 2, … in turn; `bounds` has the bound of a case by the order in which it was seen."""
 
-    def look(phases: Phases) -> Finding[str]:
+    def look(phases: Phases) -> CaseFinding[str]:
         assert list(phases) == list(range(len(phases)))
         seen.append(tuple(phases.values()))
         if len(phases) == depth:
-            return Finding(leaf=leaf(phases))
-        return Finding(split=len(phases), bound=bounds.get(len(seen), 0.0))
+            return CaseFinding(leaf=leaf(phases))
+        return CaseFinding(split=len(phases), bound=bounds.get(len(seen), 0.0))
 
     return grow(look, depth_first=not bounds)
 
@@ -58,12 +58,12 @@ def test_it_is_written_in_preorder_whatever_the_order_of_the_search(bounds: dict
 
 
 def test_a_counterexample_ends_the_search_and_an_open_case_does_not() -> None:
-    def look(phases: Phases) -> Finding[str]:
+    def look(phases: Phases) -> CaseFinding[str]:
         if not phases:
-            return Finding(split=3)
-        return Finding() if phases[3] else Finding(counterexample="here")
+            return CaseFinding(split=3)
+        return CaseFinding() if phases[3] else CaseFinding(counterexample="here")
 
     assert grow(look, depth_first=True) == "here"
-    tree = grow(lambda phases: Finding[str]() if phases else Finding(split=3), depth_first=True)
+    tree = grow(lambda phases: CaseFinding[str]() if phases else CaseFinding(split=3), depth_first=True)
     assert isinstance(tree, Tree)
     assert tree.left_open == 2
