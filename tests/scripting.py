@@ -49,6 +49,20 @@ def relu_network(scale: float = 1.0) -> bytes:
     return bytes(model.SerializeToString())
 
 
+def double_network() -> bytes:
+    """y = relu(x0 + x1), in float64."""
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, [1, 2])],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, [1, 1])],
+        [numpy_helper.from_array(np.ones((2, 1)), "v")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
 def sigmoid_network() -> bytes:
     """y = sigmoid(x0 + x1)."""
     nodes = [

@@ -119,7 +119,8 @@ def judge_instance(
         judge(record, truth=truth, replays=replays.get(record.job), reproduce=reproduce(record))
         for record in runs
     ]
-    marks = [marks_of(one, question, judgements, replays) for one in rules]
+    referee = None if question is None else question.referee
+    marks = [marks_of(one, referee, judgements) for one in rules]
     return [
         replace(judgement, marks=tuple(given[k] for given in marks))
         for k, judgement in enumerate(judgements)

@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.errors import UnreadableFile, UnsupportedOp
 from dokimos.execution.outcomes import Termination
-from dokimos.judging.rules import RuleSet, WitnessRule
+from dokimos.judging.referee import Referee
+from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
-from dokimos.judging.witness_replay import Question, WitnessReplays
-from dokimos.judging.witness_rules import witness_problem
+from dokimos.judging.witness_classes import ClassifiedWitness, WitnessClass, classify_witness
 from dokimos.suites.answers import Answer
 
 
-def marks_of(
-    rules: RuleSet,
-    question: Question | None,
-    judgements: Sequence[Judgement],
-    replays: Mapping[str, WitnessReplays],
-) -> list[Mark]:
-    """What `rules` give for all runs on one instance, which they compare with one another."""
+def marks_of(rules: RuleSet, referee: Referee | None, judgements: Sequence[Judgement]) -> list[Mark]:
+    """What `rules` give for all runs on one instance, which they compare with one another.
+
+    `referee` is needed where a verifier gave a witness.
+    """
     if rules.accepts is None or rules.establishes is None:
         return [exact_mark(rules, j.record, j.verdict, j.reason) for j in judgements]
-    accepts, establishes = rules.accepts, rules.establishes
-
-    def problem(rule: WitnessRule, record: RunRecord) -> str | None:
-        found = replays.get(record.job)
-        if question is None or found is None or not found.can_be_checked:
-            return "there is nothing to replay"
-        return witness_problem(rule, question, record, found)
-
-    refuting = (
-        j.record
-        for j in judgements
-        if j.verdict is not Verdict.UNDECIDED and problem(establishes, j.record) is None
+    records = [j.record for j in judgements]
+    classes = [_class_of(rules, referee, record) for record in records]
+    refuter = next(
+        (r.verifier for r, found in zip(records, classes, strict=True) if _establishes(r, found)), None
     )
-    refuter = next(refuting, None)
     return [
-        competition_mark(
-            rules,
-            record,
-            witness_problem=problem(accepts, record),
-            can_be_checked=record.job not in replays or replays[record.job].can_be_checked,
-            refuted_by=None if refuter is None else refuter.verifier,
-        )
-        for record in (j.record for j in judgements)
+        competition_mark(rules, record, witness=found, refuted_by=refuter)
+        for record, found in zip(records, classes, strict=True)
     ]
+
+
+def _class_of(rules: RuleSet, referee: Referee | None, record: RunRecord) -> ClassifiedWitness | None:
+    """The class of the witness of a `sat`; None for other answers, and where nobody can tell."""
+    if record.answer is not Answer.SAT or (referee is None and record.witness is not None):
+        return None
+    try:
+        return classify_witness(rules, referee, record)
+    except (UnreadableFile, UnsupportedOp):
+        return None
+
+
+def _establishes(record: RunRecord, found: ClassifiedWitness | None) -> bool:
+    return _is_answered_in_time(record) and found is not None and found.kind is WitnessClass.CORRECT
 
 
 def exact_mark(rules: RuleSet, record: RunRecord, verdict: Verdict, reason: str) -> Mark:
@@ -62,33 +60,29 @@ def exact_mark(rules: RuleSet, record: RunRecord, verdict: Verdict, reason: str)
 
 
 def competition_mark(
-    rules: RuleSet,
-    record: RunRecord,
-    *,
-    witness_problem: str | None,
-    can_be_checked: bool,
-    refuted_by: str | None,
+    rules: RuleSet, record: RunRecord, *, witness: ClassifiedWitness | None, refuted_by: str | None
 ) -> Mark:
     """The mark by a competition's rules.
 
-    `witness_problem` is what `rules.accepts` has against the record's witness (None: nothing), and
-    `refuted_by` the verifier whose witness establishes `sat`, if one does. Where a witness cannot be
-    replayed here (`can_be_checked` is False), nothing is said for or against it.
+    `witness` is the class of the record's witness and `refuted_by` the verifier whose witness establishes
+    `sat`, if one does. Where a witness cannot be judged (None), nothing is said for or against it.
     """
-    if not record.answer.decides or record.termination is not Termination.EXITED or _is_late(record):
+    if not _is_answered_in_time(record):
         return rules.mark(Standing.NONE, "it gives no answer in time")
     if record.answer is Answer.UNSAT:
         if refuted_by is None:
             return rules.mark(Standing.CORRECT, "nobody has shown otherwise; an unsat is not checked")
         return rules.mark(Standing.INCORRECT, f"the witness of {refuted_by} shows a violation")
-    if record.witness is None:
-        standing = Standing.INCORRECT if rules.witness_required else Standing.CORRECT
-        return rules.mark(standing, "it gives no witness")
-    if not can_be_checked:
-        return rules.mark(Standing.NONE, "its witness cannot be replayed here")
-    if witness_problem is not None:
-        return rules.mark(Standing.INCORRECT, witness_problem)
-    return rules.mark(Standing.CORRECT, "its witness is accepted")
+    if witness is None:
+        return rules.mark(Standing.NONE, "onnxruntime cannot replay its witness")
+    accepted = witness.kind.is_accepted or (
+        witness.kind is WitnessClass.MISSING and not rules.witness_required
+    )
+    return rules.mark(Standing.CORRECT if accepted else Standing.INCORRECT, witness.reason)
+
+
+def _is_answered_in_time(record: RunRecord) -> bool:
+    return record.answer.decides and record.termination is Termination.EXITED and not _is_late(record)
 
 
 def _is_late(record: RunRecord) -> bool:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from dokimos.core.errors import InputError
+from dokimos.judging.referee import Referee
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -54,6 +55,11 @@ class Question:
     def replayer(self) -> Replayer:
         """The network in onnxruntime."""
         return Replayer(self.network_file, name=f"the network of {self.name}")
+
+    @cached_property
+    def referee(self) -> Referee:
+        """The instance as the rules of a competition look at it."""
+        return Referee(self.network_file, self.property_file, self.name)
 
 
 @dataclass(frozen=True)
