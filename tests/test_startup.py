@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("torch", "onnxruntime", "onnx", "numpy", "flint", "plotly", "jinja2")
+HEAVY = ("torch", "onnxruntime", "onnx", "numpy", "flint", "plotly", "jinja2", "msgspec")
 
 
 def test_the_command_line_imports_nothing_heavy() -> None:

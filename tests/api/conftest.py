@@ -12,7 +12,14 @@ import pytest
 import dokimos
 from dokimos.difficulty.explain.rows import Status
 from dokimos.laws.engine.results import LawSettings
+from tests.making import made_once
 
+PAIR = """\
+seed = 3
+[[draw]]
+family = "exclusive-pairs"
+knobs = { inputs = 20, pairs = 2 }
+"""
 PEOPLE = """\
 import numpy as np
 from dokimos.laws import integer
@@ -33,12 +40,18 @@ def model():
 """
 
 
+@pytest.fixture(scope="session")
+def copy_of_pair(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Copies the smallest suite that there is, an instance and its twin, made once for the whole run."""
+    return made_once(tmp_path_factory, PAIR)
+
+
 @pytest.fixture
 def workplace(
-    copy_of_tiny: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copy_of_pair: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """The folder that the functions are called in."""
-    copy_of_tiny(tmp_path / "tiny")
+    copy_of_pair(tmp_path / "tiny")
     (tmp_path / "people.py").write_text(PEOPLE)
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

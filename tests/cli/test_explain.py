@@ -6,6 +6,7 @@ from pathlib import Path
 from dokimos.suites.answers import Answer
 from tests.cli.conftest import Dokimos
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
+from tests.judging.unlabelled import unlabelled_campaigns
 
 MADE = [
     Made(f"i{k:02}", knobs={"pairs": k}, components={"unstable": k / 20, "margin": (k * 7) % 20})
@@ -45,6 +46,20 @@ def test_a_suite_that_has_moved_can_be_named(dokimos: Dokimos, tmp_path: Path) -
     assert lost.code == 2
     assert "--suite" in lost.err
     assert dokimos("explain", run, "--suite", tmp_path / "moved", "--resamples", 200).code == 0
+
+
+def test_campaigns_are_explained_as_they_are_reported(dokimos: Dokimos, tmp_path: Path) -> None:
+    """One has a witness, the other says unsat: without labels, only together do they show who errs."""
+    found, denied = (str(folder) for folder in unlabelled_campaigns(tmp_path))
+    explained = json.loads(dokimos("explain", found, denied, "--json", "--resamples", 200).out)
+    assert {o["verifier"]: o["status"] for o in explained["observations"]} == {
+        "marabou": "wrong",
+        "reference": "solved",
+    }
+    reported = dokimos("report", found, denied, "--csv", tmp_path / "tables")
+    assert reported.code == 0
+    wrong = (tmp_path / "tables" / "wrong_answers.csv").read_text()
+    assert "marabou" in wrong and "wrong-unsat" in wrong and "reference" not in wrong
 
 
 def test_wrong_input_is_one_sentence(dokimos: Dokimos, tmp_path: Path) -> None:

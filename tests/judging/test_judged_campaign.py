@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,33 +18,14 @@ from dokimos.reports.campaign_report import report_campaigns
 from dokimos.reports.sections.wrong_answers import WrongAnswers
 from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
-from tests.scripting import at_least, relu_network
+from tests.judging.unlabelled import Readable, unlabelled_campaigns
 
 QUICK = Resampling(resamples=100)
 
 
-class Readable(Made):
-    """An instance without a label that is violated at (1, 1)."""
-
-    @property
-    def network(self) -> bytes:
-        return relu_network()
-
-    @property
-    def asked(self) -> bytes:
-        return at_least("1.5")
-
-
 @pytest.fixture
 def unlabelled(tmp_path: Path) -> list[Path]:
-    """Two campaigns on a suite without truth files: one has a witness, the other says unsat."""
-    suite = write_suite(tmp_path / "suite", [Readable("i", label=None)])
-    found = replace(record("i", Answer.SAT, verifier="reference"), witness=(Fraction(1), Fraction(1)))
-    denied = record("i", Answer.UNSAT, verifier="marabou")
-    return [
-        write_campaign(tmp_path / "found", suite, [found], verifiers=["reference"]),
-        write_campaign(tmp_path / "denied", suite, [denied], verifiers=["marabou"]),
-    ]
+    return unlabelled_campaigns(tmp_path)
 
 
 def test_a_witness_of_one_campaign_settles_the_instance_for_all(unlabelled: list[Path]) -> None:

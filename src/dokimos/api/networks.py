@@ -16,7 +16,7 @@ def read_network(network: str | Path | bytes) -> Network:
 
     >>> network = dokimos.read_network(dokimos.read_suite("tiny").entries[0].network_path)
     >>> network.input_size, network.output_size
-    (25, 3)
+    (20, 3)
     """
     return read_onnx(network) if isinstance(network, bytes) else read_onnx_file(Path(network))
 
@@ -26,7 +26,7 @@ def read_property(property: str | Path | bytes) -> Property:
 
     >>> asked = dokimos.read_property(dokimos.read_suite("tiny").entries[0].property_path)
     >>> len(asked.cases[0].box.lower)
-    25
+    20
     """
     if isinstance(property, bytes):
         return read_vnnlib(property, file="the property")

@@ -46,7 +46,7 @@ def profile(
 
     >>> profiled = dokimos.profile("tiny")
     >>> len(profiled.outcomes), profiled.failed
-    (4, ())
+    (2, ())
     >>> sorted(profiled.outcomes[0].profile.components)
     ['gradient_dimension', 'ibp_gap', 'margin', 'regions', 'unstable']
     """

@@ -76,7 +76,7 @@ def explain(
 
     >>> explanation = dokimos.explain("campaign", resamples=100)
     >>> [(account.subject, account.counts[Status.SOLVED]) for account in explanation.verifiers]
-    [('reference', 4)]
+    [('reference', 2)]
     """
     if resamples < 100 or seed < 0:
         raise InputError("The bootstrap takes at least 100 resamples, and a seed that is not negative.")
@@ -110,7 +110,7 @@ def report(
 
     >>> written = dokimos.report("campaign", html="report.html")
     >>> len(written.report.findings.judgements), Path("report.html").exists()
-    (4, True)
+    (2, True)
     """
     if html is None and csv is None and png is None:
         raise InputError("Say what to write: a page with --html, tables with --csv, pictures with --png.")

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from dokimos.judging.rules import RULE_SETS
-
 
 def report(
     run: Annotated[list[Path], typer.Argument(help="The folder of a campaign; several may be given.")],
@@ -23,16 +21,17 @@ def report(
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
-    rules: Annotated[str, typer.Option(help="The rule sets to show side by side.")] = ",".join(
-        RULE_SETS.shipped
-    ),
+    rules: Annotated[
+        str | None, typer.Option(help="The rule sets to show side by side; all that ship unless given.")
+    ] = None,
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
     import dokimos
     from dokimos.cli.output import listed
 
+    chosen = None if rules is None else listed(rules)
     written = dokimos.report(
-        run, html=html, csv=csv, png=png, suites=suite or (), rules=listed(rules), title=title
+        run, html=html, csv=csv, png=png, suites=suite or (), rules=chosen, title=title
     )
     if csv is not None:
         typer.echo(f"{csv}: {len(written.tables)} tables")
