@@ -1,13 +1,28 @@
-"""The trusted core: what has to be right for a label to be right."""
+"""The trusted core: what has to be right for a label to be right, and how large it is.
+
+Whoever trusts a label trusts every module that the checker imports, wherever in a file the import stands,
+and the packages around these modules. They are counted in lines of code: no blanks, comments or docstrings.
+To print the list:
+
+    python -m pytest -n 0 -s tests/checker/test_trusted_core.py
+
+A commit that makes the checker know more (an operator, a kind of proof) may raise a number, and says so.
+"""
 
 from __future__ import annotations
 
+import ast
+import io
 import subprocess
 import sys
+import tokenize
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+import dokimos
 from dokimos.checker import CERTIFICATES
 from dokimos.suites.folder import read_content, read_text
 from dokimos.suites.writing import InstanceFiles, store_files, write_index
@@ -25,6 +40,11 @@ FORBIDDEN = (
     "dokimos.properties.writing",
     "dokimos.suites.writing",
 )
+MOST_LINES_IN_ALL = 6300
+MOST_LINES_FOR_ONE_KIND = 4400
+SOURCE = Path(dokimos.__file__).parent
+LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+
 CHECK = """
 import atexit, sys
 
@@ -63,3 +83,143 @@ def test_a_check_with_the_core_only_loads_nothing_else(suite: Path) -> None:
     loaded = done.stdout.split()
     assert {type(CERTIFICATES[kind]).__module__ for kind in CERTIFICATES} <= set(loaded)
     assert [name for name in loaded if name.startswith(FORBIDDEN)] == []
+
+
+@cache
+def path_of(module: str) -> Path | None:
+    """The file of a module or package of ours; None for any other name."""
+    place = SOURCE.parent.joinpath(*module.split("."))
+    found = [path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()]
+    return found[0] if found else None
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """The modules of ours that a module imports when it runs, and the packages around it."""
+    path = path_of(module)
+    assert path is not None
+    around = module.split(".")[:-1]
+    names = {".".join(around[: k + 1]) for k in range(len(around))}
+    package = module if path.name == "__init__.py" else ".".join(around)
+    for node in running(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
+            origin = ".".join([*base, *([node.module] if node.module else [])])
+            names.update([origin, *(f"{origin}.{alias.name}" for alias in node.names)])
+    return frozenset(name for name in names if name.split(".")[0] == "dokimos" and path_of(name))
+
+
+def running(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything in a syntax tree but what stands under `if TYPE_CHECKING`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from running(child)
+
+
+def closure(modules: Iterable[str]) -> set[str]:
+    """These modules and all that they need."""
+    found: set[str] = set()
+    pending = list(modules)
+    while pending:
+        module = pending.pop()
+        if module not in found:
+            found.add(module)
+            pending += imports_of(module)
+    return found
+
+
+@cache
+def lines_of_code(module: str) -> int:
+    """How many lines of a module hold code."""
+    path = path_of(module)
+    assert path is not None
+    return len(code_lines(path.read_text(encoding="utf-8")))
+
+
+def code_lines(text: str) -> set[int]:
+    """The numbers of the lines with code: strings that stand for themselves document and do not count."""
+    said: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            if isinstance(node.value.value, str):
+                said.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    found: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in (*LAYOUT, tokenize.ENDMARKER):
+            found.update(range(token.start[0], token.end[0] + 1))
+    return found - said
+
+
+def module_of(kind: str) -> str:
+    return type(CERTIFICATES[kind]).__module__
+
+
+def whole_core() -> set[str]:
+    """What all kinds need: every module of the checker, and all that they import."""
+    files = (SOURCE / "checker").rglob("*.py")
+    named = (".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in files)
+    return closure(name.removesuffix(".__init__") for name in named)
+
+
+def listing(modules: Iterable[str]) -> str:
+    """The modules with their lines of code, the longest first, and the sum."""
+    sizes = {module: lines_of_code(module) for module in modules}
+    rows = [f"{size:6} {module}" for module, size in sorted(sizes.items(), key=lambda i: (-i[1], i[0]))]
+    return "\n".join([*rows, f"{sum(sizes.values()):6} in all"])
+
+
+def test_the_core_for_all_kinds_is_no_larger_than_it_was() -> None:
+    core = whole_core()
+    print(f"\nThe trusted core, in lines of code:\n{listing(core)}")
+    assert {module_of(kind) for kind in CERTIFICATES} <= core
+    assert sum(map(lines_of_code, core)) <= MOST_LINES_IN_ALL
+
+
+def test_the_core_for_any_one_kind_is_no_larger_than_it_was() -> None:
+    needed = {kind: closure(["dokimos.checker.check", module_of(kind)]) for kind in CERTIFICATES}
+    sizes = {kind: sum(map(lines_of_code, modules)) for kind, modules in needed.items()}
+    print("\nWhat one label needs, in lines of code:")
+    for kind in sorted(sizes, key=lambda kind: (-sizes[kind], kind)):
+        print(f"{sizes[kind]:6} {kind}")
+    largest = max(sizes, key=lambda kind: sizes[kind])
+    print(f"\nFor {largest}:\n{listing(needed[largest])}")
+    assert sizes[largest] <= MOST_LINES_FOR_ONE_KIND
+
+
+def test_the_core_imports_nothing_that_must_not_be_trusted() -> None:
+    assert [name for name in sorted(whole_core()) if name.startswith(FORBIDDEN)] == []
+
+
+def test_the_count_sees_late_imports_and_no_documentation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "dokimos"
+    (source / "some").mkdir(parents=True)
+    for name in ("__init__", "some/__init__", "some/first", "some/second", "some/third", "some/fourth"):
+        (source / f"{name}.py").touch()
+    (source / "some" / "all.py").write_text(
+        '"""Two lines\nof documentation."""\n\nfrom typing import TYPE_CHECKING\n\n'
+        "from dokimos.some import first  # not a line of its own\n"
+        "if TYPE_CHECKING:\n    from dokimos.some.second import A\n"
+        "# nor is this\n"
+        'def f():\n    """Nor this."""\n    from . import third\n    import dokimos.some.fourth\n'
+        'TEXT = """a text\nof two lines"""\n'
+    )
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", source)
+    for function in (path_of, imports_of, lines_of_code):
+        function.cache_clear()
+    try:
+        parts = {"first", "third", "fourth", "all"}
+        assert closure(["dokimos.some.all"]) == {
+            "dokimos",
+            "dokimos.some",
+            *(f"dokimos.some.{p}" for p in parts),
+        }
+        assert lines_of_code("dokimos.some.all") == 9
+    finally:
+        for function in (path_of, imports_of, lines_of_code):
+            function.cache_clear()

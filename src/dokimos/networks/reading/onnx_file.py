@@ -124,16 +124,15 @@ def _refuse_foreign(model: onnx.ModelProto, place: str) -> None:
 
 
 def _opset(model: onnx.ModelProto, place: str) -> int:
-    versions = [entry.version for entry in model.opset_import if entry.domain in _DOMAINS]
+    versions = {int(entry.version) for entry in model.opset_import if entry.domain in _DOMAINS}
     if len(versions) != 1:
-        raise UnreadableFile(place, "does not say, exactly once, which opset of ONNX it uses.")
+        raise UnreadableFile(place, f"names {len(versions)} opsets of ONNX where it must name one.")
+    (version,) = versions
     newest = onnx.defs.onnx_opset_version()
-    if not _OLDEST_OPSET <= versions[0] <= newest:
+    if not _OLDEST_OPSET <= version <= newest:
         span = f"outside {_OLDEST_OPSET} to {newest}"
-        raise UnreadableFile(
-            place, f"uses opset {versions[0]}, {span}; convert it with onnx.version_converter."
-        )
-    return int(versions[0])
+        raise UnreadableFile(place, f"uses opset {version}, {span}; convert it with onnx.version_converter.")
+    return version
 
 
 def _input(
