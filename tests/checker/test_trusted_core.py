@@ -144,9 +144,9 @@ def code_lines(text: str) -> set[int]:
     """The numbers of the lines with code: strings that stand for themselves document and do not count."""
     said: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if isinstance(node.value.value, str):
-                said.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        value = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            said.update(range(value.lineno, (value.end_lineno or value.lineno) + 1))
     found: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in (*LAYOUT, tokenize.ENDMARKER):

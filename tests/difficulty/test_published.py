@@ -10,8 +10,8 @@ import pytest
 from dokimos.difficulty.components import CANONICAL
 from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
-from dokimos.networks.reading.onnx_file import read_onnx_file
-from dokimos.properties.reading import read_vnnlib_file
+from dokimos.networks.reading.path import read_onnx_file
+from dokimos.properties.path import read_vnnlib_file
 from dokimos.suites.folder import SuiteEntry, read_suite
 from dokimos.suites.profile_file import ProfileSettings
 from tests.shared import SHARED

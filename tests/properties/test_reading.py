@@ -7,7 +7,8 @@ import pytest
 
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.properties.model import Box, Case, Linear, Property, Relation, Signature
-from dokimos.properties.reading import parse_vnnlib, read_vnnlib, read_vnnlib_file
+from dokimos.properties.path import read_vnnlib_file
+from dokimos.properties.reading import parse_vnnlib, read_vnnlib
 from tests.shared import SHARED
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "vnnlib"

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 
 from dokimos.core.errors import InputError
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
-from dokimos.properties.reading import parse_vnnlib, read_vnnlib_file
+from dokimos.properties.path import read_vnnlib_file
+from dokimos.properties.reading import parse_vnnlib
 from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2, write_vnnlib_file
 from tests.properties.strategies import flat_properties, tensor_properties
 from tests.shared import SHARED

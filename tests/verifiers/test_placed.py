@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.properties.reading import read_vnnlib_file
+from dokimos.properties.path import read_vnnlib_file
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, find, installed

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx, read_onnx_file
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.reading.path import read_onnx_file
 from dokimos.networks.semantics.exact import evaluate as evaluate
 from dokimos.properties.model import Property
-from dokimos.properties.reading import read_vnnlib, read_vnnlib_file
+from dokimos.properties.path import read_vnnlib_file
+from dokimos.properties.reading import read_vnnlib
 
 
 def read_network(network: str | Path | bytes) -> Network:

@@ -10,7 +10,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.model import Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
-from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth
+from dokimos.suites.instance import Certificate, Instance, Label, Semantics, Truth
 
 
 def prove(
@@ -63,7 +63,7 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
             raise InvalidProof(f"the {what} is not the file that the label was proven for (sha256 differs)")
     if (truth.label is Label.SAT) != (truth.witness is not None):
         raise InvalidProof("a witness must stand beside the label sat, and only there")
-    ulps = truth.claims.get(Semantics.FLOAT32, Claim(proven=False)).ulps
+    ulps = truth.claim(Semantics.FLOAT32).ulps
     proven = prove(
         instance,
         truth.certificate,
@@ -73,11 +73,11 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
         kinds=kinds,
     )
     for semantics, margin in ((Semantics.REAL, proven.real), (Semantics.FLOAT32, proven.float32)):
-        claim = truth.claims.get(semantics, Claim(proven=False))
+        claim = truth.claim(semantics)
         if claim.proven and margin is None:
             raise InvalidProof(f"the label is claimed for {semantics.value}, but not proven there")
         if claim.proven and (claim.margin is None or margin is None or claim.margin > margin):
             raise InvalidProof(f"the margin claimed for {semantics.value} is larger than what is proven")
-    if not truth.claims.get(Semantics.REAL, Claim(proven=False)).proven:
+    if not truth.claim(Semantics.REAL).proven:
         raise InvalidProof("the label is not claimed for the reals")
     return proven

@@ -26,8 +26,3 @@ def uncompressed(content: bytes, *, file: str) -> bytes:
     if len(content) > MAX_BYTES:
         raise UnreadableFile(file, f"the file holds more than {MAX_BYTES} bytes.")
     return content
-
-
-def compressed(content: bytes) -> bytes:
-    """`content` compressed by gzip, without the time of day, so that equal contents stay equal."""
-    return gzip.compress(content, mtime=0)

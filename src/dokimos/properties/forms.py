@@ -23,12 +23,23 @@ _FORM = re.compile(
 )
 
 
-def number(source: Source, text: str, offset: int, *, exponent: bool) -> Fraction:
-    """The number that `text`, at `offset`, spells; raises UnreadableFile where it spells none."""
-    try:
-        return parse_decimal(text, exponent=exponent)
-    except InputError as problem:
-        raise source.error(offset, str(problem)) from None
+class Numbers:
+    """The numbers of a text, each read once; an exponent is allowed or not."""
+
+    def __init__(self, source: Source, *, exponent: bool) -> None:
+        self.source = source
+        self._exponent = exponent
+        self._known: dict[str, Fraction] = {}
+
+    def number(self, text: str, offset: int) -> Fraction:
+        """The number that `text`, at `offset`, spells; raises UnreadableFile where it spells none."""
+        value = self._known.get(text)
+        if value is None:
+            try:
+                value = self._known[text] = parse_decimal(text, exponent=self._exponent)
+            except InputError as problem:
+                raise self.source.error(offset, str(problem)) from None
+        return value
 
 
 def read_forms(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from dokimos.core.errors import UnreadableFile
 from dokimos.core.gzipped import uncompressed
 from dokimos.properties.model import Property
 from dokimos.properties.sexpr import Source
@@ -44,12 +42,3 @@ def read_vnnlib(content: bytes, *, file: str) -> Property:
         source = Source(content[: problem.start].decode("utf-8", "replace"), file)
         raise source.error(len(source.text), "the file is not UTF-8 text") from None
     return parse_vnnlib(text, file=file)
-
-
-def read_vnnlib_file(path: Path) -> Property:
-    """The property in a file, `.vnnlib` or `.vnnlib.gz`."""
-    try:
-        content = path.read_bytes()
-    except OSError as problem:
-        raise UnreadableFile(path, f"the file cannot be read: {problem.strerror}.") from None
-    return read_vnnlib(content, file=str(path))

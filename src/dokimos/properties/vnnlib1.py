@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from fractions import Fraction
 
 from dokimos.properties.cases import Assertions
-from dokimos.properties.forms import number, read_forms
+from dokimos.properties.forms import Numbers, read_forms
 from dokimos.properties.model import Property, Signature
 from dokimos.properties.sexpr import Atom, Group, Source, excerpt
 
@@ -14,17 +13,16 @@ _FLAT = re.compile(r"([XY])_(0|[1-9][0-9]*)", re.ASCII)
 _IGNORED = ("check-sat", "exit", "get-model", "set-info", "set-logic", "set-option")
 
 
-class _Words:
+class _Words(Numbers):
     """The variables declared so far, and what numbers may look like."""
 
     comparisons = frozenset({"<", "<=", ">", ">=", "==", "="})
 
     def __init__(self, source: Source) -> None:
-        self.source = source
+        super().__init__(source, exponent=True)
         #: Where each input, and each output, is declared.
         self.places: dict[str, dict[int, int]] = {"X": {}, "Y": {}}
         self._variables: dict[str, int] = {}
-        self._numbers: dict[str, Fraction] = {}
 
     def declare(self, letter: str, digits: str, offset: int) -> None:
         name = f"{letter}_{digits}"
@@ -57,12 +55,6 @@ class _Words:
         if known is None:
             raise self.source.error(offset, f"the variable {excerpt(text)} is not declared")
         return known
-
-    def number(self, text: str, offset: int) -> Fraction:
-        value = self._numbers.get(text)
-        if value is None:
-            value = self._numbers[text] = number(self.source, text, offset, exponent=True)
-        return value
 
     def count(self, letter: str) -> int:
         """How many variables `letter` has, once their numbering is seen to have no gap."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
 
 from dokimos.properties.cases import Assertions
-from dokimos.properties.forms import number, read_forms
+from dokimos.properties.forms import Numbers, read_forms
 from dokimos.properties.model import Property, Relation, Signature
 from dokimos.properties.sexpr import Atom, Group, Source, excerpt, head
 
@@ -55,17 +54,16 @@ def spell_element(name: str, shape: tuple[int, ...], position: int) -> str:
     return f"{name}[{','.join(reversed(indices))}]"
 
 
-class _Words:
+class _Words(Numbers):
     """The networks declared so far, and what numbers may look like."""
 
     comparisons = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
     def __init__(self, source: Source) -> None:
-        self.source = source
+        super().__init__(source, exponent=False)
         self.networks: list[Signature] = []
         self.tensors: dict[str, _Tensor] = {}
         self._variables: dict[str, int] = {}
-        self._numbers: dict[str, Fraction] = {}
         self._sizes = {True: 0, False: 0}
 
     def variable(self, text: str, offset: int) -> int:
@@ -97,12 +95,6 @@ class _Words:
             position = position * dimension + int(index)
         position += tensor.start
         return position if tensor.is_input else ~position
-
-    def number(self, text: str, offset: int) -> Fraction:
-        value = self._numbers.get(text)
-        if value is None:
-            value = self._numbers[text] = number(self.source, text, offset, exponent=False)
-        return value
 
     def refuse_flat(self, letter: str, digits: str, offset: int) -> None:
         raise self.source.error(offset, "VNN-LIB 2.0 has no declare-const; use declare-network")

@@ -7,6 +7,7 @@ otherwise one assert with a disjunction of conjunctions, which carry the bounds 
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from enum import Enum
 from fractions import Fraction
@@ -14,7 +15,6 @@ from math import prod
 from pathlib import Path
 
 from dokimos.core.errors import InputError
-from dokimos.core.gzipped import compressed
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.model import Case, Linear, Property, Relation
 from dokimos.properties.vnnlib2 import NAME, REAL_TYPES, spell_element
@@ -37,7 +37,7 @@ def write_vnnlib_file(property: Property, path: Path, *, version: Version = Vers
     """
     text = write_vnnlib1(property) if version is Version.ONE else write_vnnlib2(property)
     content = text.encode()
-    path.write_bytes(compressed(content) if path.suffix == ".gz" else content)
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
 
 
 def write_vnnlib1(property: Property, *, comment: str = "") -> str:

@@ -67,6 +67,10 @@ class Truth:
     def __post_init__(self) -> None:
         object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
 
+    def claim(self, semantics: Semantics) -> Claim:
+        """What is claimed under one semantics; nothing, where nothing is said."""
+        return self.claims.get(semantics, Claim(proven=False))
+
 
 @dataclass(frozen=True)
 class Instance:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.networks.reading.onnx_file import read_onnx_file
+from dokimos.networks.reading.path import read_onnx_file
 from dokimos.properties.model import Property
-from dokimos.properties.reading import read_vnnlib_file
+from dokimos.properties.path import read_vnnlib_file
 from dokimos.properties.writing import Version, write_vnnlib_file
 
 INPUT_NAME = "X"

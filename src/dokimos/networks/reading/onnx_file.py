@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +16,6 @@ from google.protobuf.message import DecodeError
 from onnx import numpy_helper, shape_inference
 
 from dokimos.core.errors import UnreadableFile, UnsupportedOp
-from dokimos.core.gzipped import uncompressed
 from dokimos.networks.graph import Network, Shape
 from dokimos.networks.reading import arithmetic as lower_arithmetic
 from dokimos.networks.reading import rearranging as lower_rearranging
@@ -43,19 +41,6 @@ _FLOATS: Mapping[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
     onnx.TensorProto.DOUBLE: np.dtype(np.float64),
 }
-
-
-def read_onnx_file(path: Path) -> Network:
-    """The network in the file at `path`, unfolded first where it is compressed.
-
-    Raises UnreadableFile or UnsupportedOp, whose message starts with the path.
-    """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise UnreadableFile(path, f"cannot be read ({reason}).") from error
-    return read_onnx(uncompressed(content, file=str(path)), name=str(path))
 
 
 def read_onnx(content: bytes, *, name: str = "network") -> Network:
@@ -131,7 +116,7 @@ def _opset(model: onnx.ModelProto, place: str) -> int:
     newest = onnx.defs.onnx_opset_version()
     if not _OLDEST_OPSET <= version <= newest:
         span = f"outside {_OLDEST_OPSET} to {newest}"
-        raise UnreadableFile(place, f"uses opset {version}, {span}; convert it with onnx.version_converter.")
+        raise UnreadableFile(place, f"uses opset {version}, {span}; convert it by onnx.version_converter.")
     return version
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dokimos.core.errors import InputError
 from dokimos.execution.outcomes import Outcome
 from dokimos.properties.model import Case, Conjunction, Property
-from dokimos.properties.reading import read_vnnlib_file
+from dokimos.properties.path import read_vnnlib_file
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import DokimosError, UnsupportedOp
-from dokimos.networks.reading.onnx_file import read_onnx_file
+from dokimos.networks.reading.path import read_onnx_file
 from dokimos.networks.semantics.replay import replay
 from dokimos.properties.decimal_text import exact_decimal
-from dokimos.properties.reading import read_vnnlib_file
+from dokimos.properties.path import read_vnnlib_file
 from dokimos.properties.violation import require_fit
 from dokimos.provers.reference import Decision, decide
 from dokimos.suites.answers import Answer
