@@ -61,6 +61,12 @@ def test_whatever_else_there_is_gets_one_sentence(text: str, reason: str) -> Non
         read(text)
 
 
+def test_a_key_that_stands_twice_is_found_among_many() -> None:
+    keys = [f'"{number}": 0' for number in range(200_000)]
+    with pytest.raises(UnreadableFile, match="the key '199999' stands twice"):
+        strict_json.parse("{" + ", ".join([*keys, '"199999": 1']) + "}", file="a.json")
+
+
 def test_a_document_may_not_be_too_long() -> None:
     with pytest.raises(UnreadableFile, match="more than 10 bytes"):
         strict_json.parse(b"[1, 2, 3, 4]", file="a.json", most_bytes=10)

@@ -26,7 +26,7 @@ from dokimos.core.known_keys import require_known_keys
 SCHEMA: Literal[1] = 1
 _WHAT = "an event of a journal"
 #: Python reads no longer whole numbers from text.
-_FRACTION = re.compile(r"-?[0-9]{1,4300}(/[0-9]{1,4300})?")
+_FRACTION = re.compile(r"(-?[0-9]{1,4300})(?:/([0-9]{1,4300}))?")
 
 
 class Started(Struct, frozen=True, tag_field="event", tag="started"):
@@ -96,6 +96,7 @@ def to_event(document: dict[str, Any], *, file: str | Path | Place) -> Event:
 
 def _fraction(value: Any) -> Fraction:
     """An exact number as `str` writes it. ValueError for any other text, such as 1e999999999."""
-    if not isinstance(value, str) or not _FRACTION.fullmatch(value):
+    written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    if written is None:
         raise ValueError(f"{str(value)[:40]!r} is no fraction")
-    return Fraction(value)
+    return Fraction(int(written[1]), int(written[2] or 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,35 +11,47 @@ from msgspec import inspect
 
 from dokimos.core.errors import Place, UnreadableFile
 
+_Search = Callable[[Any, str], str | None]
+"""Finds the first unknown key in a value, and names it by the keys that lead to it."""
+
 
 def require_known_keys(document: Any, kind: Any, *, file: str | Path | Place, what: str) -> None:
     """Make sure that every key of a plain `document` is a field of `kind`. Raises UnreadableFile.
 
-    The document must have the form of `kind` otherwise, that is, `strict_json.convert` has accepted it.
+    The document must have the form of `kind` otherwise, that is, `strict_json.convert` has accepted it. No
+    type in `kind` may contain itself.
     """
-    if found := _unknown(document, _shape(kind), ""):
+    search = _search_for(kind)
+    if search is not None and (found := search(document, "")) is not None:
         raise UnreadableFile(file, f"unknown field `{found[:80]}`; this is not {what}")
 
 
 @functools.cache
-def _shape(kind: Any) -> inspect.Type:
-    return inspect.type_info(kind)
+def _search_for(kind: Any) -> _Search | None:
+    return _search(inspect.type_info(kind))
 
 
-def _unknown(value: Any, shape: inspect.Type, path: str) -> str | None:
-    """The first unknown key in `value`, with the keys that lead to it."""
-    parts: list[tuple[Any, inspect.Type, str]] = []
+def _search(shape: inspect.Type) -> _Search | None:
+    """The search through values of one type; None where they have no keys."""
     if isinstance(shape, inspect.UnionType):
-        parts = [(value, option, path) for option in shape.types if _fits(value, option)]
-    elif isinstance(shape, inspect.DataclassType | inspect.StructType) and isinstance(value, dict):
-        fields = {field.encode_name: field.type for field in shape.fields}
-        tag = shape.tag_field if isinstance(shape, inspect.StructType) else None
-        for key in value.keys() - fields.keys() - {tag}:
-            return f"{path}{key}"
-        parts = [(part, fields[key], f"{path}{key}.") for key, part in value.items() if key in fields]
-    elif isinstance(shape, inspect.ListType | inspect.VarTupleType) and isinstance(value, list):
-        parts = [(part, shape.item_type, path) for part in value]
-    return next((found for part in parts if (found := _unknown(*part)) is not None), None)
+        return _in_union(shape)
+    if isinstance(shape, inspect.DataclassType | inspect.StructType):
+        return _in_object(shape)
+    if isinstance(shape, inspect.ListType | inspect.VarTupleType):
+        return _in_list(shape)
+    return None
+
+
+def _in_union(shape: inspect.UnionType) -> _Search | None:
+    searches = [(option, found) for option in shape.types if (found := _search(option)) is not None]
+
+    def search(value: Any, path: str) -> str | None:
+        for option, inner in searches:
+            if _fits(value, option) and (found := inner(value, path)) is not None:
+                return found
+        return None
+
+    return search if searches else None
 
 
 def _fits(value: Any, option: inspect.Type) -> bool:
@@ -46,3 +59,35 @@ def _fits(value: Any, option: inspect.Type) -> bool:
     if isinstance(option, inspect.StructType) and isinstance(value, dict):
         return option.tag_field is None or value.get(option.tag_field) == option.tag
     return True
+
+
+def _in_object(shape: inspect.DataclassType | inspect.StructType) -> _Search:
+    known = {field.encode_name for field in shape.fields}
+    if isinstance(shape, inspect.StructType) and shape.tag_field is not None:
+        known.add(shape.tag_field)
+    searches = {f.encode_name: found for f in shape.fields if (found := _search(f.type)) is not None}
+
+    def search(value: Any, path: str) -> str | None:
+        if not isinstance(value, dict):
+            return None
+        for key in value:
+            if key not in known:
+                return f"{path}{key}"
+        for key, inner in searches.items():
+            if key in value and (found := inner(value[key], f"{path}{key}.")) is not None:
+                return found
+        return None
+
+    return search
+
+
+def _in_list(shape: inspect.ListType | inspect.VarTupleType) -> _Search | None:
+    inner = _search(shape.item_type)
+    if inner is None:
+        return None
+
+    def search(value: Any, path: str) -> str | None:
+        parts = value if isinstance(value, list) else ()
+        return next((found for part in parts if (found := inner(part, path)) is not None), None)
+
+    return search

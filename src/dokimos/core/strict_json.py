@@ -9,6 +9,7 @@ are best written as ``class Form(Struct, frozen=True, forbid_unknown_fields=True
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -95,8 +96,7 @@ class _Refused(Exception):
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for number, key in enumerate(keys) if key in keys[:number])
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise _Refused(f"the key {twice[:80]!r} stands twice in one object")
     return found
 
