@@ -47,6 +47,20 @@ def test_it_proves_what_is_so() -> None:
     assert check(proof(splits=[-1], leaves=[LEAF])) == Fraction(1, 4)
 
 
+def test_rounding_takes_something_off_in_float32() -> None:
+    """1 − |x| at most 1: in float32 the sum may be off by a few units in the last place of 1."""
+    proven = prove(instance_of(HAT, ASKED), Certificate("relu-tree", proof()), Label.UNSAT, None)
+    assert proven.float32 is not None
+    assert proven.real - Fraction(1, 2**18) < proven.float32 < proven.real
+
+
+def test_what_is_proven_for_the_reals_may_be_open_in_float32() -> None:
+    asked = question([(-1, 1)], 1, "(>= Y_0 1.00000011920928955078125)")
+    proven = prove(instance_of(HAT, asked), Certificate("relu-tree", proof()), Label.UNSAT, None)
+    assert proven.real == Fraction(1, 2**23)
+    assert proven.float32 is None
+
+
 def test_what_is_false_has_no_proof() -> None:
     """y >= 0.75 holds at 0, whatever the tree and the multipliers."""
     asked = question([(-1, 1)], 1, "(>= Y_0 0.75)")
