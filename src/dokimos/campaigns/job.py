@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Outcome
 from dokimos.execution.process import Cancel, run_limited
-from dokimos.suites.answers import Answer
+from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.folder import read_content
 from dokimos.suites.instance import sha256
 from dokimos.verifiers.base import Query, Verifier, inherited_environment
@@ -116,22 +117,11 @@ def perform(
             _hand_out(base / "onnx", task.network_name, network),
             _hand_out(base / "vnnlib", task.property_name, property_),
         )
-        limits = task.limits
-        query = Query(
-            name=task.instance,
-            network_file=copies[0],
-            property_file=copies[1],
-            folder=folder,
-            wall_seconds=limits.wall_seconds,
-            memory_bytes=limits.memory_bytes,
-            threads=limits.threads,
-            cpu_seconds=limits.cpu_seconds,
-            origin=task.origin,
-        )
+        query = _query(task, *copies, folder)
         invocation = verifier.command(query)
         outcome = run_limited(
             invocation.command,
-            limits=limits,
+            limits=task.limits,
             log=log,
             cwd=folder,
             environment={**inherited_environment(), "TMPDIR": str(folder), **invocation.environment},
@@ -150,9 +140,28 @@ def perform(
         ]
     finally:
         remove_folder(base)
-    detail = answer.detail
     if changed:
-        detail = "; ".join(filter(None, [detail, f"it changed its copy of {' and '.join(changed)}"]))
+        remark = f"it changed its copy of {' and '.join(changed)}"
+        answer = replace(answer, detail="; ".join(filter(None, [answer.detail, remark])))
+    return _record(task, answer, outcome, started_at)
+
+
+def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path) -> Query:
+    limits = task.limits
+    return Query(
+        name=task.instance,
+        network_file=network_file,
+        property_file=property_file,
+        folder=folder,
+        wall_seconds=limits.wall_seconds,
+        memory_bytes=limits.memory_bytes,
+        threads=limits.threads,
+        cpu_seconds=limits.cpu_seconds,
+        origin=task.origin,
+    )
+
+
+def _record(task: JobTask, answer: VerifierAnswer, outcome: Outcome, started_at: str) -> RunRecord:
     return RunRecord(
         job=task.job,
         suite=task.suite,
@@ -163,7 +172,7 @@ def perform(
         repeat=task.repeat,
         answer=answer.answer,
         witness=answer.witness,
-        detail=detail,
+        detail=answer.detail,
         termination=outcome.termination,
         exit_code=outcome.exit_code,
         wall_seconds=outcome.wall_seconds,
@@ -172,7 +181,7 @@ def perform(
         log=log_name(task.job),
         started_at=started_at,
         outputs=answer.outputs,
-        limits=limits,
+        limits=task.limits,
         enforced_by=outcome.enforced_by,
     )
 
