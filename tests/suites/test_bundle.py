@@ -11,7 +11,7 @@ import pytest
 
 from dokimos.checker import check
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.suites.folder import read_suite, read_suite_file
+from dokimos.suites.folder import instance_names, read_suite, read_suite_file
 from dokimos.suites.instance import Instance, LabelledInstance
 from dokimos.suites.writing import files_of, store_files, write_index
 from tests.checker.files import model, question, stated
@@ -165,6 +165,35 @@ def test_a_row_that_is_there_again_counts_once(suite: Path) -> None:
     table.write_text(f"{table.read_text()}{first.rpartition(',')[0]},12345\n")
     with pytest.raises(UnreadableFile, match="listed twice, differently"):
         read_suite(suite)
+
+
+def test_names_that_collide_have_their_folders(tmp_path: Path) -> None:
+    rows = [
+        ("onnx/medical/net.onnx", "vnnlib/medical/box_1.vnnlib"),
+        ("onnx/ruarobot/net.onnx", "vnnlib/ruarobot/box_1.vnnlib"),
+        ("onnx/medical/net.onnx", "vnnlib/medical/box_2.vnnlib"),
+        ("./onnx/one.onnx", "vnnlib/a/b/one.vnnlib"),
+        ("onnx/one.onnx", "vnnlib/a/c/one.vnnlib"),
+        ("onnx/one.onnx", "vnnlib/a/c/two.vnnlib"),
+    ]
+    assert instance_names(rows) == [
+        "medical_net__medical_box_1",
+        "ruarobot_net__ruarobot_box_1",
+        "net__box_2",
+        "one__b_one",
+        "one__c_one",
+        "one__two",
+    ]
+    (tmp_path / "instances.csv").write_text("".join(f"{a},{b},60\n" for a, b in rows))
+    entries = read_suite(tmp_path).entries
+    assert [entry.name for entry in entries] == instance_names(rows)
+    assert entries[1].truth_path == tmp_path / "truth" / "ruarobot_net__ruarobot_box_1.json"
+
+
+def test_other_names_are_those_of_the_files() -> None:
+    rows = [("onnx/a/n.onnx", "vnnlib/a/p.vnnlib.gz"), ("onnx/b/n.onnx", "vnnlib/b/q.vnnlib")]
+    assert instance_names(rows) == ["n__p", "n__q"]
+    assert instance_names([("onnx/i.onnx", "vnnlib/i.vnnlib")] * 2) == ["i", "i"]
 
 
 def test_a_table_may_be_named_after_its_benchmark(suite: Path) -> None:

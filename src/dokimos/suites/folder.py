@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.gzipped import uncompressed
@@ -126,8 +127,9 @@ def read_suite(folder: Path) -> Suite:
         numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
     except csv.Error as error:
         raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
-    rows = [(number, row) for number, row in numbered if any(cell.strip() for cell in row)]
-    listed = (_entry(folder, row, f"{table}:{number}", families) for number, row in rows)
+    rows = [_row(row, f"{table}:{number}") for number, row in numbered if any(cell.strip() for cell in row)]
+    names = instance_names([(row.network, row.property) for row in rows])
+    listed = (_entry(folder, row, name, families) for row, name in zip(rows, names, strict=True))
     entries = tuple(dict.fromkeys(listed))
     if not entries:
         raise UnreadableFile(table, "it lists no instances")
@@ -156,7 +158,16 @@ def read_suite_file(folder: Path) -> SuiteForm | None:
     return read_form(read_text(path), SuiteForm, file=path) if path.exists() else None
 
 
-def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, str]) -> SuiteEntry:
+@dataclass(frozen=True)
+class _Row:
+    """A row of the table: two files as it names them, and a number of seconds."""
+
+    network: str
+    property: str
+    timeout_seconds: float
+
+
+def _row(row: Sequence[str], place: str) -> _Row:
     if len(row) != 3:
         raise UnreadableFile(place, f"a row must be onnx,vnnlib,timeout; this one has {len(row)} columns")
     network, property_, timeout = (cell.strip() for cell in row)
@@ -168,12 +179,15 @@ def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, 
         seconds = float("nan")
     if not 0 < seconds < float("inf"):
         raise UnreadableFile(place, f"the timeout {timeout!r} is not a positive number of seconds")
-    name = instance_name(network, property_)
+    return _Row(network, property_, seconds)
+
+
+def _entry(folder: Path, row: _Row, name: str, families: Mapping[str, str]) -> SuiteEntry:
     return SuiteEntry(
         name=name,
-        network_path=_present(folder / network),
-        property_path=_present(folder / property_),
-        timeout_seconds=seconds,
+        network_path=_present(folder / row.network),
+        property_path=_present(folder / row.property),
+        timeout_seconds=row.timeout_seconds,
         family=families.get(name, _benchmark_name(folder)),
         truth_path=folder / "truth" / f"{name}.json",
     )
@@ -181,8 +195,38 @@ def _entry(folder: Path, row: Sequence[str], place: str, families: Mapping[str, 
 
 def instance_name(network: str, property_: str) -> str:
     """What an instance of these two files is called: by their stem, or both where they differ."""
-    stems = _stem(network), _stem(property_)
-    return stems[0] if stems[0] == stems[1] else "__".join(stems)
+    return _joined(_stem(network), _stem(property_))
+
+
+def instance_names(files: Sequence[tuple[str, str]]) -> list[str]:
+    """The names of all instances of a table, in its order.
+
+    Where the same name stands for different files, as `medical/x` and `ruarobot/x`, each stem is called by
+    the folders, too, in which these files differ: `medical_x`.
+    """
+    names = [instance_name(*pair) for pair in files]
+    sharing: dict[str, set[tuple[str, str]]] = {}
+    for name, pair in zip(names, files, strict=True):
+        sharing.setdefault(name, set()).add(pair)
+    return [
+        name if len(sharing[name]) == 1 else _joined(*_told_apart(pair, sharing[name]))
+        for name, pair in zip(names, files, strict=True)
+    ]
+
+
+def _told_apart(pair: tuple[str, str], others: Collection[tuple[str, str]]) -> list[str]:
+    """The stems of two files, each with those of its folders that not all of `others` have in common."""
+    stems = []
+    for k, path in enumerate(pair):
+        folders = PurePosixPath(path).parts[:-1]
+        all_folders = zip(*(PurePosixPath(other[k]).parts[:-1] for other in others), strict=False)
+        common = len(list(takewhile(lambda level: len(set(level)) == 1, all_folders)))
+        stems.append("_".join([*folders[common:], _stem(path)]))
+    return stems
+
+
+def _joined(network: str, property_: str) -> str:
+    return network if network == property_ else f"{network}__{property_}"
 
 
 def _benchmark_name(folder: Path) -> str:
