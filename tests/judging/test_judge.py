@@ -13,6 +13,7 @@ from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, Unsupp
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge import SETTLED, judge, judge_all
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.networks.semantics.exact import Enclosure
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Certificate, Label
@@ -26,6 +27,9 @@ EXACT = (F(1), F(1, 2))
 FLOAT_ONLY = (F(1), F(3, 2**25))
 NEITHER = (F(1), F(0))
 OUTSIDE = (F(2), F(2))
+#: Out of the box by one step of float32: the first violates once it is clipped, the second does not.
+CLIPPED = (1 + F(1, 2**23), F(1, 2))
+CLIPPED_IN_VAIN = (1 + F(1, 2**23), F(0))
 #: On a property that cannot be violated at a real point, but is at FLOAT_ONLY in float32:
 TIGHT = at_least(STEP, low="0.0", high="1.0").replace(
     b"(assert (<= X_1 1.0))", b"(assert (<= X_1 0.00000011))"
@@ -104,7 +108,9 @@ def test_an_answer_counts_only_after_a_proper_end(
         (Label.UNSAT, True, False, Answer.SAT, NEITHER, Verdict.WRONG_SAT),
         (Label.UNSAT, True, False, Answer.SAT, OUTSIDE, Verdict.WRONG_SAT),
         (Label.UNSAT, True, False, Answer.SAT, None, Verdict.WRONG_SAT),
-        (Label.UNSAT, False, True, Answer.SAT, NEITHER, Verdict.UNLABELLED),
+        (Label.UNSAT, False, True, Answer.SAT, None, Verdict.UNLABELLED),
+        (Label.UNSAT, False, True, Answer.SAT, FLOAT_ONLY, Verdict.UNLABELLED),
+        (Label.UNSAT, False, True, Answer.SAT, NEITHER, Verdict.BAD_WITNESS),
         (Label.SAT, True, True, Answer.UNSAT, None, Verdict.WRONG_UNSAT),
         (Label.SAT, True, False, Answer.UNSAT, None, Verdict.WRONG_UNSAT),
         (Label.SAT, False, True, Answer.UNSAT, None, Verdict.UNLABELLED),
@@ -115,12 +121,19 @@ def test_an_answer_counts_only_after_a_proper_end(
         (Label.SAT, True, False, Answer.SAT, FLOAT_ONLY, Verdict.ROUNDING),
         (Label.SAT, True, True, Answer.SAT, NEITHER, Verdict.BAD_WITNESS),
         (Label.SAT, True, True, Answer.SAT, OUTSIDE, Verdict.BAD_WITNESS),
+        (Label.SAT, True, True, Answer.SAT, CLIPPED, Verdict.CLIPPED),
+        (Label.SAT, True, False, Answer.SAT, CLIPPED, Verdict.CLIPPED),
+        (Label.SAT, True, True, Answer.SAT, CLIPPED_IN_VAIN, Verdict.BAD_WITNESS),
         (Label.SAT, True, True, Answer.SAT, (), Verdict.BAD_WITNESS),
         (Label.SAT, True, True, Answer.SAT, (F(1),), Verdict.BAD_WITNESS),
         (Label.SAT, True, True, Answer.SAT, None, Verdict.UNWITNESSED),
         (None, True, True, Answer.UNSAT, None, Verdict.UNLABELLED),
         (None, True, True, Answer.SAT, None, Verdict.UNLABELLED),
-        (None, True, True, Answer.SAT, NEITHER, Verdict.UNLABELLED),
+        (None, True, True, Answer.SAT, NEITHER, Verdict.BAD_WITNESS),
+        (None, True, True, Answer.SAT, OUTSIDE, Verdict.BAD_WITNESS),
+        (None, True, True, Answer.SAT, (), Verdict.BAD_WITNESS),
+        (None, True, True, Answer.SAT, (F(1),), Verdict.BAD_WITNESS),
+        (None, True, True, Answer.SAT, CLIPPED, Verdict.CLIPPED),
         (None, True, True, Answer.SAT, FLOAT_ONLY, Verdict.UNLABELLED),
         (None, True, True, Answer.SAT, EXACT, Verdict.CORRECT),
     ],
@@ -145,8 +158,9 @@ def test_the_table(
 def test_a_refuted_label_is_no_verdict(tmp_path: Path) -> None:
     for float32 in (True, False):
         given = instance(tmp_path, "i", asked=BOUND, label=Label.UNSAT, float32=float32)
-        with pytest.raises(InvalidProof, match="i: the label unsat is false: the witness of v0"):
-            verdict(given, Answer.SAT, EXACT)
+        for witness in (EXACT, CLIPPED):
+            with pytest.raises(InvalidProof, match="i: the label unsat is false: the witness of v0"):
+                verdict(given, Answer.SAT, witness)
 
 
 def test_the_numbers_are_shown(tmp_path: Path) -> None:
@@ -194,6 +208,30 @@ def test_a_witness_settles_what_has_no_label(tmp_path: Path) -> None:
         Verdict.UNDECIDED,
     ]
     assert {(j.label, j.certificate) for j in found} == {(Label.SAT, SETTLED)}
+
+
+def test_a_clipped_witness_settles_what_has_no_label(tmp_path: Path) -> None:
+    found = verdicts(
+        instance(tmp_path, "i", asked=BOUND), record(Answer.SAT, CLIPPED), record(Answer.UNSAT)
+    )
+    assert [j.verdict for j in found] == [Verdict.CLIPPED, Verdict.WRONG_UNSAT]
+    assert not found[0].verdict.is_wrong
+    assert found[0].reason == (
+        "the answer is the label; its witness leaves the box by a rounding (1.19e-07), and clipped to the "
+        "box it violates exactly"
+    )
+
+
+def test_nobody_is_blamed_where_no_precision_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wide(*_: object, **__: object) -> Enclosure:
+        return Enclosure((F(1),), (F(2),))
+
+    for label, expected in ((None, Verdict.UNLABELLED), (Label.SAT, Verdict.UNWITNESSED)):
+        given = instance(tmp_path, "i", asked=BOUND, label=label)
+        assert verdict(given, Answer.SAT, NEITHER).verdict is Verdict.BAD_WITNESS
+        with monkeypatch.context() as patched:
+            patched.setattr("dokimos.judging.witness_replay.evaluate", wide)
+            assert verdict(given, Answer.SAT, NEITHER).verdict is expected
 
 
 def test_a_witness_settles_what_is_proven_for_nothing(tmp_path: Path) -> None:
@@ -256,9 +294,8 @@ def foreign(given: StubInstance) -> StubInstance:
     ("label", "answer", "witness"),
     [
         (Label.SAT, Answer.UNSAT, None),
-        (Label.SAT, Answer.SAT, NEITHER),
         (Label.SAT, Answer.SAT, None),
-        (Label.UNSAT, Answer.SAT, NEITHER),
+        (Label.UNSAT, Answer.SAT, None),
         (Label.UNSAT, Answer.UNSAT, None),
     ],
 )
@@ -271,6 +308,12 @@ def test_nobody_is_judged_by_a_proof_of_a_plug_in(
     assert judgement.verdict is Verdict.UNLABELLED
     assert judgement.label is None
     assert "proven only by the unknown kind their-kind, which never serves to blame" in judgement.reason
+
+
+@pytest.mark.parametrize("label", [Label.SAT, Label.UNSAT])
+def test_a_witness_that_fails_is_bad_whatever_a_plug_in_proves(tmp_path: Path, label: Label) -> None:
+    judgement = verdict(foreign(instance(tmp_path, "i", asked=BOUND, label=label)), Answer.SAT, NEITHER)
+    assert (judgement.verdict, judgement.label) == (Verdict.BAD_WITNESS, None)
 
 
 def test_an_exact_witness_settles_what_a_plug_in_says(tmp_path: Path) -> None:

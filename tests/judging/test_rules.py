@@ -68,7 +68,7 @@ def test_the_names() -> None:
         (RIGHT, (F("1.7499"),), (10, 10, 10, 10)),
         (JUST, (F("0.7496"),), (10, 10, -150, -150)),
         (OUT_BY_A_LITTLE, None, (-150, 10, 10, 10)),
-        (OUT_BY_A_STEP, None, (-150, 10, 10, 10)),
+        (OUT_BY_A_STEP, None, (0, 10, 10, 10)),
         (OUT_BY_MUCH, None, (-150, -150, -150, -150)),
         # Short of the bound by 2^-24, which only an output tolerance forgives.
         (NOT_QUITE, None, (-150, -150, 10, 10)),
@@ -213,20 +213,21 @@ def test_a_strict_constraint_is_not_met_by_equality(tmp_path: Path) -> None:
     assert points(given, record(Answer.UNSAT), record(Answer.SAT, JUST)) == (-150, 10, -150, 10)
 
 
-def test_a_witness_out_of_the_box_by_a_rounding_is_clipped_and_stays_a_bad_one(tmp_path: Path) -> None:
+def test_a_witness_out_of_the_box_by_a_rounding_is_clipped(tmp_path: Path) -> None:
     given = instance(tmp_path, "i", asked=ASKED, label=Label.SAT)
     by_a_step, by_more = (judged(given, record(Answer.SAT, w))[0] for w in (OUT_BY_A_STEP, OUT_BY_A_LITTLE))
-    assert by_a_step.verdict is by_more.verdict is Verdict.BAD_WITNESS
+    assert (by_a_step.verdict, by_more.verdict) == (Verdict.CLIPPED, Verdict.BAD_WITNESS)
     assert by_a_step.clipped is not None
     assert (by_a_step.clipped.in_box, by_a_step.clipped.violates_exactly) == (True, True)
     assert by_a_step.clipped.exact_outputs == (F(7, 4),)
-    assert by_a_step.reason.endswith("a rounding; clipped to the box it violates exactly")
+    assert by_a_step.reason.endswith("clipped to the box it violates exactly")
     assert by_more.clipped is None
     # As Python prints it: a decimal that lies beyond the float32 number by 5e-17.
     printed = tuple(F(repr(float(x))) for x in OUT_BY_A_STEP)
     assert printed != OUT_BY_A_STEP
-    assert judged(given, record(Answer.SAT, printed))[0].clipped is not None
+    assert judged(given, record(Answer.SAT, printed))[0].verdict is Verdict.CLIPPED
     in_vain = judged(given, record(Answer.SAT, (F(1, 2), -F(1, 2**149))))[0]
+    assert in_vain.verdict is Verdict.BAD_WITNESS
     assert in_vain.reason.endswith("clipped to the box it does not violate")
     inside = judged(given, record(Answer.SAT, NOT_QUITE))[0]
     assert inside.clipped is None

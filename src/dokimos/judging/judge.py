@@ -1,27 +1,34 @@
 """Answer x label x witness -> verdict.
 
-A `sat` answer's witness is looked at in two places (`replaying`): the point as spelt, and the float32
-point nearest to it. It *shows* the violation **exactly** (E) if one of the two lies in the printed box and
-violates over the reals, and **in float32** (F) if the float32 one lies in the printed box and violates in
-onnxruntime. No tolerance anywhere. With the label's proof for the reals (R) and for float32:
+A `sat` answer's witness is looked at in two places (`witness_replay`): the point as printed, and the
+float32 point nearest to it. It *shows* the violation **exactly** (E) if one of the two lies in the printed
+box and violates over the reals; **clipped** (C) if it leaves the box by the rounding of a bound and, once
+clipped to the box, violates over the reals; and **in float32** (F) if the float32 point lies in the printed
+box and violates in onnxruntime. No tolerance anywhere. With the label's proof for the reals (R) and for
+float32:
 
 ================  ==================  ==========================  ===============
 label             answer              witness                     verdict
 ================  ==================  ==========================  ===============
 any               undecided           --                          `undecided`
 unsat             unsat               --                          `correct`
-unsat, R          sat                 neither, or none            `wrong-sat`
-unsat, R          sat                 F, not E                    `rounding`
-unsat, R          sat                 E                           the label is refuted: InvalidProof
+unsat, R          sat                 none of them, or none       `wrong-sat`
+unsat, R          sat                 F, neither E nor C          `rounding`
+unsat, R          sat                 E or C                      the label is refuted: InvalidProof
 sat               unsat               --                          `wrong-unsat`
 sat               sat                 E                           `correct`
 sat, float32      sat                 F, not E                    `correct`
 sat, R only       sat                 F, not E                    `rounding`
-sat               sat                 neither                     `bad-witness`
+sat               sat                 C, neither E nor F          `clipped`
+sat               sat                 none of them                `bad-witness`
 sat               sat                 none                        `unwitnessed`
-none              sat or unsat        no E beside it              `unlabelled`
-none, settled     as for a `sat` label proven for the reals, by a witness that somebody gave
+none              sat                 none of them                `bad-witness`
+none              sat or unsat        no E or C beside it         `unlabelled`
+none, settled     as for a `sat` label proven for the reals, by a witness (E or C) that somebody gave
 ================  ==================  ==========================  ===============
+
+Where no precision tells whether a witness violates, nobody is blamed for it: it counts as if there was
+none.
 
 A float32 proof allows kernels a stated number of ulps, and onnxruntime may be off by more: where a witness
 violates there against such a proof, the reason says so, and nobody is blamed for it.
@@ -31,10 +38,6 @@ it is `unlabelled`. A label proven for neither is no label, and neither is one w
 some plug-in adds (`provers.plugin_kinds`): what is not part of Dokimos never serves to blame.
 
 An answer counts only if its process ended by itself and within its limits.
-
-A witness that leaves the box by a rounding is clipped to the box and replayed there once more; the reason
-says so, the verdict stays: what lies outside the printed box is no witness (other rule sets allow it, see
-`rules`).
 """
 
 from __future__ import annotations
@@ -112,7 +115,7 @@ def judge_instance(
     foreign = truth is not None and not _is_ours(truth)
     question, replays = _replays(instance, None if foreign else truth, runs)
     if _why_no_label(truth):
-        shown = any(found.exact for found in replays.values())
+        shown = any(found.proves_sat for found in replays.values())
         if shown or (truth is not None and foreign and _is_shown_by_its_witness(instance, truth)):
             truth = _settled(instance)
     judgements = [
@@ -141,7 +144,7 @@ def judge(
     if not record.answer.decides or record.termination is not Termination.EXITED:
         verdict, reason = Verdict.UNDECIDED, _why_undecided(record)
     elif truth is None:
-        verdict, reason = Verdict.UNLABELLED, f"it answers {record.answer.value}, and {why_no_label}"
+        verdict, reason = _judge_without_label(record, why_no_label, replays)
     elif record.answer is Answer.UNSAT:
         verdict, reason = _judge_unsat(truth)
     elif truth.label is Label.UNSAT:
@@ -161,6 +164,14 @@ def judge(
     )
 
 
+def _judge_without_label(
+    record: RunRecord, why_no_label: str, replays: WitnessReplays | None
+) -> tuple[Verdict, str]:
+    if record.answer is Answer.SAT and replays is not None and replays.is_refuted:
+        return Verdict.BAD_WITNESS, f"it answers sat, but {_describe(replays)}"
+    return Verdict.UNLABELLED, f"it answers {record.answer.value}, and {why_no_label}"
+
+
 def _judge_unsat(truth: Truth) -> tuple[Verdict, str]:
     if truth.label is Label.UNSAT:
         return Verdict.CORRECT, "the answer is the label"
@@ -173,8 +184,8 @@ def _judge_sat_against_unsat(
     record: RunRecord, truth: Truth, replays: WitnessReplays | None
 ) -> tuple[Verdict, str]:
     if not _proven(truth, Semantics.REAL):
-        return Verdict.UNLABELLED, "it answers sat, and the label unsat is proven for float32 only"
-    if replays and replays.exact:
+        return _judge_without_label(record, "the label unsat is proven for float32 only", replays)
+    if replays and replays.proves_sat:
         raise InvalidProof(
             f"{record.instance}: the label unsat is false: the witness of {record.verifier} lies in the "
             "box and violates exactly; check the suite with `dokimos check`."
@@ -198,6 +209,17 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
             Verdict.ROUNDING,
             "its witness violates in float32 only, and sat is proven for the reals only",
         )
+    if replays.violates_once_clipped:
+        outside = f"its witness leaves the box by a rounding{_how_far_out(replays)}"
+        return (
+            Verdict.CLIPPED,
+            f"the answer is the label; {outside}, and clipped to the box it violates exactly",
+        )
+    if not replays.is_refuted:
+        return (
+            Verdict.UNWITNESSED,
+            "the answer is the label, but no precision tells whether its witness violates",
+        )
     return Verdict.BAD_WITNESS, f"the answer is the label, but {_describe(replays)}"
 
 
@@ -219,11 +241,15 @@ def _describe(replays: WitnessReplays | None) -> str:
         return replays.problem
     if not replay.in_box:
         outside = f"its witness lies outside the box by {float(replay.outside_by):.3g}"
-        if replays.clipped is None:
-            return outside
-        still = "it violates exactly" if replays.clipped.violates_exactly else "it does not violate"
-        return f"{outside}, a rounding; clipped to the box {still}"
+        in_vain = ", a rounding; clipped to the box it does not violate"
+        return outside if replays.clipped is None else f"{outside}{in_vain}"
     return f"its witness {_missing(replay)}"
+
+
+def _how_far_out(replays: WitnessReplays) -> str:
+    """By how much the witness leaves every box, in brackets; empty where it lies in another one."""
+    replay = replays.as_spelt
+    return f" ({float(replay.outside_by):.3g})" if replay and replay.outside_by else ""
 
 
 def _missing(replay: Replay) -> str:

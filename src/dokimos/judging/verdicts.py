@@ -19,6 +19,7 @@ class Verdict(Enum):
     BAD_WITNESS = "bad-witness"
     UNWITNESSED = "unwitnessed"
     ROUNDING = "rounding"
+    CLIPPED = "clipped"
     UNDECIDED = "undecided"
     UNLABELLED = "unlabelled"
 
@@ -26,6 +27,11 @@ class Verdict(Enum):
     def is_wrong(self) -> bool:
         """Whether this verdict means exit code 1 and a place at the top of the report."""
         return self in (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
+
+    @property
+    def is_listed_apart(self) -> bool:
+        """Whether a decided answer counts neither as correct nor as wrong."""
+        return not self.is_wrong and self not in (Verdict.CORRECT, Verdict.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Replay:
     their constraints; the witness violates where it is >= 0 (> 0 if a strict constraint decides), and a
     negative number says by how much it fails to. `exact_outputs` and `onnxruntime_outputs` are what the
     network gives there. `outside_by` is the largest distance by which a coordinate leaves the box (0
-    when inside).
+    when inside). `is_decided` is False where no precision tells whether the witness violates.
     """
 
     in_box: bool
@@ -47,6 +53,7 @@ class Replay:
     violates_in_onnxruntime: bool
     onnxruntime_outputs: tuple[float, ...]
     witness_in_float32: bool
+    is_decided: bool = True
 
 
 class Standing(Enum):
@@ -72,9 +79,9 @@ class Judgement:
     """One run with its verdict and the reason for it in a sentence.
 
     `certificate` names the kind of proof behind the label; `reproduce` is a shell command that runs the
-    same verifier on the same instance again. `clipped` is the replay at the witness clipped to the box,
-    where it leaves the box by a rounding. `marks` has one mark for each rule set that was asked for.
-    `plugin_proof` names the kind of proof, and its package, where that is all there is of a label.
+    same verifier on the same instance again. `clipped` is the replay at the witness clipped to a box that
+    it leaves by a rounding. `marks` has one mark for each rule set that was asked for. `plugin_proof` names
+    the kind of proof, and its package, where that is all there is of a label.
     """
 
     record: RunRecord

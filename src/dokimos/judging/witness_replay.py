@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -64,17 +64,17 @@ class Question:
 
 @dataclass(frozen=True)
 class WitnessReplays:
-    """A witness as its verifier spelt it, and at the nearest float32 point.
+    """A witness as its verifier printed it, and at the nearest float32 point.
 
     Tools print float32 values with too few digits, or the doubles they compute with; both points are
     points of R^n, and either may show the property to be `sat`. Where the witness is no point of the
     network's input space (`problem` says why) there are no replays; where it is out of float32's range,
     or float32 already, `in_float32` is None or the same replay.
 
-    `clipped` is the replay at the nearest point of a box where both points leave every box, but one of
-    them by no more than a rounding (see `clip`). It is told to people and decides nothing: a witness is
-    what the verifier gave, and the clipped point is ours. `can_be_checked` is False where it is the network
-    that we cannot evaluate.
+    `clipped` is the replay at the witness moved into a box that it leaves by no more than a rounding (see
+    `clip`); there is none where one of the two points violates exactly. The clipped point is ours, not the
+    verifier's, but where it violates exactly the property is `sat` all the same. `can_be_checked` is False
+    where it is the network that we cannot evaluate.
     """
 
     as_spelt: Replay | None
@@ -93,6 +93,27 @@ class WitnessReplays:
         """The replay at a float32 point of the box that violates in onnxruntime, if there is one."""
         replay = self.in_float32
         return replay if replay and replay.in_box and replay.violates_in_onnxruntime else None
+
+    @property
+    def violates_once_clipped(self) -> bool:
+        """Whether the clipped point violates over the reals."""
+        return self.clipped is not None and self.clipped.violates_exactly
+
+    @property
+    def proves_sat(self) -> bool:
+        """Whether a point of the box violates over the reals: the witness, or what it is once clipped."""
+        return self.exact is not None or self.violates_once_clipped
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether it is certain that the witness violates nowhere: not exactly, clipped or in float32."""
+        looked_at = (*self._both, *(() if self.clipped is None else (self.clipped,)))
+        return (
+            self.can_be_checked
+            and all(replay.is_decided for replay in looked_at)
+            and not self.proves_sat
+            and self.float32 is None
+        )
 
     @property
     def telling(self) -> Replay | None:
@@ -117,10 +138,8 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
         return WitnessReplays(_replay(question, witness, None), None)
     in_float32 = _replay(question, point32, point32)
     as_spelt = in_float32 if point32 == witness else _replay(question, witness, point32)
-    clipped = None
-    if not (as_spelt.in_box or in_float32.in_box):
-        clipped = _replay_clipped(question, witness)
-    return WitnessReplays(as_spelt, in_float32, clipped=clipped)
+    found = WitnessReplays(as_spelt, in_float32)
+    return found if found.exact else replace(found, clipped=_replay_clipped(question, witness))
 
 
 def clip(box: Box, point: Point) -> Point | None:
@@ -162,7 +181,7 @@ def _replay_clipped(question: Question, witness: Point) -> Replay | None:
     found: Replay | None = None
     for case in question.property.cases:
         moved = clip(case.box, witness)
-        if moved is None:
+        if moved is None or moved == witness:
             continue
         near = [nearest_float32(x) for x in moved]
         point32 = tuple(x for x in near if x is not None)
@@ -187,15 +206,17 @@ def _replay(question: Question, point: Point, point32: Point | None) -> Replay:
     finite = bool(runtime) and bool(np.all(np.isfinite(runtime)))
     in_runtime = finite and point32 is not None and asked.unsafe(point32, [Fraction(y) for y in runtime])
     outside = min((_outside_by(case.box, point) for case in asked.cases), default=Fraction(0))
+    violates = outputs is not None and _certainly_unsafe(asked, point, outputs)
     return Replay(
         in_box=any(point in case.box for case in asked.cases),
         outside_by=outside,
-        violates_exactly=outputs is not None and _certainly_unsafe(asked, point, outputs),
+        violates_exactly=violates,
         violation=None if outputs is None else _violation(asked, point, outputs),
         exact_outputs=() if outputs is None else _middle(outputs),
         violates_in_onnxruntime=in_runtime,
         onnxruntime_outputs=runtime,
         witness_in_float32=point == point32,
+        is_decided=violates or not _possibly_unsafe(asked, point, outputs),
     )
 
 
@@ -238,10 +259,24 @@ def _certainly_holds(constraint: Linear, x: Point, y: Enclosure) -> bool:
     return low > 0 if constraint.strict else low >= 0
 
 
+def _possibly_holds(constraint: Linear, x: Point, y: Enclosure) -> bool:
+    _, high = _slack_bounds(constraint, x, y)
+    return high > 0 if constraint.strict else high >= 0
+
+
 def _certainly_unsafe(asked: Property, x: Point, y: Enclosure) -> bool:
     """Whether `x` is unsafe whichever of the outputs in `y` is the true one."""
     return any(
         x in case.box and any(all(_certainly_holds(c, x, y) for c in one) for one in case.any_of)
+        for case in asked.cases
+    )
+
+
+def _possibly_unsafe(asked: Property, x: Point, y: Enclosure | None) -> bool:
+    """Whether `x` is unsafe for some of the outputs in `y` (None: any outputs), as far as bounds tell."""
+    return any(
+        x in case.box
+        and any(y is None or all(_possibly_holds(c, x, y) for c in one) for one in case.any_of)
         for case in asked.cases
     )
 

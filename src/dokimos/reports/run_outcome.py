@@ -17,7 +17,7 @@ class RunOutcome(Enum):
 
     @classmethod
     def of(cls, verdict: Verdict) -> RunOutcome:
-        """The column of a verdict; `other` is unwitnessed, rounding and unlabelled."""
+        """The column of a verdict; `other` is unwitnessed, rounding, clipped and unlabelled."""
         if verdict.is_wrong:
             return cls.WRONG
         return {Verdict.CORRECT: cls.CORRECT, Verdict.UNDECIDED: cls.UNDECIDED}.get(verdict, cls.OTHER)

@@ -20,7 +20,7 @@ from dokimos.suites.profile_file import COMPONENTS
 _SIGNS = (
     ("correct", "✓", "correct"),
     ("wrong", "✗", "wrong"),
-    ("other", "~", "decided, not confirmed: unwitnessed, rounding or unlabelled"),
+    ("other", "~", "decided, listed apart: unwitnessed, rounding, clipped or unlabelled"),
     ("undecided", "T", "timeout"),
     ("undecided", "M", "out of memory"),
     ("undecided", "?", "unknown"),
