@@ -10,7 +10,7 @@ import numpy as np
 
 from dokimos.checker.base import LowerBound
 from dokimos.properties.model import Box, Linear
-from tests.checker.attention_oracle import outputs_of
+from dokimos.testing.search_oracle import outputs_of
 from tests.checker.files import model
 
 Nodes = list[tuple[Any, ...]]

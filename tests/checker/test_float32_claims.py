@@ -17,7 +17,7 @@ from dokimos.networks.semantics.replay import Replayer
 from dokimos.properties.writing import write_vnnlib1
 from dokimos.suites.instance import Instance
 from tests.checker.files import instance_of
-from tests.checker.mutants import drafts
+from tests.checker.statements import drafts
 
 Floats = NDArray[np.float32]
 #: The families whose networks are chains that `Evaluator` knows.

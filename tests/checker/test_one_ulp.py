@@ -11,7 +11,7 @@ import pytest
 from dokimos.checker import check
 from dokimos.core.errors import InvalidProof
 from dokimos.suites.instance import Instance, Label
-from tests.checker import oracle
+from dokimos.testing import relu_oracle as oracle
 from tests.checker.files import instance_of, model, question, stated
 
 ULP = np.float32(2.0**-23)

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.checker import oracle
+from dokimos.testing import relu_oracle as oracle
+from dokimos.testing.statements import statement_of
 from tests.checker.files import model, question
-from tests.checker.mutants import TINY, drafts, statement_of
+from tests.checker.statements import TINY, drafts
 
 
 @pytest.mark.parametrize("seed", range(12))

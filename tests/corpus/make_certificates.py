@@ -18,9 +18,9 @@ import numpy as np
 from dokimos.suites.instance import Instance, Label, Truth
 from dokimos.suites.writing import dump_truth
 from tests.checker.files import instance_of, model, question, repaired, stated
-from tests.checker.mutants import TINY, base_statements
 from tests.checker.proofs.test_relu_tree import ASKED, HAT, LEAF, proof
 from tests.checker.proofs.test_relu_tree_outward import NO_CHOICES, leaf_with
+from tests.checker.statements import TINY, base_statements
 from tests.checker.test_one_ulp import PAIRS, SLOPES, corners, exclusive, pairs
 
 CORPUS = Path(__file__).parent / "certificates"

@@ -21,7 +21,7 @@ from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import LabelledInstance, Semantics
-from tests.checker.attention_oracle import outputs_of
+from dokimos.testing.search_oracle import outputs_of
 
 FAMILIES = ("softmax-attention", "linear-attention")
 EDGE = 1.000001

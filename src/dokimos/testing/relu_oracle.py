@@ -2,7 +2,7 @@
 
 It reads the two files by its own means, and answers exactly, over the reals, whether an input in the box
 is unsafe: once by going through all activation patterns, each a linear program in rationals, and once by
-asking z3. Whoever uses it should ask both.
+asking z3. Whoever uses it should ask both, as `ReluOracle` does.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import z3
 from onnx import numpy_helper
+
+from dokimos.suites.instance import Instance, Label, Semantics, Truth
+from dokimos.testing.sweeps import Oracle
 
 Vector = list[Fraction]
 #: Coefficients of the inputs, and a constant at the end.
@@ -27,7 +29,7 @@ ZERO, ONE = Fraction(0), Fraction(1)
 
 
 @dataclass(frozen=True)
-class Layer:
+class OracleLayer:
     """weight·v + bias, rectified where `rectified`."""
 
     weight: list[Vector]
@@ -45,7 +47,9 @@ class Half:
 
 
 @dataclass(frozen=True)
-class Question:
+class OracleQuestion:
+    """A box, and what is unsafe on it: all of the halves of one clause."""
+
     box: list[tuple[Fraction, Fraction]]
     unsafe: list[list[Half]]
 
@@ -53,13 +57,13 @@ class Question:
 # Reading the network ------------------------------------------------------------------------------
 
 
-def layers_of(network: bytes) -> list[Layer]:
+def layers_of(network: bytes) -> list[OracleLayer]:
     """The chain of layers that an ONNX file spells; ValueError where it is no such chain."""
     model = onnx.load_from_string(network)
     arrays = {t.name: numpy_helper.to_array(t).astype(float) for t in model.graph.initializer}
     value_info = model.graph.input[0]
     shape = [d.dim_value for d in value_info.type.tensor_type.shape.dim]
-    last, layers = value_info.name, list[Layer]()
+    last, layers = value_info.name, list[OracleLayer]()
     for node in model.graph.node:
         if node.input[0] != last:
             raise ValueError("not a chain")
@@ -67,7 +71,7 @@ def layers_of(network: bytes) -> list[Layer]:
         constants = [arrays[name] for name in node.input[1:]]
         last = node.output[0]
         if node.op_type == "Relu":
-            layers.append(Layer([], [], True))
+            layers.append(OracleLayer([], [], True))
         elif node.op_type == "Flatten":
             shape = [1, int(np.prod(shape))]
         elif node.op_type == "Gemm":
@@ -87,9 +91,9 @@ def layers_of(network: bytes) -> list[Layer]:
     return layers
 
 
-def _layer(matrix: Any, bias: Any) -> Layer:
+def _layer(matrix: Any, bias: Any) -> OracleLayer:
     exact = [[Fraction(float(w)) for w in row] for row in matrix]
-    return Layer(exact, [Fraction(float(b)) for b in bias], False)
+    return OracleLayer(exact, [Fraction(float(b)) for b in bias], False)
 
 
 def _unrolled(shape: list[int], constants: list[Any], given: dict[str, Any]) -> tuple[Any, Any, list[int]]:
@@ -118,7 +122,7 @@ def _unrolled(shape: list[int], constants: list[Any], given: dict[str, Any]) -> 
 # Reading the property -----------------------------------------------------------------------------
 
 
-def question_of(text: bytes) -> Question:
+def question_of(text: bytes) -> OracleQuestion:
     """The box and the unsafe outputs of a VNN-LIB 1.0 file."""
     tokens = re.findall(r"[()]|[<>]=?|[^\s()<>=]+", re.sub(r";.*", "", text.decode()))
     forms = list(_forms(iter(tokens)))
@@ -143,7 +147,7 @@ def question_of(text: bytes) -> Question:
                 lower[index] = max(bound, lower.get(index, bound))
         else:
             unsafe = [a + b for a in unsafe for b in clauses]
-    return Question([(lower[i], upper[i]) for i in range(inputs)], unsafe)
+    return OracleQuestion([(lower[i], upper[i]) for i in range(inputs)], unsafe)
 
 
 def _forms(tokens: Iterator[str]) -> Iterator[Any]:
@@ -189,7 +193,8 @@ def _sum(form: Any) -> dict[str, Fraction]:
 # Evaluating ---------------------------------------------------------------------------------------
 
 
-def outputs_at(layers: Sequence[Layer], point: Sequence[Fraction]) -> Vector:
+def outputs_at(layers: Sequence[OracleLayer], point: Sequence[Fraction]) -> Vector:
+    """What the layers give at a point."""
     value = list(point)
     for layer in layers:
         if layer.rectified:
@@ -203,6 +208,7 @@ def outputs_at(layers: Sequence[Layer], point: Sequence[Fraction]) -> Vector:
 
 
 def slack_at(half: Half, point: Sequence[Fraction], outputs: Sequence[Fraction]) -> Fraction:
+    """By how much a half holds at a point; negative where it does not."""
     values = {"X": point, "Y": outputs}
     left = (f * values[name[0]][int(name[2:])] for name, f in half.terms.items())
     return half.bound - sum(left, ZERO)
@@ -266,7 +272,7 @@ Row = tuple[Vector, Fraction, bool]
 
 
 def _patterns(
-    box: Sequence[tuple[Fraction, Fraction]], layers: Sequence[Layer]
+    box: Sequence[tuple[Fraction, Fraction]], layers: Sequence[OracleLayer]
 ) -> Iterator[tuple[list[Row], list[Affine]]]:
     """Every pattern that some input has: the rows that describe it, and the outputs under it."""
     inputs = len(box)
@@ -375,8 +381,19 @@ def _without_infinitesimals(
 # Second opinion: z3 ---------------------------------------------------------------------------------
 
 
+def _z3() -> Any:
+    try:
+        import z3
+    except ImportError:
+        raise ImportError(
+            "The oracle of ReLU networks needs z3; install it with `pip install z3-solver`."
+        ) from None
+    return z3
+
+
 def sat_by_z3(network: bytes, property_: bytes, *, margin: Fraction = ZERO) -> bool:
     """The same question, put to z3."""
+    z3 = _z3()
     question = question_of(property_)
     solver = z3.SolverFor("QF_LRA")
     inputs = [z3.Real(f"x{i}") for i in range(len(question.box))]
@@ -425,7 +442,7 @@ MOST_RELUS, MOST_RELUS_TIMES_INPUTS = 6, 36
 BOTH_EVERY = 4
 
 
-def relus_of(layers: Sequence[Layer]) -> int:
+def relus_of(layers: Sequence[OracleLayer]) -> int:
     """How many ReLUs follow an affine layer."""
     return sum(len(a.bias) for a, b in pairwise(layers) if b.rectified and not a.rectified)
 
@@ -438,3 +455,16 @@ def is_sat(network: bytes, property_: bytes, *, margin: Fraction = ZERO) -> bool
     if small and zlib.crc32(network + property_) % BOTH_EVERY == 0:
         assert answer == sat_by_patterns(network, property_, margin=margin), "the two oracles disagree"
     return answer
+
+
+class ReluOracle(Oracle):
+    """Knows every answer, exactly, for small networks of affine layers and ReLUs in a row."""
+
+    def is_true(self, instance: Instance, truth: Truth, *, margin: bool) -> bool:
+        """Whether label and witness are right and, if asked, the margin over the reals."""
+        claimed = truth.claims[Semantics.REAL].margin or ZERO
+        if truth.label is Label.SAT:
+            found = unsafe_by(instance.network_file, instance.property_file, truth.witness or ())
+            return found is not None and (not margin or found >= claimed)
+        wanted = claimed if margin else ZERO
+        return not is_sat(instance.network_file, instance.property_file, margin=wanted)

@@ -1,0 +1,94 @@
+"""Tiny instances with what is said of them, taken apart so that each part can be changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dokimos.checker.base import CertificateKind
+from dokimos.checker.check import prove
+from dokimos.checker.kinds import CERTIFICATES
+from dokimos.constructions.base import Construction, Unusable
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.knobs import make_knobs
+from dokimos.core.registry import Registry
+from dokimos.properties.decimal_text import exact_decimal
+from dokimos.provers.base import NoProof
+from dokimos.suites.instance import Claim, Instance, Semantics, Truth
+from dokimos.testing.files import instance_of, question
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Two files taken apart, and what is said of them."""
+
+    network: bytes
+    bounds: tuple[tuple[Fraction, Fraction], ...]
+    outputs: int
+    unsafe: str
+    truth: Truth
+
+    @property
+    def instance(self) -> Instance:
+        """The two files."""
+        decimals = [(exact_decimal(a), exact_decimal(b)) for a, b in self.bounds]
+        return instance_of(self.network, question(decimals, self.outputs, self.unsafe))
+
+
+def kinds_with(kind: CertificateKind) -> Registry[CertificateKind]:
+    """The shipped kinds and, if it is none of them, this one."""
+    if kind.name in CERTIFICATES:
+        return CERTIFICATES
+    known: Registry[CertificateKind] = Registry("certificate kind", CERTIFICATES.targets)
+    known.add(kind.name, kind)
+    return known
+
+
+def drafts_of(construction: Construction[Any], seed: int, **knobs: Any) -> tuple[Draft, Draft]:
+    """What a family drafts: the robust half and its twin. Draws that cannot be used are drawn again."""
+    chosen = make_knobs(construction.knobs_class, knobs, family=construction.family)
+    rng = np.random.default_rng(seed)
+    while True:
+        try:
+            return construction.construct(chosen, rng)
+        except (Unusable, NoProof):
+            continue
+
+
+def statement_of(
+    draft: Draft, *, margin: bool, kinds: Registry[CertificateKind] = CERTIFICATES
+) -> Statement:
+    """The draft with its proven margin, or with the label alone; only for the reals.
+
+    Its property must have one box, and call unsafe that class 0 is not above all others.
+    """
+    (case,) = draft.question.cases
+    outputs = draft.question.output_size
+    others = " ".join(f"(and (<= Y_0 Y_{k}))" for k in range(1, outputs))
+    made = Statement(
+        network=draft.network,
+        bounds=tuple(zip(case.box.lower, case.box.upper, strict=True)),
+        outputs=outputs,
+        unsafe=f"(or {others})",
+        truth=Truth(
+            label=draft.label,
+            claims={Semantics.REAL: Claim(proven=True, margin=Fraction(0))},
+            certificate=draft.certificate,
+            network_sha256="",
+            property_sha256="",
+            witness=draft.witness,
+        ),
+    )
+    instance = made.instance
+    proven = prove(instance, draft.certificate, draft.label, draft.witness, kinds=kinds)
+    claim = Claim(proven=True, margin=proven.real if margin else Fraction(0))
+    bound = replace(
+        made.truth,
+        claims={Semantics.REAL: claim},
+        network_sha256=instance.network_sha256,
+        property_sha256=instance.property_sha256,
+    )
+    return replace(made, truth=bound)

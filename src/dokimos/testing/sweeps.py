@@ -1,0 +1,100 @@
+"""Sweeping a kind of proof: statements that it proves, changed in small ways, each judged by an oracle.
+
+Most changes make a statement false. The checker may refuse what is true, but whatever it accepts must be
+true, and how many false statements it refused is counted.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dokimos.checker.base import CertificateKind
+from dokimos.checker.check import check
+from dokimos.core.errors import DokimosError, InvalidProof
+from dokimos.core.registry import Registry
+from dokimos.suites.instance import Claim, Instance, Semantics, Truth
+from dokimos.testing.files import repaired
+from dokimos.testing.mutants import MUTATORS, Mutator
+from dokimos.testing.statements import Statement, kinds_with
+
+FALSE, ACCEPTED, HASH = "false, rejected", "accepted", "refused by hash"
+
+
+class Oracle(ABC):
+    """A second way to the truth, which shares nothing with the checker."""
+
+    @abstractmethod
+    def is_true(self, instance: Instance, truth: Truth, *, margin: bool) -> bool | None:
+        """Whether the label is true and, if asked, its margin too; None where it cannot tell."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One kind of proof, tiny statements that it proves, and what judges the changed ones.
+
+    `others` are statements of other kinds, whose proofs and networks the mutators may borrow.
+    """
+
+    kind: CertificateKind
+    statements: Callable[[], Sequence[Statement]]
+    oracle: Oracle
+    mutators: tuple[Mutator, ...] = MUTATORS
+    others: Callable[[], Sequence[Statement]] = tuple
+
+    @property
+    def kinds(self) -> Registry[CertificateKind]:
+        """The kinds to check by: the shipped ones and, if it is none of them, this one."""
+        return kinds_with(self.kind)
+
+    def run(self, count: int, *, seed: int, least_false: int = 0) -> Counter[str]:
+        """Judge `count` mutants; how many were false and rejected, accepted, and refused by a hash.
+
+        It goes on, up to four times as far, until `least_false` of them were false.
+        """
+        rng = np.random.default_rng([zlib.crc32(self.kind.name.encode()), seed])
+        bases = self.statements()
+        everything = [*bases, *self.others()]
+        tally: Counter[str] = Counter()
+        for number in range(4 * count):
+            if number >= count and tally[FALSE] >= least_false:
+                break
+            base = bases[int(rng.integers(len(bases)))]
+            mutant = self.mutators[number % len(self.mutators)](base, rng, everything)
+            if rng.random() < 0.25:
+                mutant = self.mutators[rng.integers(len(self.mutators))](mutant, rng, everything)
+            self.judge(base, mutant, tally)
+        return tally
+
+    def judge(self, base: Statement, mutant: Statement, tally: Counter[str]) -> None:
+        """Fail if the mutant is false and accepted; else count what happened to it."""
+        instance = mutant.instance
+        files = (base.instance.network_sha256, base.instance.property_sha256)
+        if (instance.network_sha256, instance.property_sha256) != files:
+            with pytest.raises(InvalidProof, match="sha256"):
+                check(instance, mutant.truth, kinds=self.kinds)
+            tally[HASH] += 1
+        truth = repaired(mutant.truth, instance)
+        try:
+            proven = check(instance, truth, kinds=self.kinds)
+        except DokimosError:
+            is_false = self.oracle.is_true(instance, truth, margin=False) is False
+            tally[FALSE if is_false else "rejected"] += 1
+            return
+        claimed = truth.claims[Semantics.REAL].margin or Fraction(0)
+        assert proven.real >= claimed
+        believed = self.oracle.is_true(instance, with_margin(truth, proven.real), margin=True)
+        assert believed is not False, (mutant, "is false and was accepted")
+        tally[ACCEPTED] += 1
+
+
+def with_margin(truth: Truth, margin: Fraction) -> Truth:
+    """The same, claiming this margin for the reals and nothing for float32."""
+    return replace(truth, claims={Semantics.REAL: Claim(proven=True, margin=margin)})

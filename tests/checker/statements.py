@@ -1,0 +1,213 @@
+"""Tiny proven statements of every shipped kind of proof, and the sweep that each is put through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import onnx
+
+from dokimos.checker import CERTIFICATES, prove
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.disguise import disguise_drafts
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.families.ops import cuts
+from dokimos.constructions.parts.robustness import ball, first_class_loses
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.reading import read_vnnlib
+from dokimos.provers.reference import decide
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics
+from dokimos.testing import mutants
+from dokimos.testing.mutants import Rng
+from dokimos.testing.relu_oracle import ReluOracle
+from dokimos.testing.search_oracle import SearchOracle
+from dokimos.testing.statements import Statement, drafts_of, statement_of
+from dokimos.testing.sweeps import Sweep
+from tests.checker.small_networks import SmallReluNetwork
+
+CONVOLUTION = {"size": 3, "channels": 1, "depth": 1}
+
+#: The families and knobs that give tiny instances, by the kind of proof of their `unsat` half.
+TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "constant-on-box": [
+        (
+            "constant-on-box",
+            {"inputs": 2, "latent": 1, "depth": 1, "width": 2, "classes": 2, "epsilon": 0.25},
+        ),
+        ("constant-on-box", {"inputs": 3, "latent": 2, "depth": 2, "width": 3, "classes": 3, "slack": 0}),
+        (
+            "constant-on-box",
+            {"inputs": 2, "latent": 2, "depth": 1, "width": 2, "reach": 1, "margin": 0.001},
+        ),
+    ],
+    "contraction": [
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.01, "slack": 0.0001}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 3, "epsilon": 0.02, "slack": 0.001, "centred": 0}),
+        ("contractive-cnn", {**CONVOLUTION, "classes": 2, "epsilon": 0.002, "cut": 0.5}),
+    ],
+    "slopes-and-splits": [
+        ("exclusive-pairs", {"inputs": 2, "pairs": 1, "classes": 2, "gamma": 0.01}),
+        ("exclusive-pairs", {"inputs": 3, "pairs": 1, "classes": 3, "gamma": 0.0005}),
+        ("exclusive-pairs", {"inputs": 2, "pairs": 2, "classes": 2, "gamma": 0.02}),
+        ("exclusive-pairs", {"inputs": 2, "pairs": 3, "classes": 2, "gamma": 0.01}),
+    ],
+    "convex-corners": [
+        ("convex-corners", {"inputs": 2, "block": 2, "hinges": 2, "classes": 2, "margin": 0.01}),
+        ("convex-corners", {"inputs": 3, "block": 3, "hinges": 4, "classes": 3, "margin": 0.001}),
+        ("convex-corners", {"inputs": 4, "block": 2, "hinges": 3, "classes": 2, "margin": 0.00001}),
+    ],
+    "ordered-pairs": [
+        ("paired-bias", {"size": 3, "depth": 0, "pairs": 2, "classes": 2, "margin": 0.001}),
+        ("paired-bias", {"size": 3, "depth": 0, "pairs": 3, "classes": 3, "margin": 0.00002}),
+        ("paired-bias", {"size": 3, "depth": 1, "channels": 1, "pairs": 2, "classes": 2, "margin": 0.001}),
+    ],
+    "relu-tree": [
+        ("exact-radius", {"inputs": 2, "width": 2, "depth": 2, "classes": 2, "distance": 0.3}),
+        ("exact-radius", {"inputs": 3, "width": 3, "depth": 1, "classes": 3, "distance": 0.5}),
+        ("exact-radius", {"inputs": 2, "width": 4, "depth": 1, "classes": 2, "slack": 0.999}),
+    ],
+}
+
+
+ATTENTION: list[dict[str, Any]] = [
+    {"tokens": 2, "width": 3, "value_width": 2, "classes": 3, "hinges": 2, "epsilon": 0.1},
+    {"tokens": 3, "width": 4, "value_width": 2, "classes": 2, "hinges": 2, "slack": 1.001},
+]
+SMALL_ATTENTION = {"tokens": 2, "width": 2, "value_width": 1, "classes": 2, "hinges": 1}
+POLYNOMIAL = {"inputs": 2, "width": 2, "epsilon": 0.125, "buffer": 0.02}
+
+#: The same where a search has to do as an oracle: these networks have more than ReLUs.
+SEARCHED: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "softmax-attention": [("softmax-attention", knobs) for knobs in (SMALL_ATTENTION, *ATTENTION)],
+    "linear-attention": [
+        ("linear-attention", knobs) for knobs in ({**SMALL_ATTENTION, "unstable": 1}, *ATTENTION)
+    ],
+    "convex-tangent": [
+        ("polynomial", {**POLYNOMIAL, "degree": degree, "concave": 0}) for degree in (2, 3, 4)
+    ],
+    "pinning": [("polynomial", {**POLYNOMIAL, "degree": degree, "concave": 0.5}) for degree in (2, 3)],
+}
+
+
+def drafts(family: str, seed: int, **knobs: Any) -> tuple[Draft, Draft]:
+    return drafts_of(CONSTRUCTIONS[family], seed, **knobs)
+
+
+def searched(base: Statement) -> Statement:
+    """The same statement, with a proof that the reference verifier finds for it."""
+    instance = base.instance
+    asked = read_vnnlib(instance.property_file, file="p")
+    found = decide(read_onnx(instance.network_file), asked, seconds=60)
+    assert found.certificate is not None, found
+    margin = prove(instance, found.certificate, Label.UNSAT, None).real
+    wanted = base.truth.claims[Semantics.REAL].margin
+    claims = {Semantics.REAL: Claim(proven=True, margin=margin if wanted else Fraction(0))}
+    return replace(base, truth=replace(base.truth, certificate=found.certificate, claims=claims))
+
+
+@cache
+def base_statements(kind: str) -> list[Statement]:
+    """Proven statements of one kind, with and without a margin; trees of both arithmetics."""
+    if kind in MADE:
+        return MADE[kind]()
+    families = (TINY | SEARCHED).get(kind) or [entry for entries in TINY.values() for entry in entries]
+    half = 1 if kind == "witness" else 0
+    made = [
+        statement_of(drafts(family, seed, **knobs)[half], margin=bool((seed + number) % 2))
+        for number, (family, knobs) in enumerate(families)
+        for seed in range(2)
+    ]
+    if kind == "relu-tree":
+        others = [base for each in TINY if each != kind for base in base_statements(each)]
+        return made + [searched(base) for base in [*made[:2], *others]]
+    return made
+
+
+def enclosed() -> list[Statement]:
+    """Random ReLU networks, robust by some margin, with boxes cut until intervals prove it."""
+    made = []
+    for seed in range(6):
+        drawn = SmallReluNetwork.draw(np.random.default_rng(seed), sizes=(2, 3, 2))
+        robust = drawn.lifted(Fraction(1, 2) - drawn.grid_minimum())
+        question = first_class_loses(ball([Fraction(0)] * 2, robust.radius), 2)
+        network = robust.instance().network_file
+        trees = [cuts(network, question, Fraction(1, 16))]
+        draft = Draft(network, question, Certificate("enclosure", {"trees": trees}))
+        made.append(statement_of(draft, margin=bool(seed % 2)))
+    return made
+
+
+def rewritten() -> list[Statement]:
+    """Tiny networks in other words, by each of the steps that fit them."""
+    made = []
+    for number, (family, knobs) in enumerate((*TINY["slopes-and-splits"][:2], *TINY["convex-corners"][:1])):
+        for seed, steps in enumerate((["permute", "scale"], ["duplicate"], ["split"], ["identity"])):
+            (draft,) = disguise_drafts(
+                drafts(family, seed, **knobs)[:1], steps, np.random.default_rng(seed)
+            )
+            made.append(statement_of(draft, margin=bool((number + seed) % 2)))
+    return made
+
+
+MADE: dict[str, Callable[[], list[Statement]]] = {"enclosure": enclosed, "rewritten": rewritten}
+
+
+# Sweeps --------------------------------------------------------------------------------------------
+
+
+def operator(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+    """Another operator, axis or input where attention has its own."""
+    model = onnx.load_from_string(base.network)
+    changes = {
+        "Softmax": lambda node: node.attribute[0].__setattr__("i", 1),
+        "Div": lambda node: node.input.reverse(),
+        "Relu": lambda node: setattr(node, "op_type", "Exp"),
+        "Transpose": lambda node: node.attribute[0].ints.__setitem__(slice(0, 3), [0, 1, 2]),
+        "ReduceSum": lambda node: node.input.__setitem__(0, model.graph.node[0].output[0]),
+        "Concat": lambda node: node.input.reverse(),
+        "MatMul": lambda node: node.input.reverse(),
+    }
+    chosen = [node for node in model.graph.node if node.op_type in changes]
+    node = chosen[rng.integers(len(chosen))]
+    changes[node.op_type](node)
+    return replace(base, network=bytes(model.SerializeToString(deterministic=True)))
+
+
+def twin_bias(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+    """Some bias raised as a twin raises that of its needle."""
+    return mutants.nudge(mutants.bias(base, rng, all_), rng, all_)
+
+
+PLAIN = (
+    *(mutants.ulp, mutants.factor, mutants.nudge, mutants.bias, mutants.bias, mutants.swap_entries),
+    *(mutants.box, mutants.one_face, mutants.constraint, mutants.constraint, twin_bias),
+)
+#: By kind: what is changed in networks that have more than ReLUs.
+OTHER_MUTATORS: dict[str, tuple[mutants.Mutator, ...]] = {
+    "softmax-attention": (*PLAIN, operator),
+    "linear-attention": (*PLAIN, operator),
+    "convex-tangent": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
+    "pinning": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
+}
+EXACT = (*TINY, *MADE, "witness")
+
+
+def _decided() -> list[Statement]:
+    """The statements of all kinds whose networks the exact oracle knows."""
+    return [base for kind in (*TINY, "witness") for base in base_statements(kind)]
+
+
+def sweep_of(kind: str) -> Sweep:
+    """How a shipped kind is swept."""
+    bases = partial(base_statements, kind)
+    if kind in SEARCHED:
+        return Sweep(CERTIFICATES[kind], bases, SearchOracle(), OTHER_MUTATORS[kind])
+    return Sweep(CERTIFICATES[kind], bases, ReluOracle(), others=_decided)
+
+
+#: A kind that is missing here is not swept, and a test says so.
+SWEEPS: dict[str, Sweep] = {kind: sweep_of(kind) for kind in sorted((*EXACT, *SEARCHED))}
