@@ -138,6 +138,7 @@ def test_what_is_broken_in_dokimos_is_not_hidden() -> None:
         ("dokimos.verifiers.catalogue", "VERIFIERS", "dokimos.verifiers"),
         ("dokimos.difficulty.components", "EXTRAS", "dokimos.components"),
         ("dokimos.judging.rules", "RULE_SETS", "dokimos.rules"),
+        ("dokimos.reports.sections.registry", "SECTIONS", "dokimos.sections"),
     ],
 )
 def test_every_door_has_its_group(module: str, name: str, group: str) -> None:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dokimos.difficulty.profiling import MeasuredProfile
     from dokimos.suites.profile_file import Measurement
 
-_EXTRAS = ("attacked_margin", "crown_gap", "unstable_units", "parameters", "inputs")
-
 
 def profile(
     suite: Annotated[
@@ -91,20 +89,21 @@ def _table(outcomes: Sequence[MeasuredProfile]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from dokimos.difficulty.components import symbol
+    from dokimos.difficulty.components import EXTRAS, symbol
     from dokimos.suites.profile_file import COMPONENTS
 
     title = f"Difficulty profiles of {len(outcomes)} instances"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("instance", overflow="fold")
-    for name in (*COMPONENTS, *_EXTRAS):
+    names = (*COMPONENTS, *(name for name, extra in EXTRAS.items() if extra.in_table))
+    for name in names:
         table.add_column(symbol(name), justify="right", overflow="fold")
     for outcome in outcomes:
         if outcome.profile is None:
             table.add_row(outcome.name, "failed")
             continue
         found = {**outcome.profile.components, **outcome.profile.extras}
-        table.add_row(outcome.name, *(shown(found[name]) for name in (*COMPONENTS, *_EXTRAS)))
+        table.add_row(outcome.name, *(shown(found[name]) if name in found else "-" for name in names))
     starred = any(
         m.value is not None and m.note and not m.note.startswith(">=")
         for o in outcomes

@@ -90,7 +90,7 @@ def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured
 
 
 def kept_profile(task: ProfileTask) -> Profile | None:
-    """The profile that an earlier call has left, where it still fits files and settings."""
+    """The profile that an earlier call has left, where it fits files and settings and is complete."""
     if not profile_path(task).exists():
         return None
     try:
@@ -99,7 +99,8 @@ def kept_profile(task: ProfileTask) -> Profile | None:
     except UnreadableFile:
         return None
     fits = (kept.network_sha256, kept.property_sha256) == hashes and kept.settings == task.settings
-    return kept if fits and kept.instance == task.name else None
+    complete = all(name in kept.extras for name, _ in EXTRAS.items())
+    return kept if fits and complete and kept.instance == task.name else None
 
 
 def measure(task: ProfileTask) -> MeasuredProfile:

@@ -45,6 +45,7 @@ class ComponentContract:
         assert component.name.isidentifier()
         assert component.symbol
         assert component.meaning
+        assert component.meaning
         assert type(component).__doc__
         assert type(component).measure.__doc__
 

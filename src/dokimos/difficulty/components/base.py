@@ -18,13 +18,15 @@ class Component(ABC):
     a formula. `measure` reads what it needs from the inspection, which computes each thing
     once for all components; it returns a number, or None with the reason. Where `of_margin` holds, it is
     only called for properties whose margin is a number (see `properties.margins`); for the others the
-    component has no meaning and says so.
+    component has no meaning and says so. `in_table` is False for what the terminal's table leaves out; the
+    profile's file has it all the same.
     """
 
     name: ClassVar[str]
     symbol: ClassVar[str]
     meaning: ClassVar[str]
     of_margin: ClassVar[bool] = True
+    in_table: ClassVar[bool] = True
 
     @final
     def __call__(self, seen: Inspection) -> Measurement:

@@ -18,6 +18,7 @@ class CrownLowerBound(Component):
     name = "crown_bound"
     symbol = "L_CROWN"
     meaning = "linear bound of the margin"
+    in_table = False
 
     def measure(self, seen: Inspection) -> Measurement:
         """The bound, for networks of affine operators and ReLUs."""

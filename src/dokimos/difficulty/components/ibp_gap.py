@@ -37,6 +37,7 @@ class IbpLowerBound(Component):
     name = "ibp_bound"
     symbol = "L_IBP"
     meaning = "interval bound of the margin"
+    in_table = False
 
     def measure(self, seen: Inspection) -> Measurement:
         """The bound."""

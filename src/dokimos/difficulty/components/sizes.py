@@ -44,6 +44,7 @@ class NonlinearUnits(Component):
     symbol = "|J|"
     meaning = "number of nonlinear units"
     of_margin = False
+    in_table = False
 
     def measure(self, seen: Inspection) -> Measurement:
         """The number of nonlinear units."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dokimos.core.registry import Registry
+from dokimos.core.plugins import PluggableRegistry
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 
-SECTIONS: Registry[Section[Any]] = Registry(
+SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
     "section",
     {
         "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
@@ -22,12 +22,14 @@ SECTIONS: Registry[Section[Any]] = Registry(
         "rules": "dokimos.reports.sections.rules:Rules",
         "instances": "dokimos.reports.sections.instances.section:Instances",
     },
+    group="dokimos.sections",
+    expects=Section,
 )
 
 
 def sections() -> tuple[Section[Any], ...]:
     """Every section, in the order of the page."""
-    return tuple(SECTIONS[name] for name in SECTIONS)
+    return tuple(section for _, section in SECTIONS.items())
 
 
 def filled_sections(findings: Findings) -> Iterator[tuple[Section[Any], Any]]:

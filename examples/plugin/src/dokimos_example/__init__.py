@@ -1,0 +1,1 @@
+"""A plug-in for Dokimos: one family of instances and one verifier."""

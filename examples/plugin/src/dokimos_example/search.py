@@ -1,0 +1,50 @@
+"""The verifier itself, as a process: ``python -m dokimos_example.search NETWORK PROPERTY RESULT``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from dokimos.networks.reading.onnx_file import read_onnx_file
+from dokimos.properties.decimal_text import exact_decimal
+from dokimos.properties.model import Box, Point
+from dokimos.properties.reading import read_vnnlib_file
+from dokimos.properties.violation import violation_at
+
+CORNERS = 20
+
+
+def candidates(box: Box, rng: np.random.Generator) -> list[Point]:
+    """The centre of the box, and some of its corners."""
+    corners = rng.integers(0, 2, size=(CORNERS, box.size))
+    ends = tuple(zip(box.lower, box.upper, strict=True))
+    return [box.centre, *(tuple(end[i] for end, i in zip(ends, one, strict=True)) for one in corners)]
+
+
+def search(network_file: Path, property_file: Path) -> Point | None:
+    """A point that violates the property exactly, if one of the candidates does."""
+    network, asked = read_onnx_file(network_file), read_vnnlib_file(property_file)
+    rng = np.random.default_rng(0)
+    for case in asked.cases:
+        for point in candidates(case.box, rng):
+            if violation_at(network, asked, point).violates:
+                return tuple(Fraction(x) for x in point)
+    return None
+
+
+def main() -> None:
+    """Answer one question."""
+    network_file, property_file, result = map(Path, sys.argv[1:])
+    found = search(network_file, property_file)
+    answer: dict[str, object] = {"schema": 1, "answer": "unknown"}
+    if found is not None:
+        answer |= {"answer": "sat", "witness": [exact_decimal(x) for x in found]}
+    result.write_text(json.dumps(answer), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

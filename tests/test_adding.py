@@ -1,0 +1,268 @@
+"""Adding an element touches as many files as CONTRIBUTING.md says, and then it is there to be used.
+
+Each test adds one to a copy of the sources, and runs the command line of that copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import dokimos
+
+SOURCE = Path(dokimos.__file__).parent
+CONTRIBUTING = SOURCE.parents[1] / "CONTRIBUTING.md"
+
+
+def promised() -> dict[str, int]:
+    """How many files each kind of element takes, by the table in CONTRIBUTING.md."""
+    rows = re.findall(
+        r"^\| an? ([a-z ]+) \| (\d) \|", CONTRIBUTING.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return {name: int(files) for name, files in rows}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the sources, and the folder that its commands run in."""
+
+    sources: Path
+    folder: Path
+
+    def write(self, path: str, text: str) -> None:
+        """A new file."""
+        assert not (self.sources / path).exists()
+        (self.sources / path).write_text(text, encoding="utf-8")
+
+    def insert(self, path: str, before: str, line: str) -> None:
+        """One line more, before the first one that holds `before`."""
+        text = (self.sources / path).read_text(encoding="utf-8")
+        assert before in text
+        place = text.rindex("\n", 0, text.index(before)) + 1
+        (self.sources / path).write_text(text[:place] + line + "\n" + text[place:], encoding="utf-8")
+
+    def touched(self) -> int:
+        """How many files differ from ours."""
+        ours, theirs = contents(SOURCE), contents(self.sources)
+        return sum(ours.get(path) != theirs.get(path) for path in {*ours, *theirs})
+
+    def python(self, *words: object) -> str:
+        """What the interpreter prints with these sources; it must succeed."""
+        done = subprocess.run(
+            [sys.executable, *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.folder,
+            env=os.environ
+            | {"PYTHONPATH": str(self.sources.parent), "DOKIMOS_HOME": str(self.folder), "COLUMNS": "200"},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def run(self, *words: object) -> str:
+        """What `dokimos` prints."""
+        return self.python("-m", "dokimos", *words)
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite and a campaign on it."""
+    folder = tmp_path_factory.mktemp("campaign")
+    ours = Copy(SOURCE, folder)
+    ours.run("generate", "exclusive-pairs", "--inputs", 20, "--pairs", 2, "--out", "suite")
+    ours.run("run", "suite", "--verifier", "reference", "--timeout", 60, "--out", "run")
+    return folder
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Iterator[Copy]:
+    sources = tmp_path / "src" / "dokimos"
+    shutil.copytree(SOURCE, sources, ignore=shutil.ignore_patterns("__pycache__"))
+    made = Copy(sources, tmp_path)
+    assert made.touched() == 0
+    yield made
+    where = made.python("-c", "import dokimos; print(dokimos.__file__)")
+    assert Path(where.strip()).parent == sources
+
+
+def test_the_table_names_all_seven() -> None:
+    assert promised() == {
+        "family": 2,
+        "kind of proof": 2,
+        "verifier": 2,
+        "attack": 2,
+        "measurement": 2,
+        "rule set": 1,
+        "report section": 2,
+    }
+
+
+def test_a_family(copy: Copy) -> None:
+    copy.write(
+        "constructions/families/mine.py",
+        "from dokimos.constructions.families.exclusive_pairs import ExclusivePairs\n"
+        "class Mine(ExclusivePairs):\n"
+        "    '''Mine.'''\n"
+        "    family = 'mine'\n"
+        "    summary = 'all mine'\n",
+    )
+    copy.insert(
+        "constructions/__init__.py",
+        '"ops":',
+        '        "mine": "dokimos.constructions.families.mine:Mine",',
+    )
+    assert copy.touched() == promised()["family"]
+    assert "all mine" in copy.run("families")
+    copy.run("generate", "mine", "--inputs", 20, "--pairs", 2, "--out", "made")
+    assert "2 of 2 labels proven" in copy.run("check", "made")
+
+
+def test_a_kind_of_proof(copy: Copy) -> None:
+    copy.write(
+        "checker/proofs/mine.py",
+        "from fractions import Fraction\n"
+        "from dokimos.checker.base import CertificateKind, Proven\n"
+        "from dokimos.suites.instance import Label\n"
+        "class Mine(CertificateKind):\n"
+        "    '''Theorem. One.'''\n"
+        "    name = 'mine'\n"
+        "    proves = Label.UNSAT\n"
+        "    def prove(self, problem, data):\n"
+        "        return Proven(Fraction(1, 8), None)\n",
+    )
+    copy.insert(
+        "checker/kinds.py", '"ordered-pairs":', '        "mine": "dokimos.checker.proofs.mine:Mine",'
+    )
+    assert copy.touched() == promised()["kind of proof"]
+    copy.run("generate", "exclusive-pairs", "--inputs", 20, "--pairs", 2, "--out", "made")
+    for path in (copy.folder / "made" / "truth").iterdir():
+        truth = json.loads(path.read_text(encoding="utf-8"))
+        if truth["label"] == "unsat":
+            truth["certificate"] = {"kind": "mine", "data": {}}
+            truth["semantics"]["real"]["margin"] = "0.125"
+            truth["semantics"]["float32"] = {"proven": False}
+            path.write_text(json.dumps(truth), encoding="utf-8")
+    said = copy.run("check", "made", "--core-only")
+    assert "2 of 2 labels proven" in said
+    assert "mine" in said
+
+
+def test_a_verifier(copy: Copy, campaign: Path) -> None:
+    copy.write(
+        "verifiers/adapters/mine.py",
+        "from dokimos.verifiers.adapters.reference import Reference\n"
+        "class Mine(Reference):\n"
+        "    '''Mine.'''\n"
+        "    name = 'mine'\n",
+    )
+    copy.insert(
+        "verifiers/catalogue.py", '"neuralsat":', '        "mine": "dokimos.verifiers.adapters.mine:Mine",'
+    )
+    assert copy.touched() == promised()["verifier"]
+    assert "mine" in copy.run("verifiers")
+    copy.run("run", campaign / "suite", "--verifier", "mine", "--timeout", 60, "--out", "made")
+    assert "mine answered all 2 runs correctly" in copy.run("judge", "made")
+
+
+def test_an_attack(copy: Copy) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    copy.write(
+        "attacks/mine.py",
+        "import numpy as np\n"
+        "from dokimos.attacks.base import Attack\n"
+        "class Mine(Attack):\n"
+        "    '''The lower corner.'''\n"
+        "    name = 'mine'\n"
+        "    def search(self, target, budget, rng):\n"
+        "        target.look(np.tile(target.lower, (budget.restarts, 1)))\n",
+    )
+    copy.insert("attacks/__init__.py", '"pgd":', '        "mine": "dokimos.attacks.mine:Mine",')
+    assert copy.touched() == promised()["attack"]
+    found = copy.python(
+        "-c",
+        "from dokimos.attacks import ATTACKS\n"
+        "from dokimos.testing.attack_contract import affine, at_most\n"
+        "print(list(ATTACKS), ATTACKS['mine'](affine(), at_most(-2.5), seed=0).least_margin)",
+    )
+    assert found == "['mine', 'pgd'] -0.5\n"
+
+
+def test_a_measurement(copy: Copy, campaign: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    copy.write(
+        "difficulty/components/mine.py",
+        "from dokimos.difficulty.components.sizes import Inputs\n"
+        "class Mine(Inputs):\n"
+        "    '''d, once more.'''\n"
+        "    name = 'mine'\n"
+        "    symbol = 'mine'\n",
+    )
+    copy.insert(
+        "difficulty/components/__init__.py",
+        '"nonlinear_units":',
+        '        "mine": "dokimos.difficulty.components.mine:Mine",',
+    )
+    assert copy.touched() == promised()["measurement"]
+    copy.run("profile", campaign / "suite", "--samples", 10, "--out", "profiles")
+    profiles = [json.loads(path.read_text()) for path in (copy.folder / "profiles").glob("*.json")]
+    assert [profile["extras"]["mine"]["value"] for profile in profiles] == [20, 20]
+
+
+def test_a_rule_set(copy: Copy, campaign: Path) -> None:
+    copy.insert(
+        "judging/rules.py",
+        "#: Every rule set",
+        'MINE = RuleSet(name="mine", about="one point", points_correct=1, points_incorrect=-1)',
+    )
+    rules = copy.sources / "judging" / "rules.py"
+    text = rules.read_text(encoding="utf-8")
+    assert text.count("(EXACT, ") == 1
+    rules.write_text(text.replace("(EXACT, ", "(EXACT, MINE, "), encoding="utf-8")
+    assert copy.touched() == promised()["rule set"]
+    assert "mine" in copy.run("judge", "--help")
+    assert "mine" in copy.run("judge", campaign / "run", "--rules", "mine")
+
+
+def test_a_report_section(copy: Copy, campaign: Path) -> None:
+    copy.write(
+        "reports/sections/mine.py",
+        "from rich.text import Text\n"
+        "from dokimos.reports.sections.base import Section\n"
+        "class Mine(Section):\n"
+        "    '''Mine.'''\n"
+        "    name, title, link = 'mine', 'What is mine', 'Mine'\n"
+        "    template = '<p>{{ rows }} runs are mine</p>'\n"
+        "    def rows(self, findings):\n"
+        "        return len(findings.judgements)\n"
+        "    def lines(self, rows):\n"
+        "        yield Text(f'{rows} runs are mine')\n",
+    )
+    copy.insert(
+        "reports/sections/registry.py",
+        '"reasons":',
+        '        "mine": "dokimos.reports.sections.mine:Mine",',
+    )
+    assert copy.touched() == promised()["report section"]
+    assert "2 runs are mine" in copy.run("judge", campaign / "run")
+    copy.run("report", campaign / "run", "--html", "page.html")
+    page = (copy.folder / "page.html").read_text(encoding="utf-8")
+    assert "What is mine" in page
+    assert "2 runs are mine" in page
