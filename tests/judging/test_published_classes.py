@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from dokimos.judging.marks import marks_of
-from dokimos.judging.rules import RULE_SETS
-from dokimos.judging.verdicts import Judgement, Standing, Verdict
+from dokimos.judging.rules import RULE_SETS, Standing
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_classes import WitnessClass, classify_witness
 from dokimos.suites.answers import Answer
 from tests.judging.published import NOT_SCORED, PublishedInstance, instance_of, rows, runs_of

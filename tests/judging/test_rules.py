@@ -13,9 +13,9 @@ from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge import judge_all
-from dokimos.judging.rules import RULE_SETS, rule_sets
+from dokimos.judging.rules import RULE_SETS, Mark, Standing, rule_sets
 from dokimos.judging.scores import disagreements, scores, totals
-from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Label

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
+from dokimos.judging.rules import Mark, Standing
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.page import write_report
 from dokimos.suites.answers import Answer
 from tests.browsing import chromium

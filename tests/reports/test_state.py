@@ -10,8 +10,8 @@ from dokimos.campaigns.plan import Tool
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.judged_campaign import JudgedCampaign
-from dokimos.judging.rules import EXACT
-from dokimos.judging.verdicts import Judgement, Standing, Verdict
+from dokimos.judging.rules import EXACT, Standing
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.state import is_starved, state_page
 from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts

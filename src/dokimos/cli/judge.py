@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.judging.rules import RULE_SETS
+
 
 def judge(
     run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
@@ -15,9 +17,7 @@ def judge(
     ] = None,
     rules: Annotated[
         str,
-        typer.Option(
-            help="Score by these rule sets, as in exact,vnncomp2026; a wrong name lists them all."
-        ),
+        typer.Option(help=f"Score by these rule sets: {','.join(RULE_SETS.shipped)}, or a plug-in's."),
     ] = "",
 ) -> None:
     """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""

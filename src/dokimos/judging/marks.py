@@ -8,8 +8,8 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import UnreadableFile, UnsupportedOp
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.referee import Referee
-from dokimos.judging.rules import RuleSet
-from dokimos.judging.verdicts import Judgement, Mark, Standing, Verdict
+from dokimos.judging.rules import Mark, RuleSet, Standing
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_classes import ClassifiedWitness, WitnessClass, classify_witness
 from dokimos.suites.answers import Answer
 

@@ -10,12 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 
 from dokimos.core.plugins import PluggableRegistry
-from dokimos.judging.verdicts import Mark, Standing
 
 _NONE = Fraction(0)
+
+
+class Standing(Enum):
+    """How an answer counts under a rule set."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    NONE = "nothing"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one rule set (by name) gives for one run, and why."""
+
+    rules: str
+    standing: Standing
+    points: int
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dokimos.judging.verdicts import Judgement, Mark, Standing
+from dokimos.judging.rules import Mark, Standing
+from dokimos.judging.verdicts import Judgement
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from enum import Enum
 from fractions import Fraction
 
 from dokimos.campaigns.records import RunRecord
+from dokimos.judging.rules import Mark
 from dokimos.suites.instance import Label
 
 
@@ -54,24 +55,6 @@ class Replay:
     onnxruntime_outputs: tuple[float, ...]
     witness_in_float32: bool
     is_decided: bool = True
-
-
-class Standing(Enum):
-    """How an answer counts under a rule set."""
-
-    CORRECT = "correct"
-    INCORRECT = "incorrect"
-    NONE = "nothing"
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What one rule set (by name) gives for one run, and why."""
-
-    rules: str
-    standing: Standing
-    points: int
-    reason: str
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ import pytest
 from dokimos.campaigns.records import RunRecord
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge import judge_instance
-from dokimos.judging.rules import RuleSet
-from dokimos.judging.verdicts import Mark, Standing
+from dokimos.judging.rules import Mark, RuleSet, Standing
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer

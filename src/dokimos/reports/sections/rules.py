@@ -13,9 +13,9 @@ from rich.text import Text
 from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, TableRows, table
 from dokimos.judging.naming import Naming
-from dokimos.judging.rules import RULE_SETS
+from dokimos.judging.rules import RULE_SETS, Mark
 from dokimos.judging.scores import Score, disagreements, scores, totals
-from dokimos.judging.verdicts import Judgement, Mark, Verdict
+from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.suites.answers import Answer
