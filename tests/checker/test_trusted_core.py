@@ -180,6 +180,7 @@ def test_the_core_for_all_kinds_is_no_larger_than_it_was() -> None:
 
 
 def test_the_core_for_any_one_kind_is_no_larger_than_it_was() -> None:
+    """The label of a rewritten network also needs the kind that proves its base: a number of its own."""
     needed = {kind: closure(["dokimos.checker.check", module_of(kind)]) for kind in CERTIFICATES}
     sizes = {kind: sum(map(lines_of_code, modules)) for kind, modules in needed.items()}
     print("\nWhat one label needs, in lines of code:")

@@ -61,6 +61,7 @@ from dokimos.networks.semantics.window_products import window_counts
 
 def _one_rounding(step: RoundedNode, passed: Floats) -> Floats:
     """`passed` on, and one operation: its exact result on floats is within `passed` of a real value."""
+    # What is rounded is the result on floats, which may be larger than the real one by `passed`.
     return passed + UNIT_ROUNDOFF * (step.real.magnitude + passed) + TINY
 
 
@@ -93,6 +94,7 @@ def _multiply(step: RoundedNode) -> Floats:
 def _divide(step: RoundedNode) -> Floats:
     """x̂/ŷ − x/y = ((x̂ − x) − (x/y)(ŷ − y)) / ŷ, where ŷ cannot be zero."""
     a, b = step[0], step[1]
+    # `floats` also holds what lies between y and ŷ, so that neither is zero where this is positive.
     least = b.floats.mignitude
     passed = (a.error + step.real.magnitude * b.error) / least
     return np.where(least > 0, _one_rounding(step, passed), np.inf)
@@ -108,19 +110,22 @@ def _largest_input_error(step: RoundedNode) -> Floats:
 
 def _relu(step: RoundedNode) -> Floats:
     """Both values are 0 where x and x̂ are negative."""
+    # Elsewhere the slope is at most 1. The interval of `floats` holds x as well as x̂.
     return np.where(step[0].floats.upper <= 0, 0.0, step[0].error)
 
 
 def _leaky_relu(step: RoundedNode) -> Floats:
     """Slope alpha, and one multiplication, below 0; slope 1 above."""
     x, alpha = step[0], abs(step.node.real("alpha"))
-    below = -np.minimum(x.floats.lower, 0.0)
+    below = -np.minimum(x.floats.lower, 0.0)  # how far x̂ may lie below 0
+    # Where x and x̂ have different signs, the slope between them is a mean of both.
     slope = np.maximum(np.where(x.floats.upper > 0, 1.0, 0.0), np.where(below > 0, alpha, 0.0))
     added = np.where(below > 0, UNIT_ROUNDOFF * alpha * below + TINY, 0.0)
-    return np.where(x.error > 0, slope * x.error, 0.0) + added
+    return np.where(x.error > 0, slope * x.error, 0.0) + added  # 0·∞ is 0 where nothing is passed on
 
 
 def _max_pool(step: RoundedNode) -> Floats:
+    # A maximum moves no further than what moves furthest; the padding, −∞, never wins and never moves.
     kernel = step.node.integers("kernel")
     windows = structural.windows(step.node, step[0].error, kernel, 0.0)
     return np.asarray(windows.max(axis=tuple(range(-len(kernel), 0))))
@@ -131,23 +136,20 @@ def _sum(
 ) -> Floats:
     """Of Σx_i / divisor: each term is rounded in n − 1 additions and at most three times in dividing."""
     terms = int(np.prod([errors.shape[axis] for axis in axes]))
+    # The sums of nonnegative numbers here are float64 sums: at least 1 − γ_n of what they should be.
     slack = 1.0 + 2.0 * gamma(terms)
     passed = np.asarray(errors.sum(axis=axes, keepdims=keepdims)) * slack
     size = np.asarray(magnitudes.sum(axis=axes, keepdims=keepdims)) * slack
+    # n − 1 additions and three roundings make n + 2 factors 1 + δ on each term, as n + 2 products would.
     added = dot_rounding(terms + 2, safe(size / divisor))
+    # Divided last, the sum itself may overflow first.
     return infinite_beyond(size * (1.0 + gamma(terms + 2, UNIT_ROUNDOFF)), passed / divisor + added)
 
 
-def _reduce_sum(step: RoundedNode) -> Floats:
+def _reduce(step: RoundedNode) -> Floats:
     x, axes = step[0], step.node.integers("axes")
-    return _sum(
-        x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.array(1.0)
-    )
-
-
-def _reduce_mean(step: RoundedNode) -> Floats:
-    x, axes = step[0], step.node.integers("axes")
-    count = np.prod([x.error.shape[axis] for axis in axes], dtype=np.float64)
+    counted = axes if step.node.op == "ReduceMean" else ()
+    count = np.prod([x.error.shape[axis] for axis in counted], dtype=np.float64)
     return _sum(
         x.error, x.magnitude, axes, keepdims=bool(step.node.integer("keepdims")), divisor=np.asarray(count)
     )
@@ -164,7 +166,7 @@ def _average_pool(step: RoundedNode) -> Floats:
 
 def _bilinear(a: Rounded, b: Rounded, product: Product, terms: int) -> tuple[Floats, Floats]:
     """What a sum of products passes on, Σ |a_i|F_i + E_i(|b_i| + F_i), and Σ|â_i||b̂_i|."""
-    size = b.magnitude
+    size = b.magnitude  # of b̂, so that E_i·|b̂_i| takes in both parts of E_i(|b_i| + F_i)
     passed = safe_product(a.error, size, product, terms)
     if b.error.any():
         passed = passed + safe_product(a.real.magnitude, b.error, product, terms)
@@ -199,6 +201,7 @@ def _gemm(step: RoundedNode) -> Floats:
     inner = a.error.shape[0 if step.node.integer("transA") else 1]
     passed, size = _bilinear(a, b, gemm_product(step.node), inner)
     terms = inner + (alpha != 1.0 or beta != 1.0)
+    # A sum that alpha makes small may still overflow before it is scaled.
     partial, passed, size = size, alpha * passed, alpha * size
     if c is not None:
         terms += 1
@@ -227,6 +230,7 @@ def _batch_normalization(step: RoundedNode) -> Floats:
     size = span * factor + bias.magnitude
     underflow = TINY * 16.0 * (1.0 + span) * (1.0 + scale.magnitude) * (1.0 + inverse)
     bound = factor * x.error + gamma(8, UNIT_ROUNDOFF) * size + underflow
+    # Every intermediate result of either order is below twice one of these.
     largest = np.maximum.reduce(
         np.broadcast_arrays(size, span, span * inverse, span * scale.magnitude, factor)
     )
@@ -236,6 +240,7 @@ def _batch_normalization(step: RoundedNode) -> Floats:
 
 def _exp(step: RoundedNode) -> Floats:
     x = step[0]
+    # |e^x̂ − e^x| <= e^ξ·|x̂ − x| for some ξ between them, and `floats` holds all of these.
     largest = elementary.exp(x.floats).upper
     passed = np.where(x.error > 0, largest * x.error, 0.0)
     return passed + step.ulps * (ULP * largest + 2.0**-149) + TINY
@@ -272,7 +277,7 @@ def _softmax(step: RoundedNode) -> Floats:
     x, axis = step[0], step.node.integer("axis")
     count = x.error.shape[axis]
     worst = x.error.max(axis=axis, keepdims=True)
-    near = elementary.softmax(x.floats, axis)
+    near = elementary.softmax(x.floats, axis)  # of all arguments between x and x̂
     slope = np.minimum(2.0 * near.upper * (1.0 - near.lower), 0.5)
     passed = np.where(worst > 0, slope * worst, 0.0)
     rate = (
@@ -300,6 +305,7 @@ def _power(step: RoundedNode) -> Floats:
     if exponent in (0.0, 1.0):
         return exponent * np.where(np.isinf(x.error), np.inf, x.error)
     near = x.floats
+    # |x|^(n−1) is monotone in |x|, so the enclosure over all |x| between x and x̂ has the largest slope.
     sizes = Interval(near.mignitude, near.magnitude)
     slope = abs(exponent) * elementary.power(sizes, exponent - 1.0).magnitude
     passed = np.where(x.error > 0, slope * x.error, 0.0)
@@ -332,8 +338,8 @@ ROUNDING_RULES: Mapping[str, ErrorRule] = MappingProxyType(
         "Neg": _unchanged,
         "Pad": _pad,
         "Pow": _power,
-        "ReduceMean": _reduce_mean,
-        "ReduceSum": _reduce_sum,
+        "ReduceMean": _reduce,
+        "ReduceSum": _reduce,
         "Relu": _relu,
         "Sigmoid": _sigmoid,
         "Softmax": _softmax,
