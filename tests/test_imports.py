@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -136,9 +137,16 @@ def test_a_command_calls_public_functions(path: Path) -> None:
     assert wrong == []
 
 
-def test_scripts_and_benchmarks_leave_the_command_line_alone() -> None:
+def test_nobody_else_uses_the_inside_of_the_command_line() -> None:
     root = Path(__file__).parents[1]
-    paths = [path for folder in ("scripts", "benchmarks") for path in (root / folder).glob("*.py")]
-    assert paths
-    for path in paths:
-        assert "dokimos.cli" not in path.read_text(encoding="utf-8"), path
+    paths = [
+        path
+        for folder in ("scripts", "benchmarks", "tests")
+        for path in (root / folder).rglob("*.py")
+        if not path.is_relative_to(root / "tests" / "cli")
+    ]
+    uses = re.compile(r"^\s*(from|import) dokimos\.cli\b", re.MULTILINE)
+    assert any(
+        uses.search(path.read_text(encoding="utf-8")) for path in (root / "tests" / "cli").glob("*.py")
+    )
+    assert [path.name for path in paths if uses.search(path.read_text(encoding="utf-8"))] == []

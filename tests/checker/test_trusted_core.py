@@ -56,7 +56,7 @@ def finish():
     print(*sys.modules, sep="\\n")
 
 sys.argv[1:] = ["check", {suite!r}, "--core-only"]
-from dokimos.cli import main
+from dokimos.__main__ import main
 main()
 """
 

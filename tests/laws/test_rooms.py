@@ -57,7 +57,7 @@ def test_nothing_else_imports_the_case_studies() -> None:
 def _studies_loaded(arguments: list[str], folder: Path) -> tuple[str, list[str]]:
     """What `dokimos <arguments>` prints, and which modules of the case studies it loads."""
     script = (
-        f"import sys\nfrom dokimos.cli import main\nsys.argv[1:] = {arguments!r}\n"
+        f"import sys\nfrom dokimos.__main__ import main\nsys.argv[1:] = {arguments!r}\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
         f"print('loaded', *[name for name in sys.modules if name.startswith({STUDIES!r})])\n"
     )

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dokimos.api.campaigns import read_campaign, run, watch
+    from dokimos.api.difficulty import profile
     from dokimos.api.labels import check
     from dokimos.api.law_models import convert_model, fuzz_domain
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property
-    from dokimos.api.profiles import profile
     from dokimos.api.suite_lookup import read_suite
     from dokimos.api.suites import find_family, generate, list_families, list_suites
     from dokimos.api.verdicts import explain, judge, report
@@ -65,7 +65,7 @@ _NAMES = {
     "law_studies": ("compare_studies", "train_study"),
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),
     "networks": ("evaluate", "read_network", "read_property"),
-    "profiles": ("profile",),
+    "difficulty": ("profile",),
     "suite_lookup": ("read_suite",),
     "suites": ("find_family", "generate", "list_families", "list_suites"),
     "verdicts": ("explain", "judge", "report"),
