@@ -10,6 +10,7 @@ from typing import Any
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.base import Construction
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
 from dokimos.constructions.knobs import Knob, knobs_of
 from dokimos.constructions.recipes import Draw, Recipe, parse_recipe, shipped_recipe
@@ -130,7 +131,7 @@ def list_families() -> tuple[Family, ...]:
     >>> next(family for family in dokimos.list_families() if family.name == "exclusive-pairs").knobs[0].name
     'inputs'
     """
-    return tuple(map(find_family, CONSTRUCTIONS))
+    return tuple(_family(name, construction) for name, construction in CONSTRUCTIONS.items())
 
 
 def find_family(name: str) -> Family:
@@ -139,7 +140,10 @@ def find_family(name: str) -> Family:
     >>> [knob.name for knob in dokimos.find_family("paired-bias").knobs][:2]
     ['size', 'depth']
     """
-    construction = CONSTRUCTIONS[name]
+    return _family(name, CONSTRUCTIONS[name])
+
+
+def _family(name: str, construction: Construction[Any]) -> Family:
     return Family(name, construction.summary, knobs_of(construction.knobs_class))
 
 
