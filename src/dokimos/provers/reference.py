@@ -162,8 +162,7 @@ class _ConjunctionSearch:
         is_decided = not any(low < 0 < high for low, high in where.arguments)
         if relaxed is None or relaxed.bound > 0 or is_decided:
             for chosen in range(len(self.objectives)):
-                weights = [Fraction(int(i == chosen)) for i in range(len(self.objectives))]
-                leaf = substituted(self.form, self.objectives, where, phases, weights)
+                leaf = substituted(self.form, self.objectives, where, phases, chosen)
                 if self.refutes(where, leaf):
                     return leaf
         return None

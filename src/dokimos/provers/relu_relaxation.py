@@ -115,7 +115,7 @@ class Relaxation:
         self._row_of = {relu: self._relus + 3 * n for n, relu in enumerate(self.decidable)}
         self._always_on = [k for k in np.flatnonzero(bounds.low >= 0).tolist() if k not in self._row_of]
         self._solver = quiet_solver(seconds)
-        #: HiGHS leaves out a row with numbers that are too large for it, and the columns.
+        #: Whether HiGHS took all columns and rows: it refuses those with numbers that are too large for it.
         self._is_whole = True
         self._add_columns(box, is_strict=is_strict)
         self._add_rows(arguments)

@@ -16,14 +16,14 @@ def substituted(
     objectives: Sequence[AffineExpression],
     where: Region,
     phases: Mapping[int, bool],
-    weights: Sequence[Fraction],
+    chosen: int,
 ) -> Leaf:
-    """The leaf that does away with the ReLUs of Σ weights·objectives one by one, the last first.
+    """The leaf that does away with the ReLUs of the chosen objective one by one, the last first.
 
     A ReLU with a positive factor is replaced by its argument (or by 0, where that is tighter), one with a
     negative factor by the line above it. The size of the numbers does not matter: nothing is rounded.
     """
-    expression = combine(zip(weights, objectives, strict=True))
+    expression = objectives[chosen]
     below: dict[int, Fraction] = {}
     above: dict[int, Fraction] = {}
     relus = tuple(form.relus.items())
@@ -39,4 +39,5 @@ def substituted(
         elif over is not None:
             above[k] = -factor
             expression = combine([(Fraction(1), expression), (-factor, over)])
-    return Leaf(phases, tuple(weights), {"below": below, "above": above})
+    weights = tuple(Fraction(int(i == chosen)) for i in range(len(objectives)))
+    return Leaf(phases, weights, {"below": below, "above": above})
