@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from dokimos.core.errors import UnreadableFile
+
+#: How many there are of something, in 64 bits.
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 def expect_format(document: Any, name: str, version: int, *, file: str | Path, otherwise: str) -> None:

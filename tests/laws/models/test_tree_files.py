@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.lookup import load_model
-from dokimos.laws.models.tree_files import write_trees
+from dokimos.laws.models.tree_files import read_trees, write_trees
 from dokimos.laws.models.trees import DecisionTree, Ensemble
+from tests.json_mutants import mutants
 from tests.laws.models.test_trees import TREE
 
 
@@ -69,3 +72,15 @@ def test_files_that_are_damaged_get_one_sentence(tmp_path: Path, content: bytes,
     path.write_bytes(content)
     with pytest.raises(InputError, match=said):
         load_model(path, None)
+
+
+def test_whatever_a_file_says_it_is_read_or_refused_in_one_sentence() -> None:
+    tree = replace(TREE, missing_left=np.zeros(5, dtype=np.bool_))
+    document = json.loads(write_trees(Ensemble([tree], inputs=2, base=[0, 0], classes=["a", 2])))
+    read = 0
+    for mutant in mutants(document):
+        with suppress(UnreadableFile):
+            ensemble = read_trees(json.dumps(mutant).encode(), name="trees.json")
+            ensemble.decide(ensemble(np.array([[1.0, float("nan")]])[:, : ensemble.inputs]))
+            read += 1
+    assert read > 20

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.engine.law_test import test_law as run_law
+from dokimos.laws.engine.replay import replay_violations
 from dokimos.laws.engine.results import LawSettings
+from dokimos.laws.models.lookup import as_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
+from tests.json_mutants import VALUES, mutants
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 
@@ -66,3 +70,27 @@ def test_damaged_files(tmp_path: Path, change: Any, message: str) -> None:
         read_violations(path)
     with pytest.raises(UnreadableFile, match="cannot be read"):
         read_violations(tmp_path / "none.json")
+
+
+def test_whatever_a_violation_says_it_runs_or_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    path = saved(tmp_path, keep=1)
+    document = json.loads(path.read_text())
+    document["violations"][0]["values"] = {}  # these are for people only
+    read = 0
+    for mutant in mutants(document["violations"]):
+        path.write_text(json.dumps({**document, "violations": mutant}))
+        with suppress(InputError):
+            found = read_violations(path)
+            read += 1
+            replay_violations(found, as_model(risk, None, name="risk"), domain(**_extras()))
+    assert read > 50
+
+
+@pytest.mark.parametrize("part", ["law", "model", "domain", "source", "counts", "rate", "seed", "folder"])
+def test_whatever_a_file_says_it_is_read_or_refused_in_one_sentence(tmp_path: Path, part: str) -> None:
+    path = saved(tmp_path, keep=1, budget=1, exhaustive=False)
+    document = json.loads(path.read_text())
+    for value in (*VALUES, *mutants(document[part])):
+        path.write_text(json.dumps({**document, part: value}))
+        with suppress(UnreadableFile):
+            read_violations(path)

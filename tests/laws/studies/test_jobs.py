@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dokimos.core.errors import InputError
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.domain.lookup import shipped_domains, shipped_laws
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.studies import jobs as study_jobs
@@ -19,6 +20,7 @@ from dokimos.laws.studies.jobs import StudyJob, domains_with_laws, jobs_of, run_
 from dokimos.laws.studies.paper import effort, published
 from dokimos.laws.studies.runs import Quality, Run, Skipped, StudyRecords
 from tests.cli.test_law import run as cli
+from tests.json_mutants import mutants
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 CHANGED = "input x1; var x2 := x1[felonies := x1.felonies * 1]; ENSURES d1 == d2"
@@ -127,6 +129,21 @@ def _run(**changes: Any) -> Run:
     }
     rest = {"seed": 0, "budget": 10, "failed": 0, "is_violated": True, "is_starved": False, "seconds": 0.1}
     return Run(**{**names, **counts, **rest, **changes})
+
+
+def test_whatever_a_file_says_it_is_read_or_refused_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    records = StudyRecords(path)
+    records.add(_run())
+    records.add_quality(Quality("compas", "tree", "m", 0.7, 0.5))
+    read = 0
+    for mutant in mutants(json.loads(path.read_text())):
+        path.write_text(json.dumps(mutant))
+        with suppress(UnreadableFile):
+            found = StudyRecords(path)
+            markdown(found.runs.values(), found.qualities)
+            read += 1
+    assert read > 20
 
 
 def test_the_table() -> None:

@@ -15,6 +15,8 @@ from dokimos.laws.engine.frame import Column, Records, full
 
 #: What names a feature: a name, an index, or an index for each case.
 Reference = str | int | Column
+#: No int64 is as large; nan and the infinities are not below it either.
+_BEYOND = 2.0**63
 
 
 class NoFeature(Exception):
@@ -44,7 +46,7 @@ class FeatureAccess:
             return np.where(hot.any(axis=1), hot.argmax(axis=1), -1)
         values = data[:, slot.start]
         is_integer = slot.feature.kind is Kind.INTEGER and values.dtype.kind == "f"
-        if is_integer and np.all(np.isfinite(values)) and np.all(np.floor(values) == values):
+        if is_integer and np.all(np.abs(values) < _BEYOND) and np.all(np.floor(values) == values):
             return np.asarray(values.astype(np.int64))
         return _as_column(values)
 

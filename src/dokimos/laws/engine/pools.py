@@ -44,7 +44,7 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
         made = data.astype(object)
         made[:, numbers] = made[:, numbers].astype(np.float64)
         return made
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise InputError(f"{what}: a record has something that is no number.") from None
 
 

@@ -10,6 +10,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.cases import LawCase, case_of
 from dokimos.laws.engine.descriptions import describe
 from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.pools import as_records
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.shrinking import run_cases
 from dokimos.laws.engine.sources import find_source, labels_of
@@ -45,12 +46,17 @@ def replay_violations(
     plan = make_plan(saved.law, domain, allow_code=allow_code)
     wanted = len(plan.random)
     uses_labels = "label(" in saved.law.text and saved.source == "test" and plan.domain.inputs is not None
-    labels = labels_of(plan.domain, find_source("test", plan.domain)) if uses_labels else _no_labels
+    source = find_source("test", plan.domain) if uses_labels else None
+    labels = _no_labels if source is None else labels_of(plan.domain, source)
     runner = Runner(plan, model, labels)
     replayed = []
     for case, words in zip(saved.cases, saved.words, strict=True):
         if len(case.draws) != wanted:
             raise InputError(f"A saved case has {len(case.draws)} draws where the law makes {wanted}.")
+        for name, record in case.inputs.items():
+            as_records([record], plan.domain.layout, f"The saved input {name}")
+        if source is not None and any(row >= (source.size or 0) for row in case.rows.values() if row):
+            raise InputError(f"A saved case is of a row that the test set of {source.size} does not have.")
         frame = run_cases([case], runner, one_by_one=True)
         if runner.errors.count:
             raise InputError(f"Replaying failed: {runner.errors.kept[0].reason}.")

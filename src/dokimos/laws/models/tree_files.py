@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile
-from dokimos.core.formats import expect_format
+from dokimos.core.formats import Count, expect_format
 from dokimos.laws.models.trees import LEAF, DecisionTree, Ensemble
 
 FORMAT = "dokimos-trees"
@@ -31,7 +31,7 @@ class _TreeForm(Struct, frozen=True, forbid_unknown_fields=True):
 class _TreesForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: str = FORMAT
     version: int = _VERSION
-    inputs: int
+    inputs: Count
     base: list[float]
     scale: float = 1.0
     divide: float = 1.0

@@ -13,7 +13,7 @@ from dokimos import __version__
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import read_whole, write_whole
-from dokimos.core.formats import expect_format
+from dokimos.core.formats import Count, expect_format
 from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.replay import SavedViolations
@@ -36,8 +36,8 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     model: _ModelForm
     folder: str | None = None
     source: str
-    seed: int
-    budget: int
+    seed: Count
+    budget: Count
     counts: _CountsForm
     is_exhaustive: bool
     is_in_order: bool
@@ -63,35 +63,35 @@ class _ModelForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _CountsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    draws: int
-    precondition_failed: int
-    precondition_held: int
-    tested: int
-    passed: int
-    violated: int
-    unique: int
-    distinct_inputs: int
-    failed: int
-    unconfirmed: int
+    draws: Count
+    precondition_failed: Count
+    precondition_held: Count
+    tested: Count
+    passed: Count
+    violated: Count
+    unique: Count
+    distinct_inputs: Count
+    failed: Count
+    unconfirmed: Count
 
 
 class _RateForm(Struct, frozen=True, forbid_unknown_fields=True):
-    violated: int
-    tested: int
+    violated: Count
+    tested: Count
     value: float
     low_95: float
     high_95: float
 
 
 class _InputForm(Struct, frozen=True, forbid_unknown_fields=True):
-    row: int | None
+    row: Count | None
     record: Any
 
 
 class _CaseForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     inputs: dict[str, _InputForm]
     draws: list[Any]
-    case_seed: int
+    case_seed: Count
     values: dict[str, Any]
 
 
@@ -104,7 +104,7 @@ class _ViolationForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     words: str
     inputs: dict[str, _InputForm]
     draws: list[Any]
-    case_seed: int
+    case_seed: Count
     values: dict[str, Any]
 
 
@@ -191,12 +191,20 @@ def _read_case(form: _ViolationForm, law: Law, path: Path) -> LawCase:
         return LawCase(
             inputs={name: as_record(form.inputs[name].record) for name in names},
             rows={name: form.inputs[name].row for name in names},
-            draws=tuple(from_json(each) for each in form.draws),
+            draws=tuple(_draw(each) for each in form.draws),
             seed=form.case_seed,
             values={},
         )
     except (TypeError, ValueError) as problem:
         raise UnreadableFile(path, f"is damaged: {problem}.") from None
+
+
+def _draw(value: Any) -> int | float:
+    """What a random call gave. Raises ValueError."""
+    number = from_json(value)
+    if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) >= 2.0**63:
+        raise ValueError("a draw is no number")
+    return number
 
 
 def _split(place: str) -> tuple[str, str]:

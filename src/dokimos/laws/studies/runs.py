@@ -11,7 +11,7 @@ from msgspec import Struct
 from dokimos import __version__
 from dokimos.core import strict_json
 from dokimos.core.files import read_whole, write_whole
-from dokimos.core.formats import expect_format
+from dokimos.core.formats import Count, expect_format
 
 FORMAT = "dokimos-law-study"
 _VERSION = 1
@@ -26,15 +26,15 @@ class Run:
     model_sha256: str | None
     law: str
     law_sha256: str
-    seed: int | None
-    budget: int
-    tested: int
-    passed: int
-    precondition_failed: int
-    violated: int
-    unique: int
-    inputs: int
-    failed: int
+    seed: Count | None
+    budget: Count
+    tested: Count
+    passed: Count
+    precondition_failed: Count
+    violated: Count
+    unique: Count
+    inputs: Count
+    failed: Count
     is_violated: bool
     is_starved: bool
     seconds: float
