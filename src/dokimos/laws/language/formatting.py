@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import meaning, parse_block
-from dokimos.laws.language.syntax import Comment, Expression, Law, Statement
+from dokimos.laws.language.syntax import Comment, Expression, Law, LawStatement
 
 #: How tightly each operator binds; what is after it in a table may stand beside it without parentheses.
 _IMPLIES, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _NEGATIVE, _POSTFIX = range(1, 10)
@@ -24,7 +24,7 @@ _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0
 
 def format_law(law: Law) -> str:
     """The law in the one layout: formatting that again changes nothing, parsing it gives the same law."""
-    statements: list[Statement] = [*law.imports, *law.declarations, law.block, *law.ensures]
+    statements: list[LawStatement] = [*law.imports, *law.declarations, law.block, *law.ensures]
     lines: list[str] = []
     last_line: int | None = None
     comments = list(law.comments)
@@ -52,7 +52,7 @@ def format_law(law: Law) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_after(comment: Comment, statement: Statement, law: Law) -> bool:
+def _is_after(comment: Comment, statement: LawStatement, law: Law) -> bool:
     """Whether the comment starts behind the end of the statement."""
     if comment.at.line != statement.end_line:
         return comment.at.line > statement.end_line
@@ -62,14 +62,14 @@ def _is_after(comment: Comment, statement: Statement, law: Law) -> bool:
     return marks in line[begins:]
 
 
-def _trails(comment: Comment, statement: Statement, following: Statement | None) -> bool:
+def _trails(comment: Comment, statement: LawStatement, following: LawStatement | None) -> bool:
     """Whether the comment stands behind the statement on its last line, with nothing else behind it."""
     if comment.at.line != statement.end_line:
         return False
     return following is None or following.at.line > comment.at.line
 
 
-def _statement(statement: Statement) -> str:
+def _statement(statement: LawStatement) -> str:
     match statement:
         case laws.Import(name=name):
             return f"import {name};"

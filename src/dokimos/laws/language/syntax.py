@@ -140,14 +140,14 @@ class ForAll(Expression):
 
 
 @dataclass(frozen=True)
-class Statement(SyntaxNode):
+class LawStatement(SyntaxNode):
     """One line of a law; `end_line` is where its semicolon stands."""
 
     end_line: int = field(default=1, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Named(Statement):
+class Named(LawStatement):
     """A statement that is about one name."""
 
     name: str
@@ -171,7 +171,7 @@ class Var(Named):
 
 
 @dataclass(frozen=True)
-class Requires(Statement):
+class Requires(LawStatement):
     """`requires …;`"""
 
     condition: Expression
@@ -183,7 +183,7 @@ class Output(Named):
 
 
 @dataclass(frozen=True)
-class Block(Statement):
+class Block(LawStatement):
     """The Python between the braces: the text as written, and what it means to Python (compared)."""
 
     text: str = field(compare=False)
@@ -191,7 +191,7 @@ class Block(Statement):
 
 
 @dataclass(frozen=True)
-class Ensures(Statement):
+class Ensures(LawStatement):
     """`ensures …;`"""
 
     condition: Expression
