@@ -11,7 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from dokimos.difficulty.components import symbol
-from dokimos.suites.folder import SuiteEntry, read_suite
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import read_suite
 from dokimos.suites.profile_file import COMPONENTS, FOLDER, Profile, load_profile
 
 SHOWN = (*COMPONENTS, "crown_gap")

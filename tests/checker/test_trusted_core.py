@@ -24,7 +24,7 @@ import pytest
 
 import dokimos
 from dokimos.checker import CERTIFICATES
-from dokimos.suites.folder import read_content, read_text
+from dokimos.suites.entry import read_content, read_text
 from dokimos.suites.writing import InstanceFiles, store_files, write_index
 from tests.corpus.make_certificates import CORPUS
 

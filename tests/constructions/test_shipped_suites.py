@@ -12,7 +12,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.generation import generate_suite, with_seeds
 from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.recipes import shipped_recipe
-from dokimos.suites.folder import SuiteEntry
+from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Label, Semantics, Truth
 
 #: Families with a suite of their own are in no other.

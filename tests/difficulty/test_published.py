@@ -12,7 +12,8 @@ from dokimos.difficulty.crown import CrownBound
 from dokimos.difficulty.inspection import Inspection
 from dokimos.networks.reading.path import read_onnx_file
 from dokimos.properties.path import read_vnnlib_file
-from dokimos.suites.folder import SuiteEntry, read_suite
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import read_suite
 from dokimos.suites.profile_file import ProfileSettings
 from tests.shared import SHARED
 

@@ -20,7 +20,8 @@ from dokimos.provers.plugin_kinds import (
     trusted_kinds,
     why_not_trusted,
 )
-from dokimos.suites.folder import SuiteEntry, read_suite
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
 from dokimos.suites.writing import files_of, store_files, write_index
 from tests import plugins

@@ -18,7 +18,8 @@ from dokimos.constructions.probes import write_probes
 from dokimos.core.errors import InputError
 from dokimos.execution.limits import Limits
 from dokimos.judging.incremental import CampaignWatcher, WatchedCampaign
-from dokimos.suites.folder import Suite, SuiteEntry
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import Suite
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import installed
 

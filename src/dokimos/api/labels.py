@@ -10,7 +10,8 @@ from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.checker.entry import CheckedEntry, check_entry
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs, each
-from dokimos.suites.folder import Suite, SuiteEntry
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import Suite
 
 #: Fewer instances than this are checked faster in one process than it takes to start others.
 WORTH_PROCESSES = 24

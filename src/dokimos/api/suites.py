@@ -15,8 +15,9 @@ from dokimos.constructions.generation import GeneratedInstance, generate_suite, 
 from dokimos.constructions.knobs import Knob, knobs_of
 from dokimos.constructions.recipes import Draw, Recipe, parse_recipe, shipped_recipe
 from dokimos.core.errors import InputError
+from dokimos.suites.entry import read_text
 from dokimos.suites.finding import shipped_names
-from dokimos.suites.folder import Suite, read_text
+from dokimos.suites.folder import Suite
 
 
 @dataclass(frozen=True)

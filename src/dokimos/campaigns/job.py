@@ -17,7 +17,7 @@ from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Outcome
 from dokimos.execution.process import Cancel, run_limited
 from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.suites.folder import read_content
+from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
 from dokimos.verifiers.base import Query, Verifier, inherited_environment
 

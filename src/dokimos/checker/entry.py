@@ -9,7 +9,7 @@ from dokimos.checker.check import check
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import DokimosError, InputError, InvalidProof
 from dokimos.core.registry import Registry
-from dokimos.suites.folder import SuiteEntry
+from dokimos.suites.entry import SuiteEntry
 
 
 @dataclass(frozen=True)

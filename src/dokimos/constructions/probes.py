@@ -26,7 +26,8 @@ from dokimos.properties.model import Box, Case, Conjunction, Linear, Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
 from dokimos.provers.claims import claims_of
-from dokimos.suites.folder import Suite, SuiteEntry, read_content, read_suite
+from dokimos.suites.entry import SuiteEntry, read_content
+from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance, Truth, sha256
 from dokimos.suites.writing import files_of, store_files, write_index
 

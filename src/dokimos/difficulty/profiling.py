@@ -18,7 +18,7 @@ from dokimos.difficulty.inspection import Inspection
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
-from dokimos.suites.folder import read_content
+from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
 from dokimos.suites.profile_file import COMPONENTS, Profile, ProfileSettings, dump_profile, load_profile
 

@@ -59,7 +59,7 @@ from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
 from dokimos.provers.plugin_kinds import plugin_kind
 from dokimos.suites.answers import Answer
-from dokimos.suites.folder import read_content
+from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 
 #: The certificate of an instance whose only proof is a witness that a verifier gave.

@@ -21,9 +21,10 @@ from dokimos.judging.judge import judge_instance
 from dokimos.judging.rules import RuleSet, rule_sets
 from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement
+from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.facts import Facts, read_facts, read_truth_form
 from dokimos.suites.finding import shipped_names
-from dokimos.suites.folder import Suite, SuiteEntry, read_suite
+from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.truth_file import truth_of
 
 InstanceKey = tuple[str, str]

@@ -15,7 +15,7 @@ from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import DokimosError
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.registry import Registry
-from dokimos.suites.folder import SuiteEntry
+from dokimos.suites.entry import SuiteEntry
 
 #: The shipped kinds, and those of installed packages.
 ALL_CERTIFICATES: PluggableRegistry[CertificateKind] = PluggableRegistry(

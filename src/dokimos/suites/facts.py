@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.core.errors import UnreadableFile
-from dokimos.suites.folder import Suite, SuiteEntry, read_text
+from dokimos.suites.entry import SuiteEntry, read_text
+from dokimos.suites.folder import Suite
 from dokimos.suites.forms import TruthForm, read_form
 from dokimos.suites.profile_file import FOLDER, Profile, load_profile
 

@@ -14,53 +14,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.gzipped import uncompressed
+from dokimos.suites.entry import SuiteEntry, exists, read_text
 from dokimos.suites.forms import SuiteForm, read_form
-from dokimos.suites.instance import Instance, Truth, sha256
-from dokimos.suites.truth_file import load_truth
-
-
-@dataclass(frozen=True)
-class SuiteEntry:
-    """One row of `instances.csv`, and where its files are. Contents are read when first asked for."""
-
-    name: str
-    network_path: Path
-    property_path: Path
-    timeout_seconds: float
-    family: str
-    truth_path: Path
-
-    @cached_property
-    def network_sha256(self) -> str:
-        """The hash of the network's content."""
-        return sha256(read_content(self.network_path))
-
-    @cached_property
-    def property_sha256(self) -> str:
-        """The hash of the property's content."""
-        return sha256(read_content(self.property_path))
-
-    def read_instance(self) -> Instance:
-        """The instance, with the bytes of both files."""
-        return Instance(
-            name=self.name,
-            network_file=read_content(self.network_path),
-            property_file=read_content(self.property_path),
-            timeout_seconds=self.timeout_seconds,
-            family=self.family,
-        )
-
-    def read_truth(self) -> Truth | None:
-        """What is known of the instance; None where the suite has no truth file for it."""
-        if not _exists(self.truth_path):
-            return None
-        return load_truth(read_text(self.truth_path), file=str(self.truth_path))
 
 
 @dataclass(frozen=True)
@@ -81,36 +40,10 @@ class Suite:
         )
 
 
-def read_content(path: Path) -> bytes:
-    """The content of a file, unfolded where it is compressed."""
-    try:
-        return uncompressed(path.read_bytes(), file=str(path))
-    except (FileNotFoundError, ValueError):
-        raise UnreadableFile(path, "there is no such file") from None
-    except OSError as error:
-        raise UnreadableFile(path, error.strerror or "cannot be read") from None
-
-
 def _present(path: Path) -> Path:
     """`path`, or `path.gz` where only that exists."""
     compressed = path.parent / f"{path.name}.gz"
-    return compressed if _exists(compressed) and not _exists(path) else path
-
-
-def _exists(path: Path) -> bool:
-    """Whether there is such a file; False, too, for a name that no file can have."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
-def read_text(path: Path) -> str:
-    """The text of a file in UTF-8."""
-    try:
-        return read_content(path).decode("utf-8")
-    except UnicodeDecodeError:
-        raise UnreadableFile(path, "not a text file in UTF-8") from None
+    return compressed if exists(compressed) and not exists(path) else path
 
 
 def read_suite(folder: Path) -> Suite:
