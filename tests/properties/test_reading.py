@@ -186,6 +186,20 @@ def test_fast_lane_and_general_reading_agree() -> None:
     assert parse_vnnlib(plain) == parse_vnnlib(laid_out.replace(" Real", " ; sort\n Real"))
 
 
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_a_comment_ends_with_its_line_however_that_is_written(end: str) -> None:
+    """Text files are opened with universal newlines: to their readers the assert is no comment."""
+    text = FLAT + UNIT + f"; safe unless{end}(assert (<= Y_0 1)){end}(assert ; or{end} (<= Y_1 2)){end}"
+    expected = parse_vnnlib(FLAT + UNIT + "(assert (<= Y_0 1)) (assert (<= Y_1 2))")
+    assert read_vnnlib(text.encode(), file="a.vnnlib") == expected
+
+
+@pytest.mark.parametrize("end", ["\v", "\f", "\x1c", "\x85", "\u2028"])
+def test_what_ends_a_line_for_some_readers_only_is_refused(end: str) -> None:
+    with pytest.raises(UnreadableFile, match="for some readers only"):
+        parse_vnnlib(FLAT + UNIT + f"; safe{end}(assert (<= Y_0 1))")
+
+
 def test_deep_nesting() -> None:
     depth = 20_000
     formula = "(and " * depth + "(or " * depth + "(<= Y_0 " + "(- " * depth + "1.0" + ")" * (3 * depth + 1)

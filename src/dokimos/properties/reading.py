@@ -10,6 +10,10 @@ from dokimos.properties.sexpr import Source
 from dokimos.properties.vnnlib1 import parse_vnnlib1
 from dokimos.properties.vnnlib2 import parse_vnnlib2
 
+#: A file is read as text, as most readers do: each of these ends a line, and with it a comment.
+_LINE_END = re.compile(r"\r\n?")
+#: What ends a line for some readers only.
+_DOUBTFUL_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _FIRST_WORD = re.compile(r"(?:\s++|;[^\n]*+)*+(?:\(\s*(?P<word>[^\s()]+))?")
 
 
@@ -19,7 +23,12 @@ def parse_vnnlib(text: str, *, file: str = "property") -> Property:
     Numbers are the exact decimals that the text spells. Raises UnreadableFile with line and column
     where the text is not VNN-LIB, or uses what this reader does not support.
     """
+    text = _LINE_END.sub("\n", text)
     source = Source(text, file)
+    if (doubtful := _DOUBTFUL_LINE_END.search(text)) is not None:
+        raise source.error(
+            doubtful.start(), f"{doubtful[0]!r} ends a line for some readers only; remove it"
+        )
     match = _FIRST_WORD.match(text)
     assert match is not None
     if match.end() == len(text) and match["word"] is None:

@@ -139,6 +139,61 @@ def test_auto_pad_of_a_dilated_window_is_refused(auto_pad: str) -> None:
     assert sum(read(single("MaxPool", (1, 1, 4, 4), attributes=one_wide)).nodes[0].integers("pads")) == 1
 
 
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "Conv"])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_auto_pad_that_would_crop_is_refused(op: str, auto_pad: str, dilation: int) -> None:
+    """Strides that leap over inputs: onnxruntime crops or fails, ONNX's reference does something else."""
+    attributes = {"kernel_shape": [1], "auto_pad": auto_pad, "strides": [4], "dilations": [dilation]}
+    weights = [np.ones((1, 1, 1), np.float32)] if op == "Conv" else []
+    refused(single(op, (1, 1, 8), weights, attributes=attributes, opset=19), UnsupportedOp, "spell out its")
+
+
+def test_a_pointwise_convolution_of_every_other_input_is_read() -> None:
+    """The pad would be -1: all runtimes take it for 0, and networks of Keras have such convolutions."""
+    weights = np.ones((1, 1, 1), np.float32)
+    model = single("Conv", (1, 1, 4), [weights], attributes={"auto_pad": "SAME_UPPER", "strides": [2]})
+    x = np.array([[[1, 2, 3, 4]]], np.float32)
+    assert run(model, x).tolist() == [[[1, 3]]]
+    assert read(model).nodes[0].integers("pads") == (0, 0)
+
+
+@pytest.mark.parametrize("opset", [7, 8, 9, 13])
+def test_a_normalization_that_trains_is_refused(opset: int) -> None:
+    """Before opset 14 five outputs mean training: the statistics are those of the input itself."""
+    b = Builder((1, 2, 3), opset=opset)
+    parameters = [b.constant(np.array(values)) for values in ([1, 1], [0, 0], [0, 0], [1, 1])]
+    outputs = b.add_many("BatchNormalization", "x", *parameters, outputs=5)
+    refused(b.model(outputs[0]), UnsupportedOp, "output")
+
+
+def test_outputs_that_no_rule_computes_are_refused() -> None:
+    b = Builder((1, 1, 4), opset=17)
+    refused(b.model(b.add("MaxPool", "x", outputs=2, kernel_shape=[2])), UnsupportedOp, "output")
+    refused(graph_of([helper.make_node("Dropout", ["x"], ["y", "mask"])]), UnsupportedOp, "'mask'")
+
+
+def test_attributes_that_are_not_heeded_are_refused() -> None:
+    attributes = {"auto_pad": "SAME_UPPER", "pads": [1, 0], "kernel_shape": [2]}
+    refused(single("MaxPool", (1, 1, 4), attributes=attributes), UnsupportedOp, "'pads'")
+    split = helper.make_node("Split", ["x", "s"], ["y", "z"], axis=1, num_outputs=2)
+    sizes = numpy_helper.from_array(np.array([1, 1]), "s")
+    refused(graph_of([split], opset=18, initializer=[sizes]), UnsupportedOp, "'num_outputs'")
+
+
+def test_attributes_without_effect_are_read_over() -> None:
+    assert ops(read(graph_of([helper.make_node("Dropout", ["x"], ["y"], ratio=0.5)], opset=9))) == []
+    attributes = {"kernel_shape": [2], "storage_order": 1}
+    assert ops(read(single("MaxPool", (1, 1, 4), attributes=attributes))) == ["MaxPool"]
+
+
+def test_an_attribute_of_no_function_is_refused() -> None:
+    relu = helper.make_node("LeakyRelu", ["x"], ["y"], alpha=0.5)
+    relu.attribute[0].ClearField("f")
+    relu.attribute[0].ref_attr_name = "slope"
+    refused(graph_of([relu]), UnsupportedOp, "alpha refers to an attribute of a function")
+
+
 def test_a_constant_that_is_only_moved_stays_a_constant() -> None:
     b = Builder((1, 1, 4), opset=17)
     weights = b.add("Unsqueeze", b.constant([[1.0, 2.0]]), b.integers([0]))

@@ -60,8 +60,8 @@ def _clip(lowering: Lowering, call: OnnxCall) -> None:
     for position, key in enumerate(("min", "max"), start=1):
         if call.opset >= 11 and call.input(position):
             bounds[key] = _scalar(lowering, call, position, f"the bound {key}")
-        elif call.opset < 11 and key in call.attributes:
-            bounds[key] = call.real(key, 0.0)
+        elif call.opset < 11:
+            bounds[key] = call.real(key, bounds[key])
     if bounds["min"] > bounds["max"]:
         call.refuse(f"its min {bounds['min']} exceeds its max {bounds['max']}.")
     lowering.emit(call, "Clip", call.inputs[:1], bounds, output=call.outputs[0])
@@ -106,11 +106,12 @@ def _batch_normalization(lowering: Lowering, call: OnnxCall) -> None:
 def _reduce(lowering: Lowering, call: OnnxCall) -> None:
     rank = len(lowering.shape(call.inputs[0]))
     axes = call.integers("axes") or lowering.integers(call, 1, "the axes") or ()
-    if not axes and call.flag("noop_with_empty_axes", 0):
+    keep, reduces_nothing = call.flag("keepdims", 1), call.flag("noop_with_empty_axes", 0)
+    if not axes and reduces_nothing:
         lowering.alias(call.outputs[0], call.inputs[0])
         return
     counted = tuple(sorted(axes_of(call, axes, rank))) if axes else tuple(range(rank))
-    attributes: dict[str, Attribute] = {"axes": counted, "keepdims": call.flag("keepdims", 1)}
+    attributes: dict[str, Attribute] = {"axes": counted, "keepdims": keep}
     lowering.emit(call, call.op, call.inputs[:1], attributes, output=call.outputs[0])
 
 

@@ -63,6 +63,8 @@ def fold(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> bool:
 
 def _on_integers(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> list[Array]:
     known = {name: lowering.value(name) for name in call.inputs if name}
+    for key in call.attributes:
+        call.attribute(key)  # the reference evaluator heeds them all
     if call.op in ("Div", "Mod"):
         # The reference and the runtimes round quotients of negative numbers differently.
         a, b = known[call.inputs[0]], known[call.inputs[1]]
@@ -80,7 +82,8 @@ def _on_integers(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> li
 
 
 def _constant(lowering: Lowering, call: OnnxCall) -> bool:
-    for key, value in call.attributes.items():
+    for key in call.attributes:
+        value = call.attribute(key)
         if key == "value":
             lowering.know(call.outputs[0], array_of(value, place=call.place))
         elif key in ("value_int", "value_ints"):
@@ -96,7 +99,7 @@ def _constant(lowering: Lowering, call: OnnxCall) -> bool:
 
 def _shape(lowering: Lowering, call: OnnxCall) -> bool:
     shape = lowering.shape(call.inputs[0])
-    end = call.attributes.get("end")
+    end = call.attribute("end")
     lowering.know(call.outputs[0], np.array(shape[call.integer("start", 0) : end], dtype=np.int64))
     return True
 
@@ -110,7 +113,7 @@ def _constant_of_shape(lowering: Lowering, call: OnnxCall) -> bool:
     shape = lowering.integers(call, 0, "its shape") or ()
     if any(n < 0 for n in shape) or math.prod(shape) > MOST_NUMBERS:
         call.refuse(f"its shape {list(shape)} is negative or too large.")
-    value = call.attributes.get("value")
+    value = call.attribute("value")
     filler = np.zeros(1, np.float32) if value is None else array_of(value, place=call.place)
     if filler.size != 1:
         call.refuse("its value must be one number.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,7 +25,10 @@ _FOLDED = frozenset({*structural.REARRANGE, "Concat"})
 
 @dataclass(frozen=True)
 class OnnxCall:
-    """One ONNX node as it is in the file."""
+    """One ONNX node as it is in the file.
+
+    Which attributes are read is noted: one that nobody reads may mean something that nobody heeds.
+    """
 
     op: str
     opset: int
@@ -33,6 +36,7 @@ class OnnxCall:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     place: str
+    _read: set[str] = field(default_factory=set)
 
     def refuse(self, reason: str) -> NoReturn:
         """Raise UnsupportedOp for this node."""
@@ -42,9 +46,18 @@ class OnnxCall:
         """The name of an input, "" where it is left out."""
         return self.inputs[position] if position < len(self.inputs) else ""
 
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute, whatever its type."""
+        self._read.add(name)
+        return self.attributes.get(name, default)
+
+    def unread(self) -> list[str]:
+        """The attributes that the file gives and that nobody has read."""
+        return sorted(set(self.attributes) - self._read)
+
     def integer(self, name: str, default: int) -> int:
         """An integer attribute."""
-        return int(self.attributes.get(name, default))
+        return int(self.attribute(name, default))
 
     def flag(self, name: str, default: int) -> int:
         """An attribute that is 0 or 1; ONNX leaves open what other numbers mean, so they are refused."""
@@ -55,16 +68,16 @@ class OnnxCall:
 
     def real(self, name: str, default: float) -> float:
         """A float attribute; the default is rounded to float32, as ONNX has it."""
-        return float(self.attributes.get(name, np.float32(default)))
+        return float(self.attribute(name, np.float32(default)))
 
     def text(self, name: str, default: str) -> str:
         """A string attribute."""
-        value = self.attributes.get(name, default)
+        value = self.attribute(name, default)
         return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """An attribute that lists integers, None where it is left out."""
-        value = self.attributes.get(name)
+        value = self.attribute(name)
         return None if value is None else tuple(int(v) for v in value)
 
 

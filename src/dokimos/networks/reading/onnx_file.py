@@ -26,6 +26,15 @@ from dokimos.networks.reading.lowering import MOST_NUMBERS, Lowering, OnnxCall, 
 _RULES: Mapping[str, Rule] = MappingProxyType(
     {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_windows.RULES}
 )
+#: Attributes without effect on inference, or on the one output that is read.
+_WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "BatchNormalization": frozenset({"momentum"}),
+        "Cast": frozenset({"round_mode", "saturate"}),
+        "Dropout": frozenset({"ratio", "seed"}),
+        "MaxPool": frozenset({"storage_order"}),
+    }
+)
 _DOMAINS = ("", "ai.onnx")
 _OLDEST_OPSET = 7
 #: What ONNX's own functions raise on a network that is not valid.
@@ -106,6 +115,10 @@ def _refuse_foreign(model: onnx.ModelProto, place: str) -> None:
         if node.domain not in _DOMAINS:
             reason = f"its domain {node.domain!r} is not supported, only ONNX's own."
             raise UnsupportedOp(node.op_type, reason, place=place)
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                reason = f"its {attribute.name} refers to an attribute of a function, but it is in none."
+                raise UnsupportedOp(node.op_type, reason, place=place)
 
 
 def _opset(model: onnx.ModelProto, place: str) -> int:
@@ -171,17 +184,31 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
         place=lowering.place,
     )
     if fold(lowering, call, node):
+        _refuse_unread(lowering, call)
         return
     rule = _RULES.get(call.op)
     if rule is None:
         call.refuse("it is not among the operators that Dokimos knows.")
     rule(lowering, call)
+    _refuse_unread(lowering, call)
     # Only once our own rules have passed the node: ONNX's inference aborts the process on some others.
     for name, inferred in zip(call.outputs, _inferred(lowering, node, opset), strict=True):
         if name and inferred is not None and inferred != lowering.shape(name):
             own = lowering.shape(name)
             raise UnreadableFile(
                 lowering.place, f"the tensor {name!r} has shape {own}, but ONNX infers {inferred}."
+            )
+
+
+def _refuse_unread(lowering: Lowering, call: OnnxCall) -> None:
+    """Refuse what a rule has not heeded: it may change what the node means."""
+    for name in filter(None, call.outputs):
+        if lowering.resolve(name) not in lowering.shapes:
+            call.refuse(f"its output {name!r} is not supported; leave it out.")
+    for name in call.unread():
+        if name not in _WITHOUT_EFFECT.get(call.op, ()):
+            call.refuse(
+                f"its attribute {name!r} has no effect that Dokimos knows in this form; leave it out."
             )
 
 

@@ -77,8 +77,6 @@ def _alias(lowering: Lowering, call: OnnxCall) -> None:
 
 
 def _dropout(lowering: Lowering, call: OnnxCall) -> None:
-    if len(call.outputs) > 1 and call.outputs[1]:
-        call.refuse("its output of a mask is not supported.")
     if call.input(2) and lowering.constant(call, 2, "training_mode").any():
         call.refuse("it is in training mode; export the network for inference.")
     _alias(lowering, call)

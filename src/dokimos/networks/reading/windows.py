@@ -18,11 +18,15 @@ def _per_axis(call: OnnxCall, name: str, rank: int) -> tuple[int, ...]:
 
 
 def _same_pads(
-    space: Shape, spans: Sequence[int], strides: Sequence[int], *, upper: bool
+    call: OnnxCall, space: Shape, spans: Sequence[int], strides: Sequence[int], *, upper: bool
 ) -> tuple[int, ...]:
     begins, ends = [], []
     for size, span, stride in zip(space, spans, strides, strict=True):
-        total = max((-(-size // stride) - 1) * stride + span - size, 0)
+        total = (-(-size // stride) - 1) * stride + span - size
+        # Runtimes crop by half of a negative pad, or clamp it, or fail. Half of -1 is 0 to a convolution.
+        if total < (-1 if call.op == "Conv" else 0):
+            call.refuse("runtimes disagree on auto_pad where strides leap over inputs; spell out its pads.")
+        total = max(total, 0)
         small, large = total // 2, total - total // 2
         begins.append(small if upper else large)
         ends.append(large if upper else small)
@@ -56,7 +60,7 @@ def _window(lowering: Lowering, call: OnnxCall, kernel: Sequence[int]) -> _Windo
         if spans != list(kernel):
             # onnxruntime pads as if a dilated window of a pooling were not dilated, against ONNX.
             call.refuse(f"runtimes disagree on auto_pad {auto!r} of a dilated window; spell out its pads.")
-        pads = _same_pads(space, spans, strides, upper=auto == "SAME_UPPER")
+        pads = _same_pads(call, space, spans, strides, upper=auto == "SAME_UPPER")
     else:
         call.refuse(f"its auto_pad {auto!r} is not known.")
     return _Window(strides, pads, dilations)
@@ -76,8 +80,6 @@ def _conv(lowering: Lowering, call: OnnxCall) -> None:
 
 
 def _pool(lowering: Lowering, call: OnnxCall) -> None:
-    if len(call.outputs) > 1 and call.outputs[1]:
-        call.refuse("its output of indices is not supported.")
     space = lowering.shape(call.inputs[0])[2:]
     kernel = _per_axis(call, "kernel_shape", len(space))
     window = _window(lowering, call, kernel)
