@@ -25,7 +25,7 @@ from dokimos.testing import mutants
 from dokimos.testing.mutants import Rng
 from dokimos.testing.relu_oracle import ReluOracle
 from dokimos.testing.search_oracle import SearchOracle
-from dokimos.testing.statements import Statement, drafts_of, statement_of
+from dokimos.testing.statements import LabelStatement, drafts_of, statement_of
 from dokimos.testing.sweeps import Sweep
 from tests.checker.small_networks import SmallReluNetwork
 
@@ -97,7 +97,7 @@ def drafts(family: str, seed: int, **knobs: Any) -> tuple[Draft, Draft]:
     return drafts_of(CONSTRUCTIONS[family], seed, **knobs)
 
 
-def searched(base: Statement) -> Statement:
+def searched(base: LabelStatement) -> LabelStatement:
     """The same statement, with a proof that the reference verifier finds for it."""
     instance = base.instance
     asked = read_vnnlib(instance.property_file, file="p")
@@ -110,7 +110,7 @@ def searched(base: Statement) -> Statement:
 
 
 @cache
-def base_statements(kind: str) -> list[Statement]:
+def base_statements(kind: str) -> list[LabelStatement]:
     """Proven statements of one kind, with and without a margin; trees of both arithmetics."""
     if kind in MADE:
         return MADE[kind]()
@@ -127,7 +127,7 @@ def base_statements(kind: str) -> list[Statement]:
     return made
 
 
-def enclosed() -> list[Statement]:
+def enclosed() -> list[LabelStatement]:
     """Random ReLU networks, robust by some margin, with boxes cut until intervals prove it."""
     made = []
     for seed in range(6):
@@ -141,7 +141,7 @@ def enclosed() -> list[Statement]:
     return made
 
 
-def rewritten() -> list[Statement]:
+def rewritten() -> list[LabelStatement]:
     """Tiny networks in other words, by each of the steps that fit them."""
     made = []
     for number, (family, knobs) in enumerate((*TINY["slopes-and-splits"][:2], *TINY["convex-corners"][:1])):
@@ -153,13 +153,13 @@ def rewritten() -> list[Statement]:
     return made
 
 
-MADE: dict[str, Callable[[], list[Statement]]] = {"enclosure": enclosed, "rewritten": rewritten}
+MADE: dict[str, Callable[[], list[LabelStatement]]] = {"enclosure": enclosed, "rewritten": rewritten}
 
 
 # Sweeps --------------------------------------------------------------------------------------------
 
 
-def operator(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def operator(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """Another operator, axis or input where attention has its own."""
     model = onnx.load_from_string(base.network)
     changes = {
@@ -177,7 +177,7 @@ def operator(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
     return replace(base, network=bytes(model.SerializeToString(deterministic=True)))
 
 
-def twin_bias(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def twin_bias(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """Some bias raised as a twin raises that of its needle."""
     return mutants.nudge(mutants.bias(base, rng, all_), rng, all_)
 
@@ -196,7 +196,7 @@ OTHER_MUTATORS: dict[str, tuple[mutants.Mutator, ...]] = {
 EXACT = (*TINY, *MADE, "witness")
 
 
-def _decided() -> list[Statement]:
+def _decided() -> list[LabelStatement]:
     """The statements of all kinds whose networks the exact oracle knows."""
     return [base for kind in (*TINY, "witness") for base in base_statements(kind)]
 

@@ -11,14 +11,14 @@ from dokimos.checker import check
 from dokimos.core.errors import DokimosError
 from dokimos.suites.instance import Instance
 from dokimos.testing.relu_oracle import ReluOracle
-from dokimos.testing.statements import Statement
+from dokimos.testing.statements import LabelStatement
 from tests.checker.files import repaired
 from tests.checker.statements import EXACT, base_statements
 
 PARTS = ("network_file", "property_file")
 
 
-def still_true_or_refused(base: Statement, part: str, content: bytes) -> bool:
+def still_true_or_refused(base: LabelStatement, part: str, content: bytes) -> bool:
     """Whether the damaged instance is accepted, in which case the oracle must confirm it."""
     instance: Instance = replace(base.instance, **{part: content})
     truth = repaired(base.truth, instance)

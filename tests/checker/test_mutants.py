@@ -17,7 +17,7 @@ from dokimos.checker import CertificateKind, Problem, Proven, check
 from dokimos.suites.instance import Certificate, Instance, Label, Truth
 from dokimos.testing.certificate_contract import LEAST_FALSE
 from dokimos.testing.relu_oracle import ReluOracle
-from dokimos.testing.statements import Statement, statement_of
+from dokimos.testing.statements import LabelStatement, statement_of
 from dokimos.testing.sweeps import ACCEPTED, FALSE, Oracle, Sweep, with_margin
 from tests.checker.statements import EXACT, SEARCHED, SWEEPS, base_statements, drafts
 
@@ -81,7 +81,7 @@ class Believer(CertificateKind):
         return Proven(Fraction(1, 10**9), None)
 
 
-def believed() -> list[Statement]:
+def believed() -> list[LabelStatement]:
     return [
         replace(base, truth=replace(base.truth, certificate=Certificate("believer")))
         for base in base_statements("convex-corners")

@@ -112,7 +112,9 @@ def test_a_broken_element_is_one_sentence_and_costs_no_other(
     assert "\n" not in str(found.value)
     with caplog.at_level(logging.WARNING):
         assert [name for name, _ in animals.items()] == ["dog", "cat"]
+        assert animals.get("bear") is animals.get("no such animal") is None
     assert caplog.messages == [str(found.value)]
+    assert type(animals.get("cat")).__name__ == "Cat"
 
 
 def test_a_package_that_cannot_be_imported_is_one_sentence(folder: Path) -> None:

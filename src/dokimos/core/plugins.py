@@ -64,6 +64,7 @@ class PluggableRegistry(Registry[T]):
         self.group = group
         self._expects = expects
         self._points: dict[str, EntryPoint] | None = None
+        self._reported: set[str] = set()
         self._loaded.update(elements)
 
     @property
@@ -88,12 +89,23 @@ class PluggableRegistry(Registry[T]):
     def items(self) -> Iterator[tuple[str, T]]:
         """All elements that can be loaded. What cannot is logged, and left out."""
         for name in self:
-            try:
-                yield name, self[name]
-            except InputError as error:
-                if name not in self._plugins():
-                    raise
+            element = self.get(name)
+            if element is not None:
+                yield name, element
+
+    def get(self, name: str) -> T | None:
+        """The element; None where there is none, or where its package is broken, which is logged once."""
+        if name not in self:
+            return None
+        try:
+            return self[name]
+        except InputError as error:
+            if name not in self._plugins():
+                raise
+            if name not in self._reported:
+                self._reported.add(name)
                 log.warning("%s", error)
+            return None
 
     def _load(self, name: str) -> T:
         point = self._plugins().get(name)

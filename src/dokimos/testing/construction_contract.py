@@ -27,7 +27,7 @@ from dokimos.properties.writing import write_vnnlib1
 from dokimos.provers.plugin_kinds import ALL_CERTIFICATES
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
 
-Family = Construction[Any]
+AnyConstruction = Construction[Any]
 Twins = tuple[LabelledInstance, LabelledInstance]
 
 
@@ -37,7 +37,7 @@ class ConstructionContract:
     Labels by kinds of proof that plug-ins add are trusted here, if the packages are installed.
     """
 
-    constructions: ClassVar[tuple[Family, ...]] = ()
+    constructions: ClassVar[tuple[AnyConstruction, ...]] = ()
     #: Names of families whose twin is another box for the same network, and not another network.
     twins_by_box: ClassVar[frozenset[str]] = frozenset()
     #: Families and knobs that say how much work a draw may take, and not what it is.
@@ -52,13 +52,13 @@ class ConstructionContract:
         elif "construction" in metafunc.fixturenames:
             metafunc.parametrize("construction", self.constructions, ids=lambda c: c.family)
 
-    def test_the_same_seed_gives_the_same_bytes(self, construction: Family) -> None:
+    def test_the_same_seed_gives_the_same_bytes(self, construction: AnyConstruction) -> None:
         """Every random choice comes from the generator that is passed."""
         first, again = twins(construction), draw(construction, 0)
         assert first == again
         assert not set(contents(first)) & set(contents(twins(construction, 1)))
 
-    def test_both_labels_are_proven_for_both_semantics(self, construction: Family) -> None:
+    def test_both_labels_are_proven_for_both_semantics(self, construction: AnyConstruction) -> None:
         """With the default knobs; others may leave float32 unproven."""
         for half, label in zip(twins(construction), (Label.UNSAT, Label.SAT), strict=True):
             assert half.truth is not None
@@ -72,7 +72,7 @@ class ConstructionContract:
                 assert claim.margin is not None
                 assert claim.margin > 0
 
-    def test_twins_look_alike(self, construction: Family) -> None:
+    def test_twins_look_alike(self, construction: AnyConstruction) -> None:
         """Same shape, same size, one small change: at most four numbers."""
         robust, violated = twins(construction)
         if construction.family in self.twins_by_box:
@@ -89,7 +89,7 @@ class ConstructionContract:
         pairs = zip(robust.instance.network_file, violated.instance.network_file, strict=True)
         assert sum(a != b for a, b in pairs) <= 16
 
-    def test_names_tell_nothing(self, construction: Family) -> None:
+    def test_names_tell_nothing(self, construction: AnyConstruction) -> None:
         """A name is the family and a hash; what the verifier gets never spells a label."""
         names = set()
         for half in (*twins(construction), *twins(construction, 1)):
@@ -107,7 +107,7 @@ class ConstructionContract:
         assert robust == violated
 
     @pytest.mark.parametrize("seed", [0, 1])
-    def test_the_witness_is_inside_and_clear(self, construction: Family, seed: int) -> None:
+    def test_the_witness_is_inside_and_clear(self, construction: AnyConstruction, seed: int) -> None:
         """It lies strictly inside the box and violates clearly; samples find it in open families only."""
         _, violated = twins(construction, seed)
         asked = property_of(violated)
@@ -125,14 +125,14 @@ class ConstructionContract:
         assert found.margin_lower is not None
         assert float(found.margin_lower) >= 1e-3 * float(np.abs(outputs).max())
 
-    def test_the_robust_half_is_not_violated_at_samples(self, construction: Family) -> None:
+    def test_the_robust_half_is_not_violated_at_samples(self, construction: AnyConstruction) -> None:
         """As onnxruntime computes it."""
         robust, _ = twins(construction)
         asked = property_of(robust)
         points = uniform_points(asked.cases[0].box, SAMPLES, np.random.default_rng(7))
         assert not violations(replay(robust.instance.network_file, points), asked).any()
 
-    def test_numbers_are_exact_in_float32(self, construction: Family) -> None:
+    def test_numbers_are_exact_in_float32(self, construction: AnyConstruction) -> None:
         """Weights, bounds and witnesses; and the property is written as we write it."""
         for half in twins(construction):
             for array in tensors(half).values():
@@ -144,7 +144,7 @@ class ConstructionContract:
                 assert Fraction(float(np.float32(float(number)))) == number
             assert write_vnnlib1(asked).encode() == half.instance.property_file
 
-    def test_every_knob_is_alive(self, construction: Family, knob: Knob) -> None:
+    def test_every_knob_is_alive(self, construction: AnyConstruction, knob: Knob) -> None:
         """Some other value gives other instances."""
         assert knob.help
         assert knob.default in knob.options or knob.least <= knob.default <= knob.most
@@ -161,7 +161,7 @@ class ConstructionContract:
             return
         pytest.fail("no other value of this knob gives an instance")
 
-    def test_other_knobs_are_refused_with_a_hint(self, construction: Family) -> None:
+    def test_other_knobs_are_refused_with_a_hint(self, construction: AnyConstruction) -> None:
         """Names that do not exist, and values out of range or of another type."""
         for knob in knobs_of(construction.knobs_class):
             with pytest.raises(InputError, match=f"did you mean '{knob.name}'"):
@@ -177,19 +177,19 @@ class ConstructionContract:
                 with pytest.raises(InputError, match="whole number"):
                     draw(construction, 0, **{knob.name: knob.default + 0.5})
 
-    def test_knobs_may_be_given_as_text(self, construction: Family) -> None:
+    def test_knobs_may_be_given_as_text(self, construction: AnyConstruction) -> None:
         """As the command line does."""
         spelt = {k.name: str(k.default) for k in knobs_of(construction.knobs_class)}
         assert contents(draw(construction, 0, **spelt)) == contents(twins(construction))
 
-    def test_a_family_explains_itself(self, construction: Family) -> None:
+    def test_a_family_explains_itself(self, construction: AnyConstruction) -> None:
         """It has a name, a summary for `dokimos families`, and a docstring."""
         assert construction.family
         assert construction.summary
         assert type(construction).__doc__
 
 
-def draw(construction: Family, seed: int, **knobs: Any) -> Twins:
+def draw(construction: AnyConstruction, seed: int, **knobs: Any) -> Twins:
     """One pair of siblings."""
     drawn = construction.draw(
         seed=seed, timeout_seconds=60.0, disguise=(), with_twin=True, knobs=knobs, plugin_proofs=True
@@ -199,7 +199,7 @@ def draw(construction: Family, seed: int, **knobs: Any) -> Twins:
 
 
 @cache
-def twins(construction: Family, seed: int = 0) -> Twins:
+def twins(construction: AnyConstruction, seed: int = 0) -> Twins:
     """The same with default knobs, drawn once."""
     return draw(construction, seed)
 

@@ -13,15 +13,15 @@ from onnx import numpy_helper
 
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics
-from dokimos.testing.statements import Statement
+from dokimos.testing.statements import LabelStatement
 
 Rng = np.random.Generator
 
 #: Of a statement, a generator, and other statements to borrow proofs and networks from, another statement.
-Mutator = Callable[[Statement, Rng, Sequence[Statement]], Statement]
+Mutator = Callable[[LabelStatement, Rng, Sequence[LabelStatement]], LabelStatement]
 
 
-def _with_tensors(base: Statement, change: Callable[[dict[str, Any]], None]) -> Statement:
+def _with_tensors(base: LabelStatement, change: Callable[[dict[str, Any]], None]) -> LabelStatement:
     model = onnx.load_from_string(base.network)
     arrays = {t.name: numpy_helper.to_array(t).copy() for t in model.graph.initializer}
     change(arrays)
@@ -30,7 +30,7 @@ def _with_tensors(base: Statement, change: Callable[[dict[str, Any]], None]) -> 
     return replace(base, network=bytes(model.SerializeToString(deterministic=True)))
 
 
-def _one_weight(base: Statement, rng: Rng, change: Callable[[Any], Any]) -> Statement:
+def _one_weight(base: LabelStatement, rng: Rng, change: Callable[[Any], Any]) -> LabelStatement:
     def apply(arrays: dict[str, Any]) -> None:
         name = sorted(arrays)[rng.integers(len(arrays))]
         flat = arrays[name].reshape(-1)
@@ -40,25 +40,25 @@ def _one_weight(base: Statement, rng: Rng, change: Callable[[Any], Any]) -> Stat
     return _with_tensors(base, apply)
 
 
-def ulp(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def ulp(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """One weight or bias to the next float32."""
     towards = np.float32(rng.choice([-np.inf, np.inf]))
     return _one_weight(base, rng, lambda w: np.nextafter(w, towards))
 
 
-def factor(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def factor(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """One weight or bias times a number."""
     by = rng.choice([-1.0, 0.0, 0.5, 0.99, 1.01, 2.0, 8.0])
     return _one_weight(base, rng, lambda w: w * by)
 
 
-def nudge(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def nudge(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """One weight or bias moved, by the size of a margin or more."""
     by = rng.choice([-1, 1]) * 10.0 ** rng.uniform(-4, 0.5)
     return _one_weight(base, rng, lambda w: w + by)
 
 
-def bias(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def bias(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """A bias of the first or of the last layer moved: the common way to lose a margin."""
 
     def apply(arrays: dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ def bias(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
     return _with_tensors(base, apply)
 
 
-def swap_entries(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def swap_entries(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """Two entries of one tensor exchanged, as in a pair of biases."""
 
     def apply(arrays: dict[str, Any]) -> None:
@@ -82,7 +82,7 @@ def swap_entries(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statem
     return _with_tensors(base, apply)
 
 
-def box(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def box(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """The box wider, narrower or elsewhere."""
     scale = Fraction(float(rng.choice([0.25, 1, 1.0625, 1.5, 4])))
     shift = Fraction(int(rng.integers(-3, 4)), 4)
@@ -93,7 +93,7 @@ def box(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
     return replace(base, bounds=tuple(moved))
 
 
-def one_face(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def one_face(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """One face of the box moved out, or past the other (which leaves the box empty)."""
     at = int(rng.integers(len(base.bounds)))
     low, high = base.bounds[at]
@@ -102,7 +102,7 @@ def one_face(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
     return replace(base, bounds=(*base.bounds[:at], changed, *base.bounds[at + 1 :]))
 
 
-def constraint(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def constraint(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """Another class, direction or bound."""
     k = int(rng.integers(1, base.outputs))
     level = exact_decimal(Fraction(int(rng.integers(-64, 65)), 2 ** int(rng.integers(5, 14))))
@@ -124,7 +124,7 @@ def constraint(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statemen
     return replace(base, unsafe=choices[rng.integers(len(choices))])
 
 
-def relabel(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def relabel(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """The other label, with a proof of its kind taken from elsewhere."""
     if base.truth.label is Label.SAT:
         borrowed = _borrowed(rng, all_, Label.UNSAT)
@@ -136,13 +136,13 @@ def relabel(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
     return replace(base, truth=truth)
 
 
-def _borrowed(rng: Rng, all_: Sequence[Statement], label: Label) -> Certificate:
+def _borrowed(rng: Rng, all_: Sequence[LabelStatement], label: Label) -> Certificate:
     """The proof of one of them with that label; there may be none that is `sat`."""
     found = [s.truth.certificate for s in all_ if s.truth.label is label]
     return found[rng.integers(len(found))] if found else Certificate("witness")
 
 
-def nodes(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def nodes(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """A ReLU left out, or one put in before the output."""
     model = onnx.load_from_string(base.network)
     chain = list(model.graph.node)
@@ -160,7 +160,7 @@ def nodes(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
     return replace(base, network=bytes(model.SerializeToString(deterministic=True)))
 
 
-def data(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def data(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """Some other data of the proof; or another margin."""
     old = base.truth.certificate
     changed = dict(old.data)
@@ -199,20 +199,20 @@ def _other_value(value: Any, rng: Rng) -> Any:
     return str(number * Fraction(int(rng.integers(-1, 9)), 4) + Fraction(int(rng.integers(-1, 2)), 8))
 
 
-def other_proof(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def other_proof(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """The proof of another instance."""
     certificate = _borrowed(rng, all_, base.truth.label)
     return replace(base, truth=replace(base.truth, certificate=certificate))
 
 
-def other_network(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def other_network(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """The network of another instance of the same sizes, often the twin's."""
     sizes = len(base.bounds), base.outputs
     fitting = [s for s in all_ if (len(s.bounds), s.outputs) == sizes and s.network != base.network]
     return replace(base, network=fitting[rng.integers(len(fitting))].network) if fitting else base
 
 
-def witness(base: Statement, rng: Rng, all_: Sequence[Statement]) -> Statement:
+def witness(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """The witness moved: to the centre, out of the box, by an ulp, a little, to a corner."""
     if base.truth.witness is None:
         return bias(base, rng, all_)

@@ -22,7 +22,7 @@ from dokimos.testing.files import instance_of, question
 
 
 @dataclass(frozen=True)
-class Statement:
+class LabelStatement:
     """Two files taken apart, and what is said of them."""
 
     network: bytes
@@ -60,7 +60,7 @@ def drafts_of(construction: Construction[Any], seed: int, **knobs: Any) -> tuple
 
 def statement_of(
     draft: Draft, *, margin: bool, kinds: Registry[CertificateKind] = CERTIFICATES
-) -> Statement:
+) -> LabelStatement:
     """The draft with its proven margin, or with the label alone; only for the reals.
 
     Its property must have one box, and call unsafe that class 0 is not above all others.
@@ -68,7 +68,7 @@ def statement_of(
     (case,) = draft.question.cases
     outputs = draft.question.output_size
     others = " ".join(f"(and (<= Y_0 Y_{k}))" for k in range(1, outputs))
-    made = Statement(
+    made = LabelStatement(
         network=draft.network,
         bounds=tuple(zip(case.box.lower, case.box.upper, strict=True)),
         outputs=outputs,

@@ -23,7 +23,7 @@ from dokimos.core.registry import Registry
 from dokimos.suites.instance import Claim, Instance, Semantics, Truth
 from dokimos.testing.files import repaired
 from dokimos.testing.mutants import MUTATORS, Mutator
-from dokimos.testing.statements import Statement, kinds_with
+from dokimos.testing.statements import LabelStatement, kinds_with
 
 FALSE, ACCEPTED, HASH = "false, rejected", "accepted", "refused by hash"
 
@@ -44,10 +44,10 @@ class Sweep:
     """
 
     kind: CertificateKind
-    statements: Callable[[], Sequence[Statement]]
+    statements: Callable[[], Sequence[LabelStatement]]
     oracle: Oracle
     mutators: tuple[Mutator, ...] = MUTATORS
-    others: Callable[[], Sequence[Statement]] = tuple
+    others: Callable[[], Sequence[LabelStatement]] = tuple
 
     @property
     def kinds(self) -> Registry[CertificateKind]:
@@ -73,7 +73,7 @@ class Sweep:
             self.judge(base, mutant, tally)
         return tally
 
-    def judge(self, base: Statement, mutant: Statement, tally: Counter[str]) -> None:
+    def judge(self, base: LabelStatement, mutant: LabelStatement, tally: Counter[str]) -> None:
         """Fail if the mutant is false and accepted; else count what happened to it."""
         instance = mutant.instance
         files = (base.instance.network_sha256, base.instance.property_sha256)

@@ -86,7 +86,4 @@ def styles_of(recorded: str) -> tuple[CertificateStyle, ...]:
     `OTHER` for what the catalogue does not have: a record never makes us import what it names.
     """
     name = recorded.removesuffix(NO_ATTACK).partition("=")[0]
-    try:
-        return VERIFIERS[name].styles if name in VERIFIERS else Verifier.styles
-    except InputError:  # a package that is broken
-        return Verifier.styles
+    return (VERIFIERS.get(name) or Verifier).styles

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dokimos.networks.reading.onnx_file import read_onnx_file
+import dokimos
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.model import Box, Point
-from dokimos.properties.reading import read_vnnlib_file
 from dokimos.properties.violation import violation_at
 
 CORNERS = 20
@@ -27,7 +26,7 @@ def candidates(box: Box, rng: np.random.Generator) -> list[Point]:
 
 def search(network_file: Path, property_file: Path) -> Point | None:
     """A point that violates the property exactly, if one of the candidates does."""
-    network, asked = read_onnx_file(network_file), read_vnnlib_file(property_file)
+    network, asked = dokimos.read_network(network_file), dokimos.read_property(property_file)
     rng = np.random.default_rng(0)
     for case in asked.cases:
         for point in candidates(case.box, rng):

@@ -41,21 +41,23 @@ def component(name: str) -> Component:
 
 def symbol(name: str) -> str:
     """What a table calls a measurement; its name, where a profile has one that is not installed here."""
-    return component(name).symbol if _is_known(name) else name
+    known = _find(name)
+    return known.symbol if known else name
 
 
 def meaning(name: str) -> str:
     """What a measurement is, in a few words."""
-    return component(name).meaning if _is_known(name) else name.replace("_", " ")
+    known = _find(name)
+    return known.meaning if known else name.replace("_", " ")
 
 
 def describe(name: str) -> str:
     """A measurement by its symbol and in words."""
-    return f"{symbol(name)}, {meaning(name)}" if _is_known(name) else meaning(name)
+    return f"{symbol(name)}, {meaning(name)}" if _find(name) else meaning(name)
 
 
-def _is_known(name: str) -> bool:
-    return name in CANONICAL or name in EXTRAS
+def _find(name: str) -> Component | None:
+    return CANONICAL[name] if name in CANONICAL else EXTRAS.get(name)
 
 
 __all__ = ["CANONICAL", "EXTRAS", "Component", "component", "describe", "meaning", "symbol"]
