@@ -8,7 +8,7 @@ from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query, as_command
 from dokimos.verifiers.environments import PinnedEnvironment
-from dokimos.verifiers.pinned import PinnedVerifier
+from dokimos.verifiers.pinned_verifier import PinnedVerifier
 from dokimos.verifiers.results import read_result
 from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.styles import CertificateStyle
