@@ -5,6 +5,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,46 @@ def test_a_right_verifier_passes(dokimos: Dokimos, suite: Path, tmp_path: Path) 
     page = tmp_path / "page.html"
     assert dokimos("report", tmp_path / "run", "--html", page).code == 0
     assert "exclusive-pairs" in page.read_text()
+
+
+def flip(truth: dict[str, Any]) -> None:
+    truth["label"] = "sat"
+
+
+def lose_the_proof(truth: dict[str, Any]) -> None:
+    truth["certificate"]["data"] = {}
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "damage", "blame"),
+    [("right", flip, "wrong-unsat"), ("wrong", lose_the_proof, "wrong-sat")],
+)
+def test_a_label_that_fails_blames_nobody(
+    dokimos: Dokimos,
+    suite: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: str,
+    damage: Callable[[dict[str, Any]], None],
+    blame: str,
+) -> None:
+    damaged = next(name for name, label in labels(suite).items() if label == "unsat")
+    script(monkeypatch, tmp_path, default={"behaviour": behaviour})
+    run = ("run", suite, "--verifier", "scripted", "--only", damaged, "--out", tmp_path / "run")
+    assert dokimos(*run).code == 0
+    path = suite / "truth" / f"{damaged}.json"
+    truth = json.loads(path.read_text())
+    damage(truth)
+    path.write_text(json.dumps(truth))
+    judged = dokimos("judge", tmp_path / "run")
+    assert judged.code == 2
+    assert f"THE LABEL OF suite/{damaged} FAILS" in judged.err
+    assert blame not in judged.out
+    page = tmp_path / "page.html"
+    reported = dokimos("report", tmp_path / "run", "--html", page)
+    assert reported.code == 2
+    assert f"THE LABEL OF suite/{damaged} FAILS" in reported.err
+    assert f"THE LABEL OF suite/{damaged} FAILS" in page.read_text()
 
 
 def test_a_wrong_verifier_is_caught(

@@ -11,11 +11,12 @@ import pytest
 from dokimos.campaigns.records import RunRecord
 from dokimos.judging import incremental as along
 from dokimos.judging.incremental import IncrementalJudge
+from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Label
 from tests.difficulty.explain.sample import record
-from tests.scripting import at_least, instance
+from tests.scripting import at_least, believed, instance
 
 WITNESS = (Fraction(1), Fraction(1))
 
@@ -26,7 +27,7 @@ def verdicts(judge: IncrementalJudge) -> dict[str, Verdict]:
 
 def test_only_what_is_new_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = [instance(tmp_path, name, label=Label.UNSAT) for name in ("i", "j")]
-    judge = IncrementalJudge({"suite": given})
+    judge = IncrementalJudge({"suite": given}, check_label=believed)
     looked_at: list[str] = []
     real = along.judge_all
 
@@ -70,7 +71,8 @@ def test_judging_may_be_cut_short_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_set_aside_and_done_again_is_judged_again(tmp_path: Path) -> None:
-    judge = IncrementalJudge({"suite": [instance(tmp_path, "i", label=Label.UNSAT)]})
+    given = [instance(tmp_path, "i", label=Label.UNSAT)]
+    judge = IncrementalJudge({"suite": given}, check_label=believed)
     first = record("i", Answer.SAT, job="a")
     judge.judge([first])
     assert verdicts(judge) == {"a": Verdict.WRONG_SAT}
@@ -79,3 +81,12 @@ def test_a_run_that_was_set_aside_and_done_again_is_judged_again(tmp_path: Path)
     judge.judge([first])
     judge.judge([replace(first, answer=Answer.UNSAT, started_at="later")])
     assert verdicts(judge) == {"a": Verdict.CORRECT}
+
+
+def test_a_label_that_fails_is_remarked_and_blames_nobody(tmp_path: Path) -> None:
+    failing = LabelCheck(LabelStanding.FAILED, "its proof does not go through")
+    given = [instance(tmp_path, "i", label=Label.UNSAT)]
+    judge = IncrementalJudge({"suite": given}, check_label=lambda _: failing)
+    judge.judge([record("i", Answer.SAT, job="a")])
+    assert verdicts(judge) == {"a": Verdict.UNLABELLED}
+    assert "THE LABEL OF suite/i FAILS" in judge.problems["suite", "i"]

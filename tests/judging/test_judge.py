@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,12 +13,14 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.judge import SETTLED, judge, judge_all
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.label_checks import LabelCheck, LabelStanding
+from dokimos.judging.verdicts import Judgement, Verdict, checked_labels
+from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import Enclosure
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Certificate, Label
-from tests.scripting import StubInstance, at_least, instance
+from tests.scripting import StubInstance, at_least, believed, instance
 
 F = Fraction
 #: On the property Y_0 >= 1 + 2**-23 (exactly) with inputs in [0, 1] and y = x0 + x1:
@@ -59,9 +62,18 @@ def record(answer: Answer, witness: Point | None = None, **rest: object) -> RunR
     return replace(plain, **rest)  # type: ignore[arg-type]
 
 
-def verdicts(given: StubInstance, *records: RunRecord) -> list[Judgement]:
+def verdicts(
+    given: StubInstance, *records: RunRecord, check_label: Callable[[object], LabelCheck] = believed
+) -> list[Judgement]:
     numbered = [replace(r, job=str(k), verifier=f"v{k}") for k, r in enumerate(records)]
-    return list(judge_all(numbered, {"s": [given]}, reproduce=lambda r: f"again {r.verifier}"))
+    return list(
+        judge_all(
+            numbered,
+            {"s": [given]},
+            reproduce=lambda r: f"again {r.verifier}",
+            check_label=check_label,
+        )
+    )
 
 
 def verdict(given: StubInstance, answer: Answer, witness: Point | None = None) -> Judgement:
@@ -158,9 +170,79 @@ def test_the_table(
 def test_a_refuted_label_is_no_verdict(tmp_path: Path) -> None:
     for float32 in (True, False):
         given = instance(tmp_path, "i", asked=BOUND, label=Label.UNSAT, float32=float32)
-        for witness in (EXACT, CLIPPED):
-            with pytest.raises(InvalidProof, match="i: the label unsat is false: the witness of v0"):
-                verdict(given, Answer.SAT, witness)
+        for witness, expected in ((EXACT, Verdict.CORRECT), (CLIPPED, Verdict.CLIPPED)):
+            found = verdicts(given, record(Answer.UNSAT), record(Answer.SAT, witness))
+            assert [j.verdict for j in found] == [Verdict.WRONG_UNSAT, expected]
+            assert {(j.label, j.certificate) for j in found} == {(Label.SAT, SETTLED)}
+            assert {j.label_check for j in found} == {
+                LabelCheck(LabelStanding.FAILED, "the witness of v1 lies in the box and violates exactly")
+            }
+        replays = replay_witness(
+            Question(given.network_path.read_bytes(), given.property_path.read_bytes(), "i"), EXACT
+        )
+        with pytest.raises(InvalidProof, match="i: the label unsat is false: the witness of v"):
+            judge(record(Answer.SAT, EXACT), truth=given.truth, replays=replays, reproduce="")
+
+
+def checking(standing: LabelStanding) -> Callable[[object], LabelCheck]:
+    return lambda _: LabelCheck(standing, "because")
+
+
+def test_a_label_that_fails_is_no_label_for_anybody(tmp_path: Path) -> None:
+    failing = checking(LabelStanding.FAILED)
+    sat = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
+    answers = [record(Answer.UNSAT), record(Answer.SAT), record(Answer.SAT, NEITHER)]
+    found = verdicts(sat, *answers, check_label=failing)
+    assert [j.verdict for j in found] == [
+        Verdict.UNLABELLED,
+        Verdict.UNLABELLED,
+        Verdict.BAD_WITNESS,
+    ]
+    assert found[0].reason == "it answers unsat, and its label fails: because"
+    assert {j.label for j in found} == {None}
+    assert checked_labels(found, LabelStanding.FAILED) == {("s", "i"): "because"}
+    unsat = instance(tmp_path, "i", asked=BOUND, label=Label.UNSAT)
+    found = verdicts(unsat, record(Answer.UNSAT), record(Answer.SAT), check_label=failing)
+    assert {j.verdict for j in found} == {Verdict.UNLABELLED}
+
+
+def test_a_label_that_is_not_checked_blames_nobody(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
+    answers = [record(Answer.UNSAT), record(Answer.SAT), record(Answer.TIMEOUT)]
+    found = verdicts(given, *answers, check_label=checking(LabelStanding.NOT_CHECKED))
+    assert [j.verdict for j in found] == [
+        Verdict.UNLABELLED,
+        Verdict.UNWITNESSED,
+        Verdict.UNDECIDED,
+    ]
+    assert found[0].reason == "it answers unsat, and its label is not checked: because"
+    assert checked_labels(found, LabelStanding.FAILED) == {}
+    assert checked_labels(found, LabelStanding.NOT_CHECKED) == {("s", "i"): "because"}
+    # A witness that violates exactly is a proof, whatever becomes of the label.
+    answers = [record(Answer.UNSAT), record(Answer.SAT, EXACT)]
+    found = verdicts(given, *answers, check_label=checking(LabelStanding.NOT_CHECKED))
+    assert [j.verdict for j in found] == [Verdict.WRONG_UNSAT, Verdict.CORRECT]
+    assert {j.certificate for j in found} == {SETTLED}
+
+
+def test_unless_somebody_checks_labels_nobody_is_blamed_by_them(tmp_path: Path) -> None:
+    given = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
+    (found,) = judge_all([record(Answer.UNSAT)], {"s": [given]}, reproduce=lambda _: "")
+    assert found.verdict is Verdict.UNLABELLED
+
+
+def test_labels_are_checked_only_to_blame(tmp_path: Path) -> None:
+    def never(_: object) -> LabelCheck:
+        raise AssertionError("nobody is to be blamed")
+
+    sat = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
+    unsat = instance(tmp_path, "j", asked=TIGHT, label=Label.UNSAT)
+    harmless = [record(Answer.SAT, EXACT), record(Answer.SAT), record(Answer.SAT, CLIPPED)]
+    assert len(verdicts(sat, *harmless, record(Answer.TIMEOUT), check_label=never)) == 4
+    others = [record(Answer.UNSAT, instance="j"), record(Answer.SAT, FLOAT_ONLY, instance="j")]
+    assert [j.label_check for j in verdicts(unsat, *others, check_label=never)] == [None, None]
+    settled = instance(tmp_path, "i", asked=BOUND)
+    assert verdicts(settled, record(Answer.UNSAT), record(Answer.SAT, EXACT), check_label=never)
 
 
 def test_the_numbers_are_shown(tmp_path: Path) -> None:

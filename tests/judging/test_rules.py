@@ -20,7 +20,7 @@ from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Label
 from tests.judging.test_judge import record
-from tests.scripting import StubInstance, at_least, double_network, instance, relu_network
+from tests.scripting import StubInstance, at_least, believed, double_network, instance, relu_network
 
 F = Fraction
 NAMES = RULE_SETS.shipped
@@ -36,7 +36,13 @@ OUT_BY_MUCH = (F(2), F(0))
 
 def judged(given: StubInstance, *records: RunRecord) -> tuple[Judgement, ...]:
     numbered = [replace(r, job=str(k), verifier=f"v{k}") for k, r in enumerate(records)]
-    return judge_all(numbered, {"s": [given]}, reproduce=lambda _: "", rules=rule_sets(NAMES))
+    return judge_all(
+        numbered,
+        {"s": [given]},
+        reproduce=lambda _: "",
+        rules=rule_sets(NAMES),
+        check_label=believed,
+    )
 
 
 def points(given: StubInstance, one: RunRecord, *others: RunRecord) -> tuple[int, ...]:

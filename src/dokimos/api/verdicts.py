@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.errors import InputError
+from dokimos.core.readable import printable
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.difficulty.explain.rows import Explanation
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
+from dokimos.judging.label_checks import LabelCheck
 from dokimos.judging.rules import RULE_SETS
+from dokimos.judging.verdicts import failed_label_in_words
 from dokimos.reports.campaign_report import CampaignReport, report_campaigns
 
 _log = logging.getLogger("dokimos")
@@ -23,12 +28,19 @@ Campaigns = str | Path | Sequence[str | Path]
 
 
 def judge(
-    campaigns: Campaigns, *, suites: Sequence[str | Path] = (), rules: Sequence[str] = ()
+    campaigns: Campaigns,
+    *,
+    suites: Sequence[str | Path] = (),
+    rules: Sequence[str] = (),
+    progress: ProgressCallback[LabelCheck] = ignore,
 ) -> JudgedCampaigns:
     """Judge every answer of one campaign, or of several together: `dokimos judge`.
 
     `suites` says where suites are that have moved; `rules` names the rule sets to score by. A witness that
     replays exactly settles an instance without a label for all campaigns.
+
+    Before anybody is blamed by a label, it is checked; what came of it is kept in Dokimos' home. A label
+    that fails is no label, and stands in `failed_labels` of the result. `progress` hears of each check.
 
     >>> judged = dokimos.judge("campaign", rules=["exact"])
     >>> judged.is_wrong_somewhere
@@ -37,15 +49,28 @@ def judge(
     [('reference', 'correct', 10)]
     """
     folders = [campaigns] if isinstance(campaigns, str | Path) else campaigns
+    done = itertools.count(1)
+
+    def label_checked(instance: str, found: LabelCheck) -> None:
+        note = f"{instance}: {found.standing.value}"
+        progress(ProgressUpdate("checking labels", next(done), None, note, found))
+
     judged = judge_campaigns(
-        [Path(folder) for folder in folders], suites=[Path(suite) for suite in suites], rules=rules
+        [Path(folder) for folder in folders],
+        suites=[Path(suite) for suite in suites],
+        rules=rules,
+        label_checked=label_checked,
     )
     _warn(judged)
     return judged
 
 
 def _warn(judged: JudgedCampaigns) -> None:
-    """A remark for each campaign that is not complete, and for each proof that nobody is judged by."""
+    """A remark for each campaign that is not complete, and for each label that nobody is judged by."""
+    for (suite, instance), problem in judged.failed_labels.items():
+        _log.warning("%s", printable(failed_label_in_words(suite, instance, problem)))
+    for (suite, instance), problem in judged.unchecked_labels.items():
+        _log.warning("%s/%s: its label is not checked, and blames nobody: %s", suite, instance, problem)
     for one in judged.campaigns:
         if one.missing:
             _log.warning(
@@ -101,12 +126,13 @@ def report(
     suites: Sequence[str | Path] = (),
     rules: Sequence[str] | None = None,
     title: str | None = None,
+    progress: ProgressCallback[LabelCheck] = ignore,
 ) -> WrittenReport:
     """A report on campaigns, wrong answers first: `dokimos report`.
 
     Takes campaigns, or what `judge` gave (with its rule sets). Writes one self-contained page to `html`,
     all tables to the folder `csv`, all figures to the folder `png`; each only if it is given. `rules` names
-    the rule sets to show side by side, the shipped ones unless given.
+    the rule sets to show side by side, the shipped ones unless given. `progress` is that of `judge`.
 
     >>> written = dokimos.report("campaign", html="report.html")
     >>> len(written.report.findings.judgements), Path("report.html").exists()
@@ -119,7 +145,7 @@ def report(
 
         require_renderer()
     chosen = tuple(RULE_SETS.shipped) if rules is None else rules
-    found = report_campaigns(_judged(campaigns, suites, chosen), title=title)
+    found = report_campaigns(_judged(campaigns, suites, chosen, progress), title=title)
     findings, context = found.findings, found.context
     tables: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
@@ -140,8 +166,11 @@ def report(
 
 
 def _judged(
-    campaigns: Campaigns | JudgedCampaigns, suites: Sequence[str | Path], rules: Sequence[str] = ()
+    campaigns: Campaigns | JudgedCampaigns,
+    suites: Sequence[str | Path],
+    rules: Sequence[str] = (),
+    progress: ProgressCallback[LabelCheck] = ignore,
 ) -> JudgedCampaigns:
     if isinstance(campaigns, JudgedCampaigns):
         return campaigns
-    return judge(campaigns, suites=suites, rules=rules)
+    return judge(campaigns, suites=suites, rules=rules, progress=progress)

@@ -24,9 +24,10 @@ def explain(
     Profiles are read from the suites: make them first, with `dokimos profile SUITE`.
     """
     import dokimos
-    from dokimos.cli.output import console
+    from dokimos.cli.output import console, progress_bar
 
-    judged = dokimos.judge(run, suites=suite or ())
+    with progress_bar("judging") as show:
+        judged = dokimos.judge(run, suites=suite or (), progress=show)
     explanation = dokimos.explain(judged, seed=seed, resamples=resamples)
     if as_json:
         import json

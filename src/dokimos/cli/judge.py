@@ -20,14 +20,20 @@ def judge(
         typer.Option(help=f"Score by these rule sets: {','.join(RULE_SETS.shipped)}, or a plug-in's."),
     ] = "",
 ) -> None:
-    """Judge every answer of a campaign. Exit code 1 if one is wrong, whatever the rule sets say."""
+    """Judge every answer of a campaign.
+
+    Exit code 1 if one is wrong, whatever the rule sets say; 2 if a label fails that was to show it.
+    """
     import dokimos
-    from dokimos.cli.output import console, listed
+    from dokimos.cli.output import console, listed, progress_bar
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.base import Command
     from dokimos.reports.terminal import print_findings
 
-    judged = dokimos.judge(run, suites=suite or (), rules=listed(rules))
+    with progress_bar("judging") as show:
+        judged = dokimos.judge(run, suites=suite or (), rules=listed(rules), progress=show)
     print_findings(Findings.of_campaigns(judged), Command.JUDGE, console())
+    if judged.failed_labels:
+        raise typer.Exit(2)
     if judged.is_wrong_somewhere:
         raise typer.Exit(1)

@@ -25,17 +25,30 @@ def report(
         str | None, typer.Option(help="The rule sets to show side by side; all that ship unless given.")
     ] = None,
 ) -> None:
-    """Write one self-contained HTML page: wrong answers first, then what made instances hard."""
+    """Write one self-contained HTML page: wrong answers first, then what made instances hard.
+
+    Exit code 2 if a label fails by which somebody was to be blamed; the page is written all the same.
+    """
     import dokimos
-    from dokimos.cli.output import listed
+    from dokimos.cli.output import listed, progress_bar
 
     chosen = None if rules is None else listed(rules)
-    written = dokimos.report(
-        run, html=html, csv=csv, png=png, suites=suite or (), rules=chosen, title=title
-    )
+    with progress_bar("judging") as show:
+        written = dokimos.report(
+            run,
+            html=html,
+            csv=csv,
+            png=png,
+            suites=suite or (),
+            rules=chosen,
+            title=title,
+            progress=show,
+        )
     if csv is not None:
         typer.echo(f"{csv}: {len(written.tables)} tables")
     if png is not None:
         typer.echo(f"{png}: {len(written.figures)} figures, as PNG and SVG")
     if html is not None:
         typer.echo(f"{html}: {len(written.report.findings.judgements)} runs judged")
+    if written.report.context.failed_labels:
+        raise typer.Exit(2)

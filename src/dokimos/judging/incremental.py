@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +13,9 @@ from dokimos.campaigns.manifest import read_manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.judging.judge import JudgedInstance, judge_all
+from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding, nobody_checks
 from dokimos.judging.suite_places import locate
-from dokimos.judging.verdicts import Judgement
+from dokimos.judging.verdicts import Judgement, checked_labels, failed_label_in_words
 from dokimos.suites.folder import read_suite
 
 
@@ -22,7 +23,13 @@ class IncrementalJudge:
     """Remembers its judgements. An instance is judged again when its runs are other ones than before, for a
     witness given there may settle what others said."""
 
-    def __init__(self, suites: Mapping[str, Sequence[JudgedInstance]]) -> None:
+    def __init__(
+        self,
+        suites: Mapping[str, Sequence[JudgedInstance]],
+        *,
+        check_label: Callable[[JudgedInstance], LabelCheck] = nobody_checks,
+    ) -> None:
+        self._check_label = check_label
         self._suites = {suite: {i.name: i for i in instances} for suite, instances in suites.items()}
         self._seen: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self._judged: dict[tuple[str, str], tuple[Judgement, ...]] = {}
@@ -31,7 +38,7 @@ class IncrementalJudge:
     def judge(self, records: Sequence[RunRecord], *, at_most_seconds: float | None = None) -> bool:
         """Take in the records so far; whether all of them are judged now, or the time was over before.
 
-        What cannot be judged is in `problems`, by suite and instance.
+        What cannot be judged, and labels that fail, are in `problems`, by suite and instance.
         """
         began = time.monotonic()
         groups: dict[tuple[str, str], list[RunRecord]] = {}
@@ -56,9 +63,14 @@ class IncrementalJudge:
         known = self._suites.get(suite, {}).get(name)
         try:
             self._judged[key] = judge_all(
-                group, {suite: [] if known is None else [known]}, reproduce=lambda _: ""
+                group,
+                {suite: [] if known is None else [known]},
+                reproduce=lambda _: "",
+                check_label=self._check_label,
             )
             self.problems.pop(key, None)
+            if failed := checked_labels(self._judged[key], LabelStanding.FAILED):
+                self.problems[key] = failed_label_in_words(*key, failed[key])
         except DokimosError as error:
             self._judged.pop(key, None)
             self.problems[key] = str(error)
@@ -102,7 +114,7 @@ class CampaignWatcher:
             where = locate(manifest, suites)
             entries = {name: read_suite(place).entries for name, place in where.items()}
             require_what_was_run(manifest.instances, entries)
-            self._judge = IncrementalJudge(entries)
+            self._judge = IncrementalJudge(entries, check_label=LabelChecker())
         except InputError as error:
             if suites:
                 raise

@@ -14,7 +14,7 @@ any               undecided           --                          `undecided`
 unsat             unsat               --                          `correct`
 unsat, R          sat                 none of them, or none       `wrong-sat`
 unsat, R          sat                 F, neither E nor C          `rounding`
-unsat, R          sat                 E or C                      the label is refuted: InvalidProof
+unsat, R          sat                 E or C                      the label fails
 sat               unsat               --                          `wrong-unsat`
 sat               sat                 E                           `correct`
 sat, float32      sat                 F, not E                    `correct`
@@ -37,6 +37,10 @@ Where a label is proven for float32 only, an answer that contradicts it may stil
 it is `unlabelled`. A label proven for neither is no label, and neither is one whose proof is of a kind that
 some plug-in adds (`provers.plugin_kinds`): what is not part of Dokimos never serves to blame.
 
+**Nobody is blamed by a label that is taken at its word.** Before a verdict that is wrong by the label, and
+where a witness refutes it, the label is checked (`label_checks`). One that fails is no label, for all runs
+of the instance; one that is not checked blames nobody.
+
 An answer counts only if its process ended by itself and within its limits.
 """
 
@@ -44,6 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -53,6 +58,7 @@ from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.core.readable import printable
 from dokimos.execution.outcomes import Termination
+from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
 from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
@@ -69,6 +75,10 @@ SETTLED = "settled by a witness"
 class JudgedInstance(CampaignInstance, Protocol):
     """What the judge needs to know of an instance."""
 
+    @property
+    def truth_path(self) -> Path:
+        """Where its truth file is, or would be."""
+
     def read_truth(self) -> Truth | None:
         """Its label and proof; None where there is none."""
 
@@ -79,12 +89,13 @@ def judge_all(
     *,
     reproduce: Callable[[RunRecord], str],
     rules: Sequence[RuleSet] = (),
+    check_label: Callable[[JudgedInstance], LabelCheck] = nobody_checks,
 ) -> tuple[Judgement, ...]:
     """The verdicts on all runs of a campaign, in the order of `records`, with a mark for each of `rules`.
 
     `suites` gives the instances of each suite by its name. `reproduce` makes the command that runs a
-    record's verifier on its instance again. A witness that replays exactly on an instance without a
-    label settles that instance for all its runs.
+    record's verifier on its instance again. `check_label` is asked before anybody is blamed by a label. A
+    witness that replays exactly on an instance without a label settles that instance for all its runs.
     """
     known = {(suite, i.name): i for suite, instances in suites.items() for i in instances}
     by_instance: dict[tuple[str, str], list[RunRecord]] = {}
@@ -99,8 +110,15 @@ def judge_all(
     judged: dict[str, Judgement] = {}
     for key, runs in by_instance.items():
         instance = known[key]
-        for judgement in judge_instance(instance, instance.read_truth(), runs, reproduce, rules):
-            judged[judgement.record.job] = judgement
+        verdicts = judge_instance(
+            instance,
+            instance.read_truth(),
+            runs,
+            reproduce,
+            rules,
+            check_label=partial(check_label, instance),
+        )
+        judged |= {judgement.record.job: judgement for judgement in verdicts}
     return tuple(judged[record.job] for record in records)
 
 
@@ -110,35 +128,88 @@ def judge_instance(
     runs: Sequence[RunRecord],
     reproduce: Callable[[RunRecord], str],
     rules: Sequence[RuleSet] = (),
+    *,
+    check_label: Callable[[], LabelCheck] = nobody_checks,
 ) -> list[Judgement]:
     """The verdicts on all runs of one instance, in their order; see `judge_all`."""
     foreign = truth is not None and not _is_ours(truth)
     question, replays = _replays(instance, None if foreign else truth, runs)
-    if _why_no_label(truth):
+
+    def judge_by(truth: Truth | None, no_label: str = "") -> list[Judgement]:
+        return [
+            judge(record, truth=truth, replays=replays.get(record.job), reproduce="", no_label=no_label)
+            for record in runs
+        ]
+
+    checked = _check_to_blame(truth, runs, replays, judge_by, check_label)
+    is_label = not _why_no_label(truth)
+    no_label = "" if checked is None or checked.is_proven else _no_label(checked)
+    if no_label or not is_label:
         shown = any(found.proves_sat for found in replays.values())
         if shown or (truth is not None and foreign and _is_shown_by_its_witness(instance, truth)):
-            truth = _settled(instance)
-    judgements = [
-        judge(record, truth=truth, replays=replays.get(record.job), reproduce=reproduce(record))
-        for record in runs
-    ]
+            truth, no_label = _settled(instance), ""
+    judgements = judge_by(None if no_label else truth, no_label)
+    if no_label and checked is not None and checked.standing is LabelStanding.NOT_CHECKED:
+        by_label = judge_by(truth)
+        judgements = [
+            own if said.verdict.is_wrong else said for own, said in zip(judgements, by_label, strict=True)
+        ]
     referee = None if question is None else question.referee
     marks = [marks_of(one, referee, judgements) for one in rules]
     return [
-        replace(judgement, marks=tuple(given[k] for given in marks))
+        replace(
+            judgement,
+            reproduce=reproduce(judgement.record),
+            label_check=checked,
+            marks=tuple(given[k] for given in marks),
+        )
         for k, judgement in enumerate(judgements)
     ]
 
 
-def judge(
-    record: RunRecord, *, truth: Truth | None, replays: WitnessReplays | None, reproduce: str
-) -> Judgement:
-    """The verdict on one run, by the table above.
+def _check_to_blame(
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    replays: Mapping[str, WitnessReplays],
+    judge_by: Callable[[Truth], Sequence[Judgement]],
+    check_label: Callable[[], LabelCheck],
+) -> LabelCheck | None:
+    """What came of checking a label by which somebody was to be blamed; None where nobody was.
 
-    `replays` is the replay of the record's witness: needed where it answers `sat` with one.
+    A witness that violates exactly refutes a label `unsat`, whatever proof it has.
+    """
+    if truth is None or _why_no_label(truth):
+        return None
+    if truth.label is Label.UNSAT and _proven(truth, Semantics.REAL):
+        refuting = [run for run in runs if run.job in replays and replays[run.job].proves_sat]
+        if refuting:
+            shown = f"the witness of {refuting[0].verifier} lies in the box and violates exactly"
+            return LabelCheck(LabelStanding.FAILED, shown)
+    return check_label() if any(found.verdict.is_wrong for found in judge_by(truth)) else None
+
+
+def _no_label(checked: LabelCheck) -> str:
+    if checked.standing is LabelStanding.FAILED:
+        return f"its label fails: {checked.problem}"
+    return f"its label is not checked: {checked.problem}"
+
+
+def judge(
+    record: RunRecord,
+    *,
+    truth: Truth | None,
+    replays: WitnessReplays | None,
+    reproduce: str,
+    no_label: str = "",
+) -> Judgement:
+    """The verdict on one run, by the table above; `truth` is taken at its word.
+
+    `replays` is the replay of the record's witness: needed where it answers `sat` with one. `no_label` says
+    why there is no truth, where that is more than that there is none. Raises InvalidProof where the
+    witness refutes the label.
     """
     plugin_proof = _plugin_proof(truth)
-    why_no_label = _why_no_label(truth)
+    why_no_label = no_label or _why_no_label(truth)
     if why_no_label:
         truth = None
     if not record.answer.decides or record.termination is not Termination.EXITED:

@@ -6,9 +6,9 @@ Campaigns that are looked at together are judged together: whatever is said of a
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 
@@ -18,9 +18,10 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.home import home
 from dokimos.judging.judge import judge_instance
+from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.judging.rules import RuleSet, rule_sets
 from dokimos.judging.suite_places import locate_all
-from dokimos.judging.verdicts import Judgement
+from dokimos.judging.verdicts import Judgement, checked_labels
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.facts import Facts, read_facts, read_truth_form
 from dokimos.suites.finding import shipped_names
@@ -68,6 +69,16 @@ class JudgedCampaigns:
                     known[key] = facts
         return known
 
+    @cached_property
+    def failed_labels(self) -> Mapping[InstanceKey, str]:
+        """The labels that fail where somebody was to be blamed by them, and why: exit code 2."""
+        return checked_labels(self.judgements, LabelStanding.FAILED)
+
+    @cached_property
+    def unchecked_labels(self) -> Mapping[InstanceKey, str]:
+        """The labels that could not be checked where somebody was to be blamed by them, and why."""
+        return checked_labels(self.judgements, LabelStanding.NOT_CHECKED)
+
     @property
     def is_wrong_somewhere(self) -> bool:
         """Whether any answer is wrong: exit code 1."""
@@ -75,14 +86,19 @@ class JudgedCampaigns:
 
 
 def judge_campaigns(
-    folders: Sequence[Path], *, suites: Sequence[Path] = (), rules: Sequence[str] = ()
+    folders: Sequence[Path],
+    *,
+    suites: Sequence[Path] = (),
+    rules: Sequence[str] = (),
+    label_checked: Callable[[str, LabelCheck], None] | None = None,
 ) -> JudgedCampaigns:
     """Judge the campaigns in `folders` together: a witness that one of them found settles an instance for
     all of them.
 
     The suites are those that the campaigns were run on, or where `suites` says they are. The same name of
     suite and instance must stand for the same files. `rules` names the rule sets to score by. A run that is
-    recorded in two of the campaigns counts twice.
+    recorded in two of the campaigns counts twice. Labels are checked before anybody is blamed by them;
+    `label_checked` is called after each such check, with the name of the instance.
     """
     if not folders:
         raise InputError("There is no campaign to judge; name the folder of one.")
@@ -99,7 +115,9 @@ def judge_campaigns(
             {name: read[place].suite.entries for name, place in where.items()},
         )
     runs, commands = _own_runs(campaigns, places)
-    judged, facts = _judge_and_read(campaigns, places, read, runs, commands, chosen)
+    judged, facts = _judge_and_read(
+        campaigns, places, read, runs, commands, chosen, LabelChecker(checked=label_checked)
+    )
     return JudgedCampaigns(
         tuple(
             JudgedCampaign(campaign, tuple(judged[run.job] for run in own), where, known)
@@ -132,6 +150,7 @@ def _judge_and_read(
     runs: Sequence[Sequence[RunRecord]],
     commands: Mapping[str, str],
     rules: Sequence[RuleSet],
+    check_label: LabelChecker,
 ) -> tuple[dict[str, Judgement], list[dict[InstanceKey, Facts]]]:
     """The verdicts on all runs by job, and the facts about the instances of each campaign.
 
@@ -152,7 +171,14 @@ def _judge_and_read(
                 form = read_truth_form(entry)
                 if group := unjudged.pop((i.suite, i.name), []):
                     truth = None if form is None else truth_of(form, file=str(entry.truth_path))
-                    verdicts = judge_instance(entry, truth, group, lambda run: commands[run.job], rules)
+                    verdicts = judge_instance(
+                        entry,
+                        truth,
+                        group,
+                        lambda run: commands[run.job],
+                        rules,
+                        check_label=partial(check_label, entry),
+                    )
                     judged |= {judgement.record.job: judgement for judgement in verdicts}
                 known[place, i.name] = read_facts(
                     opened.suite,

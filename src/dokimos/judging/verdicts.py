@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 from dokimos.campaigns.records import RunRecord
+from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.rules import Mark
 from dokimos.suites.instance import Label
 
@@ -64,7 +66,8 @@ class Judgement:
     `certificate` names the kind of proof behind the label; `reproduce` is a shell command that runs the
     same verifier on the same instance again. `clipped` is the replay at the witness clipped to a box that
     it leaves by a rounding. `marks` has one mark for each rule set that was asked for. `plugin_proof` names
-    the kind of proof, and its package, where that is all there is of a label.
+    the kind of proof, and its package, where that is all there is of a label. `label_check` is what came of
+    checking the label, where somebody was to be blamed by it.
     """
 
     record: RunRecord
@@ -77,3 +80,21 @@ class Judgement:
     clipped: Replay | None = None
     marks: tuple[Mark, ...] = ()
     plugin_proof: str = ""
+    label_check: LabelCheck | None = None
+
+
+def checked_labels(judgements: Iterable[Judgement], standing: LabelStanding) -> dict[tuple[str, str], str]:
+    """What is the matter with each label of that standing, by suite and instance."""
+    return {
+        (j.record.suite, j.record.instance): j.label_check.problem
+        for j in judgements
+        if j.label_check is not None and j.label_check.standing is standing
+    }
+
+
+def failed_label_in_words(suite: str, instance: str, problem: str) -> str:
+    """A sentence that nobody overlooks."""
+    return (
+        f"THE LABEL OF {suite}/{instance} FAILS: {problem.rstrip('.')}. Nobody is judged by it; make the "
+        "suite again, or look at it with `dokimos check`."
+    )

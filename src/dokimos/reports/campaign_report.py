@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from dokimos import __version__
+from dokimos.core.readable import printable
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
-from dokimos.judging.verdicts import Judgement
+from dokimos.judging.verdicts import Judgement, failed_label_in_words
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.reports.findings import Findings
 from dokimos.verifiers.base import log_tail
@@ -42,6 +43,9 @@ def report_campaigns(judged: JudgedCampaigns, *, title: str | None = None) -> Ca
         campaigns=tuple(map(_info, judged.campaigns)),
         dokimos_version=__version__,
         generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        failed_labels=tuple(
+            printable(failed_label_in_words(*key, problem)) for key, problem in judged.failed_labels.items()
+        ),
     )
     findings = Findings.of(
         judgements,

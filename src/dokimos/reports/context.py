@@ -36,12 +36,16 @@ class CampaignInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportContext:
-    """Everything on the page that is not a judgement. `generated_at` is shown as it is given."""
+    """Everything on the page that is not a judgement. `generated_at` is shown as it is given.
+
+    `failed_labels` has a sentence for each label that fails, and by which nobody is judged.
+    """
 
     title: str
     campaigns: tuple[CampaignInfo, ...]
     dokimos_version: str
     generated_at: str
+    failed_labels: tuple[str, ...] = ()
 
     @property
     def suites(self) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def _head(findings: Findings, context: ReportContext, shown: Sequence[Section[ob
             ("Limits per run", "; ".join(context.limits)),
             ("Machine" if len(context.machines) == 1 else "Machines", "; ".join(context.machines)),
         ),
-        notices=context.missing,
+        notices=(*context.failed_labels, *context.missing),
         links=tuple((section.anchor, section.link) for section in shown),
         generated_at=context.generated_at,
         dokimos_version=context.dokimos_version,

@@ -150,23 +150,22 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
             wrong = list(group)
             yield from (f"### {verifier} on {suite}: {len(wrong)}", "")
             for row in wrong:
-                label = "no label" if row.truth is None else f"proven `{row.truth.value}`"
-                yield (
-                    f"- `{row.own_name}`, {label} ({row.certificate}): **{row.verdict.value}**. "
-                    f"{_sentence(row.reason)}"
-                )
+                label = "no label"
+                if row.truth is not None:
+                    label = f"proven `{row.truth.value}` ({row.certificate})"
+                yield (f"- `{row.own_name}`, {label}: **{row.verdict.value}**. {_sentence(row.reason)}")
                 yield from ("", f"      {row.reproduce}", "")
 
 
 def wrong_answer_lines(wrong: WrongRow) -> list[Text]:
     """One wrong answer in a few lines: who said what, what is true, what was replayed, how to see it."""
-    label = "unknown" if wrong.truth is None else wrong.truth.value
     proof = "" if wrong.certificate is None else f" (proven by {wrong.certificate})"
+    truth = "there is no label" if wrong.truth is None else f"the truth is {wrong.truth.value}{proof}"
     lines = [
         Text.assemble(
             (wrong.verdict.value, "bold red"),
             f"  {wrong.verifier} answers {wrong.claim.value} on {wrong.instance}; ",
-            f"the truth is {label}{proof}",
+            truth,
         ),
         Text(wrong.reason),
     ]

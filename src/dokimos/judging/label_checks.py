@@ -1,0 +1,156 @@
+"""Labels checked before anybody is blamed by them.
+
+A truth file is a claim. Before a verdict that blames, the checker proves its label again, from the files,
+in a process of its own with 60 seconds of CPU time. What it found is kept in Dokimos' home, never beside
+the suite, under the hashes of the truth file, the network and the property, and the version of Dokimos.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from dokimos import __version__
+from dokimos.campaigns.plan import CampaignInstance
+from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
+from dokimos.core.home import home
+from dokimos.core.strict_json import read, write
+from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
+from dokimos.execution.process import run_limited
+from dokimos.suites.entry import read_content
+from dokimos.suites.instance import sha256
+from dokimos.verifiers.own_interpreter import our_module
+
+CPU_SECONDS = 60.0
+#: Where others use the machine, CPU time takes longer than it says.
+_WALL_SECONDS = 900.0
+
+
+class LabelStanding(Enum):
+    """What came of checking a label."""
+
+    PROVEN = "proven"
+    FAILED = "failed"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True)
+class LabelCheck:
+    """What came of checking a label, and why it is not proven; `problem` is empty where it is."""
+
+    standing: LabelStanding
+    problem: str = ""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether somebody may be blamed by the label."""
+        return self.standing is LabelStanding.PROVEN
+
+
+def nobody_checks(*_instance: object) -> LabelCheck:
+    """What serves where labels are not checked: nobody is blamed by them."""
+    return LabelCheck(LabelStanding.NOT_CHECKED, "nobody was asked to check it")
+
+
+class LabelledFiles(CampaignInstance, Protocol):
+    """The files that the label of an instance speaks of."""
+
+    @property
+    def truth_path(self) -> Path:
+        """Its truth file."""
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """What is kept of a check: `cpu_seconds` is what it was allowed."""
+
+    standing: LabelStanding
+    problem: str
+    cpu_seconds: float
+
+
+class LabelChecker:
+    """Checks labels, each once for the same files and version.
+
+    `checked` is called after each check that was really made, with the name of the instance.
+    """
+
+    def __init__(
+        self,
+        *,
+        checked: Callable[[str, LabelCheck], None] | None = None,
+        cpu_seconds: float = CPU_SECONDS,
+    ) -> None:
+        self._checked = checked
+        self._cpu_seconds = cpu_seconds
+
+    def __call__(self, instance: LabelledFiles) -> LabelCheck:
+        """Whether the label of `instance` is proven; raises UnreadableFile where a file is not there."""
+        place = _place(instance)
+        kept = _kept(place)
+        if kept is not None and (
+            kept.standing is not LabelStanding.NOT_CHECKED or kept.cpu_seconds >= self._cpu_seconds
+        ):
+            return LabelCheck(kept.standing, kept.problem)
+        found, is_lasting = _check(instance, self._cpu_seconds)
+        if is_lasting:
+            _keep(place, _Finding(found.standing, found.problem, self._cpu_seconds))
+        if self._checked is not None:
+            self._checked(instance.name, found)
+        return found
+
+
+def _place(instance: LabelledFiles) -> Path:
+    truth = sha256(read_content(instance.truth_path))
+    parts = (__version__, truth, instance.network_sha256, instance.property_sha256)
+    return home() / "labels" / f"{sha256('|'.join(parts).encode())}.json"
+
+
+def _kept(place: Path) -> _Finding | None:
+    try:
+        return read(place.read_bytes(), _Finding, file=place, what="a checked label")
+    except (OSError, InputError):
+        return None
+
+
+def _keep(place: Path, finding: _Finding) -> None:
+    try:
+        write_whole(place, write(finding), what="the checked label")
+    except InputError:
+        return  # a home that cannot be written to costs time, and nothing else
+
+
+def _check(instance: LabelledFiles, cpu_seconds: float) -> tuple[LabelCheck, bool]:
+    """What the checker says in a process of its own, and whether it would say so again."""
+    files = (instance.network_path, instance.property_path, instance.truth_path)
+    with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
+        result = Path(folder, "result.json")
+        arguments = (str(result), instance.name, *(str(path.absolute()) for path in files))
+        call = our_module("dokimos.judging.label_process", *arguments)
+        outcome = run_limited(
+            call.command,
+            limits=Limits(wall_seconds=_WALL_SECONDS, cpu_seconds=cpu_seconds),
+            log=Path(folder, "log.txt"),
+            cwd=Path(folder),
+            environment={**os.environ, **call.environment},
+        )
+        if outcome.termination is Termination.EXITED and outcome.exit_code == 0:
+            problem = read(result.read_bytes(), str, file=result, what="a result")
+            standing = LabelStanding.FAILED if problem else LabelStanding.PROVEN
+            return LabelCheck(standing, problem), True
+    if outcome.termination is Termination.CPU_LIMIT:
+        problem = f"its proof takes more than {cpu_seconds:g} s of CPU time"
+        return LabelCheck(LabelStanding.NOT_CHECKED, problem), True
+    why = {
+        Termination.WALL_LIMIT: "it took too long",
+        Termination.MEMORY_LIMIT: "it took too much memory",
+    }
+    problem = why.get(outcome.termination, "the process that checks it ended early")
+    return LabelCheck(LabelStanding.NOT_CHECKED, problem), False
