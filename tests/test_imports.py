@@ -20,6 +20,7 @@ LAYERS = (
     "properties",
     "suites",
     "checker",
+    "crosscheck",
     "provers",
     "attacks",
     "constructions",

@@ -1,9 +1,11 @@
-"""`check`: labels proven again. With `core_only`, nothing but the trusted core is loaded."""
+"""`check`: labels proven again, networks cross-checked. `core_only` loads nothing but the trusted core."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
@@ -13,16 +15,24 @@ from dokimos.core.parallel import default_jobs, each
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import Suite
 
+if TYPE_CHECKING:
+    from dokimos.crosscheck.cross_check import CrossCheck
+
 #: Fewer instances than this are checked faster in one process than it takes to start others.
 WORTH_PROCESSES = 24
 
 
 @dataclass(frozen=True)
 class CheckedSuite:
-    """A suite, and what the checker says of each of its entries, in their order."""
+    """A suite, and what the checker says of each of its entries, in their order.
+
+    `cross_checks` has, by name, what the comparison with the runtimes says of each label that was proven: a
+    label that is contradicted is not proven after all. It is empty where the core alone was asked.
+    """
 
     suite: Suite
     entries: tuple[CheckedEntry, ...]
+    cross_checks: Mapping[str, CrossCheck] = field(default_factory=dict)
 
     @property
     def failed(self) -> tuple[CheckedEntry, ...]:
@@ -45,15 +55,19 @@ def check(
 ) -> CheckedSuite:
     """Prove every label of a suite again, from its files alone: `dokimos check`.
 
-    A label that is not proven is in the result, with the reason. With `core_only` nothing but the trusted
-    core is loaded, and a shipped suite must be in the cache already; with `plugin_proofs` kinds of proof
-    that other packages add are trusted, too.
+    A label that is not proven is in the result, with the reason. Each network is also cross-checked: what
+    onnxruntime computes at a few points must be the exact value, up to rounding, or the label is refused.
+    With `core_only` nothing but the trusted core is loaded, nothing is cross-checked, and a shipped suite
+    must be in the cache already; with `plugin_proofs` kinds of proof that other packages add are trusted,
+    too.
 
     >>> checked = dokimos.check("tiny")
     >>> checked.is_proven, len(checked.entries)
     (True, 2)
     >>> [(entry.label, entry.kind) for entry in checked.entries]
     [('unsat', 'slopes-and-splits'), ('sat', 'witness')]
+    >>> [compared.runtime for compared in checked.cross_checks.values()]
+    ['onnxruntime', 'onnxruntime']
     """
     if core_only and plugin_proofs:
         raise InputError("The trusted core has no plug-ins; give --core-only or --plugin-proofs.")
@@ -61,12 +75,31 @@ def check(
     count = len(found.entries)
     processes = jobs or (default_jobs() if count >= WORTH_PROCESSES else 1)
     checked: dict[int, CheckedEntry] = {}
+    cross_checks: dict[str, CrossCheck] = {}
     checker = check_entry if core_only else _plugin_checker(trusted=plugin_proofs)
-    for index, one in each(checker, found.entries, jobs=processes):
+    work = partial(_check_one, checker, compare=not core_only)
+    for index, (one, compared) in each(work, found.entries, jobs=processes):
         checked[index] = one
+        if compared is not None:
+            cross_checks[one.name] = compared
         note = f"{one.name}: {one.label}, proven" if one.is_proven else f"{one.name}: NOT PROVEN"
         progress(ProgressUpdate("checking", len(checked), count, note, one))
-    return CheckedSuite(found, tuple(checked[index] for index in range(count)))
+    return CheckedSuite(found, tuple(checked[index] for index in range(count)), cross_checks)
+
+
+def _check_one(
+    checker: Callable[[SuiteEntry], CheckedEntry], entry: SuiteEntry, *, compare: bool
+) -> tuple[CheckedEntry, CrossCheck | None]:
+    """What the checker says of an entry, and the comparison with the runtimes where it is proven."""
+    checked = checker(entry)
+    if not compare or not checked.is_proven:
+        return checked, None
+    from dokimos.crosscheck.cross_check import cross_check
+
+    truth = entry.read_truth()
+    assert truth is not None
+    compared = cross_check(entry.read_instance(), truth)
+    return replace(checked, problem=compared.contradiction), compared
 
 
 def _plugin_checker(*, trusted: bool) -> Callable[[SuiteEntry], CheckedEntry]:

@@ -25,9 +25,12 @@ def check(
         typer.Option("--plugin-proofs", help="Trust kinds of proof that installed packages add, too."),
     ] = False,
 ) -> None:
-    """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven."""
+    """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven.
+
+    Each network is also cross-checked with onnxruntime at a few points, unless --core-only is given.
+    """
     import dokimos
-    from dokimos.cli.output import console, progress_bar, say
+    from dokimos.cli.output import console, cross_check_lines, progress_bar, say
 
     with progress_bar("checking") as show:
         checked = dokimos.check(
@@ -36,6 +39,8 @@ def check(
     for one in sorted(checked.failed, key=lambda failed: failed.name):
         say(f"{one.name}: not proven: {one.problem}")
     console().print(_table(checked.entries))
+    for line in cross_check_lines(checked.cross_checks):
+        typer.echo(line)
     if checked.failed:
         raise typer.Exit(2 if any(one.is_unreadable for one in checked.failed) else 1)
 

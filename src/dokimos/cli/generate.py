@@ -44,7 +44,7 @@ def generate(
 ) -> None:
     """Make instances with proven labels, of one family or a whole suite."""
     import dokimos
-    from dokimos.cli.output import listed, progress_bar
+    from dokimos.cli.output import cross_check_lines, listed, progress_bar
     from dokimos.core.errors import InputError
 
     words = list(context.args)
@@ -75,6 +75,8 @@ def generate(
         redrawn[one.family] += max(0, one.draws - 1)
     for name in sorted(+redrawn):
         typer.echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
+    for line in cross_check_lines({one.name: one.cross_check for one in made.made}):
+        typer.echo(line)
     state = "is there already, as this recipe makes it" if made.was_there else "written, each label proven"
     typer.echo(f"{out}: {len(made.suite.entries)} instances, {state}")
 

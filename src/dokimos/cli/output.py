@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dokimos.api.progress import ProgressCallback, ProgressUpdate
+    from dokimos.crosscheck.cross_check import CrossCheck
 
 
 def console() -> Console:
@@ -35,6 +37,20 @@ def say(message: str) -> None:
 def listed(words: str) -> list[str]:
     """The words of a list that is separated by commas."""
     return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def cross_check_lines(compared: Mapping[str, CrossCheck]) -> Iterator[str]:
+    """What the comparison with the runtimes remarks on each instance, and how many were compared."""
+    if not compared:
+        return
+    for name, one in sorted(compared.items()):
+        if not one.is_done:
+            yield f"{name}: not cross-checked: {one.remark}"
+        elif one.remark:
+            yield f"{name}: cross-checked with {one.runtime}, but {one.remark}"
+    counts = Counter(one.runtime for one in compared.values() if one.is_done)
+    listing = ", ".join(f"{count} with {runtime}" for runtime, count in counts.most_common())
+    yield f"{counts.total()} of {len(compared)} cross-checked" + (f": {listing}" if listing else "")
 
 
 class _Remarks(logging.Handler):

@@ -16,6 +16,7 @@ from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.parallel import default_jobs, each
+from dokimos.crosscheck.cross_check import CrossCheck, require_agreement
 from dokimos.suites.finding import cached_folder
 from dokimos.suites.folder import Suite, read_suite, read_suite_file
 from dokimos.suites.instance import sha256
@@ -30,7 +31,8 @@ class GeneratedInstance:
     """What is reported of each instance as it is finished.
 
     `draws` is how many draws it took, all but one of which could not be proven or hidden, and `seconds`
-    the CPU time of all of them; both are 0 for a twin that came with its sibling.
+    the CPU time of all of them; both are 0 for a twin that came with its sibling. `cross_check` is what the
+    comparison with the runtimes came to.
     """
 
     name: str
@@ -38,6 +40,7 @@ class GeneratedInstance:
     family: str
     draws: int
     seconds: float
+    cross_check: CrossCheck
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ def _in_groups(pairs: list[_Pair], numbers: list[int]) -> list[list[int]]:
 @dataclass(frozen=True)
 class _Result:
     files: tuple[InstanceFiles, ...]
+    cross_checks: tuple[CrossCheck, ...]
     draws: int
     seconds: float
 
@@ -117,8 +121,10 @@ def _make_one(pair: _Pair) -> _Result:
         knobs=dict(pair.knobs),
         plugin_proofs=pair.plugin_proofs,
     )
-    files = tuple(each for each in map(files_of, drawn.instances) if each.label in pair.labels)
-    return _Result(files, 1 + len(drawn.given_up), time.process_time() - start)
+    kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in pair.labels]
+    compared = tuple(require_agreement(one.instance, one.truth) for one in kept if one.truth is not None)
+    seconds = time.process_time() - start
+    return _Result(tuple(map(files_of, kept)), compared, 1 + len(drawn.given_up), seconds)
 
 
 def generate_suite(
@@ -129,7 +135,7 @@ def generate_suite(
     plugin_proofs: bool = False,
     progress: Callable[[GeneratedInstance], None] = lambda _: None,
 ) -> Suite:
-    """Draw a recipe's instances, proven, and write them to `folder`.
+    """Draw a recipe's instances, proven and cross-checked, and write them to `folder`.
 
     What is finished is kept in a hidden folder beside it until all is: interrupted, the same call goes
     on where it stopped. A folder that holds the very suite that this version makes from this recipe is
@@ -189,9 +195,10 @@ def _build(
             finished[number] = [files.name for files in result.files]
             with (building / "done.jsonl").open("a", encoding="utf-8") as journal:
                 journal.write(json.dumps([number, finished[number]]) + "\n")
-            for place, files in enumerate(result.files):
-                cost = (result.draws, result.seconds) if place == 0 else (0, 0.0)
-                progress(GeneratedInstance(files.name, files.label, pairs[number].family, *cost))
+            cost = (result.draws, result.seconds)
+            for files, compared in zip(result.files, result.cross_checks, strict=True):
+                progress(GeneratedInstance(files.name, files.label, pairs[number].family, *cost, compared))
+                cost = (0, 0.0)
     return [name for number in range(len(pairs)) for name in finished[number]]
 
 

@@ -40,12 +40,11 @@ class Replayer:
         """
         content = uncompressed(model, file=name)
         self._name = name
-        self._single = _session(content, name)
+        self._single = load_session(content, name)
         inputs, outputs = self._single.get_inputs(), self._single.get_outputs()
         if len(inputs) != 1 or len(outputs) != 1:
             found = f"{len(inputs)} inputs and {len(outputs)} outputs"
             raise UnreadableFile(name, f"has {found} where exactly 1 of each is supported.")
-        self._input = inputs[0].name
         if inputs[0].type not in _TYPES:
             raise UnreadableFile(
                 name, f"its input is a {inputs[0].type}, not a tensor of float32 or float64."
@@ -103,15 +102,8 @@ class Replayer:
 
     def _run(self, session: Any, points: Points) -> Points:
         """One run; the first dimension of what the network gives must be that of the batch."""
-        from onnxruntime import RunOptions
-
-        options = RunOptions()
-        options.log_severity_level = _FATAL
         shape = self._shape if len(points) == 1 else (len(points), *self._shape[1:])
-        try:
-            (output,) = session.run(None, {self._input: points.astype(self._dtype).reshape(shape)}, options)
-        except Exception as problem:  # onnxruntime's errors share no base class of their own
-            raise InputError(f"{self._name}: onnxruntime failed: {_first_line(problem)}.") from None
+        output = run_session(session, points.astype(self._dtype).reshape(shape), self._name)
         output = np.asarray(output, dtype=np.float32)
         if len(points) > 1 and (output.ndim == 0 or output.shape[0] != len(points)):
             raise InputError(f"{self._name}: its output of shape {output.shape} has no batch dimension.")
@@ -123,11 +115,29 @@ def replay(model: bytes, points: Points, *, name: str = "network") -> Points:
     return Replayer(model, name=name)(points)
 
 
-def _session(content: bytes, name: str) -> Any:
+def run_session(session: Any, value: NDArray[Any], name: str) -> NDArray[Any]:
+    """The output of a session of one input and one output; raises InputError where onnxruntime fails."""
+    from onnxruntime import RunOptions
+
+    options = RunOptions()
+    options.log_severity_level = _FATAL
+    try:
+        (output,) = session.run(None, {session.get_inputs()[0].name: value}, options)
+    except Exception as problem:  # onnxruntime's errors share no base class of their own
+        raise InputError(f"{name}: onnxruntime failed: {_first_line(problem)}.") from None
+    return np.asarray(output)
+
+
+def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
+    """A session of onnxruntime on one thread of the CPU, each node as it is in the file unless `optimised`.
+
+    Raises UnreadableFile where onnxruntime cannot load the network.
+    """
     import onnxruntime
 
+    levels = onnxruntime.GraphOptimizationLevel
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL
     try:
@@ -153,7 +163,7 @@ def _batched_session(content: bytes, name: str) -> Any:
     del graph.value_info[:]
     graph.output[0].type.tensor_type.ClearField("shape")
     try:
-        return _session(model.SerializeToString(), name)
+        return load_session(model.SerializeToString(), name)
     except UnreadableFile:
         return None
 
