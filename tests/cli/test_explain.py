@@ -9,10 +9,19 @@ from tests.difficulty.explain.sample import Made, record, write_campaign, write_
 from tests.judging.unlabelled import unlabelled_campaigns
 
 MADE = [
-    Made(f"i{k:02}", knobs={"pairs": k}, components={"unstable": k / 20, "margin": (k * 7) % 20})
+    Made(
+        f"i{k:02}{family}",
+        family=family,
+        knobs={"pairs": k},
+        components={"unstable": k / 20, "margin": (k * 7) % 20},
+    )
     for k in range(20)
+    for family in ("pairs", "triples", "quadruples")
 ]
-RECORDS = [record(made.name, Answer.UNSAT if k < 10 else Answer.TIMEOUT) for k, made in enumerate(MADE)]
+RECORDS = [
+    record(made.name, Answer.UNSAT if k < 30 else Answer.TIMEOUT, family=made.family)
+    for k, made in enumerate(MADE)
+]
 
 
 def campaign(tmp_path: Path) -> Path:
@@ -24,7 +33,7 @@ def test_a_campaign_is_explained_in_words(dokimos: Dokimos, tmp_path: Path) -> N
     ran = dokimos("explain", campaign(tmp_path), "--resamples", 200)
     assert ran.code == 0, ran.err
     assert "U (share of unstable units) separates its timeouts best" in ran.out
-    assert "20 instances: 10 solved, 10 timed out." in ran.out
+    assert "60 instances: 30 solved, 30 timed out." in ran.out
     assert "SAT (marabou)" in ran.out
 
 
@@ -35,6 +44,9 @@ def test_the_same_seed_gives_the_same_rows(dokimos: Dokimos, tmp_path: Path) -> 
     document = json.loads(first.out)
     margin = next(r for r in document["verifiers"][0]["separations"] if r["component"] == "margin")
     assert margin["low"] < margin["auc"] < margin["high"]
+    assert margin["without_low"] <= margin["auc"] <= margin["without_high"]
+    assert [one["family"] for one in margin["by_family"]] == ["pairs", "quadruples", "triples"]
+    assert 0 < margin["p_value"] <= 1
     assert dokimos("explain", run, "--json", "--resamples", 200).out == first.out
     assert dokimos("explain", run, "--json", "--resamples", 200, "--seed", 1).out != first.out
 

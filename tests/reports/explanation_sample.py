@@ -46,7 +46,7 @@ def known_facts(
     names = sorted({(j.record.suite, j.record.instance) for j in judgements})
     return {
         (suite, name): Facts(
-            network_sha256="n",
+            network_sha256=f"n{k}",
             property_sha256="p",
             position=k,
             made_by={"depth": k % 7, "gamma": 0.001, "disguise": ["permute"]},
@@ -67,12 +67,13 @@ def explained(judgements: Sequence[Judgement]) -> Explanation:
 def separation_row(subject: str, component: str, auc: float | None) -> Separation:
     if auc is None:
         return Separation(
-            subject=subject, component=component, auc=None, low=None, high=None, solved=9, timeouts=1,
-            left_out=0, note="not enough data: 1 timeout",
+            subject=subject, component=component, auc=None, low=None, high=None, p_value=None, families=1,
+            without_low=None, without_high=None, pooled_auc=None, solved=9, timeouts=1, left_out=0,
+            note="not enough data: 1 timeout",
         )  # fmt: skip
     return Separation(
-        subject=subject, component=component, auc=auc, low=auc - 0.1, high=auc + 0.1, solved=9, timeouts=8,
-        left_out=1,
+        subject=subject, component=component, auc=auc, low=auc - 0.1, high=auc + 0.1, p_value=0.01,
+        families=3, without_low=auc, without_high=auc, pooled_auc=0.5, solved=9, timeouts=8, left_out=1,
     )  # fmt: skip
 
 
@@ -85,9 +86,9 @@ INTERACTION = Interaction(
     cells=((Cell(0, 4), Cell(0, 0), Cell(1, 3)), (Cell(2, 4), Cell(4, 4), Cell(5, 6))),
     first_cut=0.5,
     second_cut=10.0,
-    effect=0.4,
-    low=-0.1,
-    high=0.8,
+    product=0.4,
+    p_value=0.3,
+    families=5,
 )
 
 

@@ -97,14 +97,15 @@ def explain(
     """What makes each verifier, and each style of certificate, time out, and where: `dokimos explain`.
 
     Takes campaigns, or what `judge` gave. Profiles are read from the suites: `profile` makes them.
-    `seed` and `resamples` are those of the bootstrap.
+    `resamples` is how often networks are resampled and outcomes permuted; `seed` is that of every
+    random choice.
 
     >>> explanation = dokimos.explain("campaign", resamples=100)
     >>> [(account.subject, account.counts[Status.SOLVED]) for account in explanation.verifiers]
     [('reference', 2)]
     """
     if resamples < 100 or seed < 0:
-        raise InputError("The bootstrap takes at least 100 resamples, and a seed that is not negative.")
+        raise InputError("An explanation takes at least 100 resamples, and a seed that is not negative.")
     return explain_campaigns(_judged(campaigns, suites), resampling=Resampling(resamples, seed))
 
 

@@ -13,9 +13,10 @@ def explain(
     suite: Annotated[
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the bootstrap.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of every random choice.", min=0)] = 0,
     resamples: Annotated[
-        int, typer.Option(help="How often the bootstrap resamples.", min=100, max=100_000)
+        int,
+        typer.Option(help="How often networks are resampled and outcomes permuted.", min=100, max=100_000),
     ] = 2000,
     as_json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON instead.")] = False,
 ) -> None:

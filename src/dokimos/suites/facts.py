@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 from dokimos.core.errors import UnreadableFile
 from dokimos.suites.entry import SuiteEntry, read_text
 from dokimos.suites.folder import Suite
 from dokimos.suites.forms import TruthForm, read_form
+from dokimos.suites.instance import Label, Semantics
 from dokimos.suites.profile_file import FOLDER, Profile, load_profile
 
 
@@ -20,7 +23,8 @@ class Facts:
     """One instance of a suite: its place there, the knobs that made it, and its profile.
 
     `made_by` has every parameter of its origin, also those that are no numbers. `profile` is None where
-    `problem` says why.
+    `problem` says why. `seed` is that of its draw, which twins share. `proven_margin` is the margin by
+    which its label is proven over the reals, negative for `sat`; None where there is no such proof.
     """
 
     network_sha256: str
@@ -29,6 +33,8 @@ class Facts:
     made_by: Mapping[str, Any]
     profile: Profile | None
     problem: str = ""
+    seed: int | None = None
+    proven_margin: float | None = None
 
     @property
     def knobs(self) -> dict[str, float]:
@@ -60,7 +66,16 @@ def read_facts(
     """
     path = suite.folder / FOLDER / f"{suite.entries[position].name}.json"
     profile, problem = _profile(path, (network_sha256, property_sha256))
-    return Facts(network_sha256, property_sha256, position, _parameters(form), profile, problem)
+    return Facts(
+        network_sha256,
+        property_sha256,
+        position,
+        _parameters(form),
+        profile,
+        problem,
+        seed=_seed(form),
+        proven_margin=_proven_margin(form),
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -83,3 +98,19 @@ def _parameters(form: TruthForm | None) -> Mapping[str, Any]:
     """The parameters that a truth file states; none where there is no such file or origin."""
     parameters = None if form is None else form.origin.get("parameters")
     return parameters if isinstance(parameters, dict) else {}
+
+
+def _seed(form: TruthForm | None) -> int | None:
+    seed = None if form is None else form.origin.get("seed")
+    return seed if type(seed) is int else None
+
+
+def _proven_margin(form: TruthForm | None) -> float | None:
+    claim = None if form is None else form.semantics.get(Semantics.REAL)
+    if form is None or claim is None or not claim.proven or claim.margin is UNSET:
+        return None
+    try:
+        margin = float(claim.margin)
+    except OverflowError:
+        margin = math.inf
+    return -margin if form.label is Label.SAT else margin

@@ -19,6 +19,9 @@ FOLDER = "profiles"
 COMPONENTS = ("margin", "ibp_gap", "unstable", "regions", "gradient_dimension")
 """The canonical five: M̂_min, G_IBP, U, A_τ and d_eff."""
 
+INFINITE = "infinite"
+"""How the note of a measurement begins that is infinite."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileSettings:
@@ -50,6 +53,16 @@ class Measurement:
             raise ValueError("a measurement without a value says why")
         if self.value is not None and not math.isfinite(self.value):
             raise ValueError("a measurement is finite; what is not is a note")
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether there is no number because it is infinite: not the same as having no meaning."""
+        return self.value is None and (self.note or "").startswith(INFINITE)
+
+    @classmethod
+    def infinite(cls, reason: str) -> Measurement:
+        """The component has a meaning here, and is infinite."""
+        return cls(None, f"{INFINITE}: {reason}")
 
     @classmethod
     def not_applicable(cls, reason: str) -> Measurement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def seen(
     styles: tuple[CertificateStyle, ...] | None = None,
     knobs: Mapping[str, float] | None = None,
     variant: str = "",
+    network: str = "",
+    seed: int | None = None,
     **components: float | None,
 ) -> Observation:
     return Observation(
@@ -54,15 +57,23 @@ def seen(
         knobs=knobs or {},
         components=components,
         variant=variant,
+        network_sha256=network,
+        seed=seed,
     )
 
 
 def measured(
-    values: Sequence[float], late: Sequence[bool], component: str = "unstable"
+    values: Sequence[float], late: Sequence[bool], component: str = "unstable", *, families: int = 3
 ) -> list[Observation]:
-    """One observation for each value."""
+    """One observation for each value and family."""
     return [
-        seen(f"i{k}", Status.TIMEOUT if is_late else Status.SOLVED, **{component: value})
+        seen(
+            f"i{k}-{family}",
+            Status.TIMEOUT if is_late else Status.SOLVED,
+            family=f"f{family}",
+            **{component: value},
+        )
+        for family in range(families)
         for k, (value, is_late) in enumerate(zip(values, late, strict=True))
     ]
 
@@ -76,6 +87,9 @@ class Made:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     components: Mapping[str, float] | None = None
     label: Label | None = Label.UNSAT
+    seed: int | None = None
+    margin: Fraction | None = None
+    infinite: tuple[str, ...] = ()
 
     @property
     def network(self) -> bytes:
@@ -94,10 +108,12 @@ def write_suite(folder: Path, instances: Sequence[Made]) -> Path:
         (folder / "onnx" / f"{made.name}.onnx").write_bytes(made.network)
         (folder / "vnnlib" / f"{made.name}.vnnlib").write_bytes(made.asked)
         if made.label is not None:
-            claims = {semantics: Claim(proven=True) for semantics in Semantics}
+            claims = {semantics: Claim(proven=True, margin=made.margin) for semantics in Semantics}
             hashes = sha256(made.network), sha256(made.asked)
             truth = Truth(made.label, claims, Certificate("enclosure"), *hashes)
-            origin = {"family": made.family, "parameters": dict(made.knobs), "seed": 1}
+            origin: dict[str, Any] = {"family": made.family, "parameters": dict(made.knobs)}
+            if made.seed is not None:
+                origin["seed"] = made.seed
             (folder / "truth" / f"{made.name}.json").write_text(dump_truth(truth, origin=origin))
         if made.components is not None:
             (folder / "profiles" / f"{made.name}.json").write_text(dump_profile(profile_of(made)))
@@ -113,10 +129,17 @@ def profile_of(made: Made) -> Profile:
         property_sha256=sha256(made.asked),
         settings=ProfileSettings(),
         components={
-            name: Measurement(given[name]) if name in given else Measurement.not_applicable("a test")
+            name: Measurement.infinite("a test")
+            if name in made.infinite
+            else Measurement(given[name])
+            if name in given
+            else Measurement.not_applicable("a test")
             for name in COMPONENTS
         },
-        extras={"parameters": Measurement(7.0)},
+        extras={
+            "parameters": Measurement(7.0),
+            **{name: Measurement(value) for name, value in given.items() if name not in COMPONENTS},
+        },
     )
 
 

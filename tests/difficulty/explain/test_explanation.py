@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,17 +28,29 @@ MADE = [
 ]
 
 
-def runs(verifier: str, solved_below: float) -> list[RunRecord]:
+THREE_FAMILIES = [
+    replace(made, name=f"{made.name}{k}", family=f"pairs{k}", seed=len(made.name) + 100 * j)
+    for k in range(3)
+    for j, made in enumerate(MADE)
+]
+
+
+def runs(verifier: str, solved_below: float, made: Sequence[Made] = MADE) -> list[RunRecord]:
     """A verifier that solves what has fewer unstable units than this."""
     return [
-        record(made.name, Answer.UNSAT if u < solved_below else Answer.TIMEOUT, verifier=verifier)
-        for made, u in zip(MADE, UNSTABLE, strict=True)
+        record(
+            one.name,
+            Answer.UNSAT if (one.components or {})["unstable"] < solved_below else Answer.TIMEOUT,
+            verifier=verifier,
+            family=one.family,
+        )
+        for one in made
     ]
 
 
-def explained(tmp_path: Path, **verifiers: float) -> Explanation:
-    suite = write_suite(tmp_path / "suite", MADE)
-    records = [one for name, below in verifiers.items() for one in runs(name, below)]
+def explained(tmp_path: Path, made: Sequence[Made] = MADE, **verifiers: float) -> Explanation:
+    suite = write_suite(tmp_path / "suite", made)
+    records = [one for name, below in verifiers.items() for one in runs(name, below, made)]
     write_campaign(tmp_path / "run", suite, records, verifiers=list(verifiers))
     return explain_campaigns(judge_campaigns([tmp_path / "run"]), resampling=QUICK)
 
@@ -50,10 +63,11 @@ def account(accounts: tuple[Account, ...], subject: str) -> Account:
 def test_what_was_planted_is_found(tmp_path: Path) -> None:
     found = explained(tmp_path, marabou=0.5, reference=0.8)
     marabou = account(found.verifiers, "marabou")
-    aucs = {row.component: row.auc for row in marabou.separations}
+    aucs = {row.component: row.pooled_auc for row in marabou.separations}
     assert aucs["unstable"] == 1.0
     assert aucs["margin"] is not None and 0.2 < aucs["margin"] < 0.8
     assert aucs["regions"] is None
+    assert {row.auc for row in marabou.separations} == {None}, "one family is not enough for a claim"
     assert marabou.counts == {**dict.fromkeys(Status, 0), Status.SOLVED: 12, Status.TIMEOUT: 12}
     (curve,) = marabou.curves
     assert (curve.knob, curve.breaks_at) == ("pairs", 12.0)
@@ -61,6 +75,15 @@ def test_what_was_planted_is_found(tmp_path: Path) -> None:
     assert [row.lone for row in reference.alone] == [Uniqueness.SOLVED] * 7
     assert [row.lone for row in marabou.alone] == [Uniqueness.FAILED] * 7
     assert found.missing == ()
+
+
+def test_what_was_planted_in_three_families_is_claimed(tmp_path: Path) -> None:
+    found = explained(tmp_path, THREE_FAMILIES, marabou=0.5, neuralsat=0.8)
+    for one in (*found.verifiers, account(found.styles, "SAT")):
+        rows = {row.component: row for row in one.separations}
+        assert (rows["unstable"].auc, rows["unstable"].families) == (1.0, 3)
+        assert [name for name, row in rows.items() if row.separates] == ["unstable"]
+        assert {row.subject for row in one.separations} == {one.subject}
 
 
 def test_styles_pool_their_verifiers(tmp_path: Path) -> None:
@@ -106,6 +129,21 @@ def test_without_profiles_the_rest_is_still_explained(tmp_path: Path) -> None:
     assert marabou.curves[0].breaks_at == 12.0
 
 
+def test_an_infinite_gap_is_a_rank_and_still_plain_json(tmp_path: Path) -> None:
+    """The hardest instances are those without a finite gap."""
+    made = [
+        replace(one, infinite=("ibp_gap",)) if (one.components or {})["unstable"] > 0.5 else one
+        for one in THREE_FAMILIES
+    ]
+    made = [replace(one, components={**(one.components or {}), "ibp_gap": 1.0}) for one in made]
+    found = explained(tmp_path, made, marabou=0.5)
+    gap = next(row for row in found.verifiers[0].separations if row.component == "ibp_gap")
+    assert (gap.auc, gap.left_out) == (1.0, 0)
+    document = json.loads(json.dumps(explanation_to_json(found), allow_nan=False))
+    assert {o["components"]["ibp_gap"] for o in document["observations"]} == {1.0, "inf"}
+    assert {step.components["ibp_gap"] for step in found.trajectories[0].steps} == {1.0, None}
+
+
 def test_trajectories_are_in_the_order_of_the_benchmark() -> None:
     rows = [
         seen("b", Status.SOLVED, position=0, unstable=0.1),
@@ -122,7 +160,7 @@ def test_trajectories_are_in_the_order_of_the_benchmark() -> None:
 def test_an_explanation_is_plain_json(tmp_path: Path) -> None:
     found = explained(tmp_path, marabou=0.5, reference=0.8)
     document = json.loads(json.dumps(explanation_to_json(found), allow_nan=False))
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert document["verifiers"][0]["counts"]["timeout"] == 12
     assert document["observations"][0]["styles"] == ["SAT"]
     assert len(document["observations"]) == 2 * len(MADE)

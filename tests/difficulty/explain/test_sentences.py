@@ -6,8 +6,10 @@ import pytest
 
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
+    EXPLAINING,
     BreakingCurve,
     Cell,
+    FamilySeparation,
     Interaction,
     MissingProfiles,
     Rung,
@@ -18,7 +20,9 @@ from dokimos.difficulty.explain.rows import (
 )
 from dokimos.difficulty.explain.sentences import (
     curve_in_words,
+    family_by_family,
     missing_in_words,
+    separation_in_words,
     unique_results_in_words,
     which_interact,
     which_separates,
@@ -31,13 +35,22 @@ GOOD = Separation(
     auc=0.9,
     low=0.8,
     high=0.97,
+    p_value=0.0005,
+    families=4,
+    without_low=0.85,
+    without_high=0.93,
+    pooled_auc=0.7,
     solved=20,
     timeouts=10,
     left_out=0,
+    by_family=(
+        FamilySeparation(family="pairs", auc=0.8, timeouts=3, solved=4, networks=7),
+        FamilySeparation(family="easy", auc=None, timeouts=0, solved=4, networks=4),
+    ),
 )
-CHANCE = replace(GOOD, component="margin", auc=0.45, low=0.3, high=0.6)
+CHANCE = replace(GOOD, component="margin", auc=0.45, low=0.3, high=0.6, p_value=0.4)
 LOWER = replace(GOOD, component="margin", auc=0.2, low=0.1, high=0.35)
-FEW = replace(GOOD, auc=None, low=None, high=None, note="not enough data: no profiles")
+FEW = replace(GOOD, auc=None, low=None, high=None, p_value=None, note="not enough data: no profiles")
 PAIR = Interaction(
     subject="v",
     first="unstable",
@@ -47,24 +60,34 @@ PAIR = Interaction(
     cells=(),
     first_cut=0.25,
     second_cut=3.0,
-    effect=0.7,
-    low=0.3,
-    high=0.9,
+    product=2.5,
+    p_value=0.004,
+    families=4,
     quarters=(Cell(0, 10), Cell(1, 10), Cell(2, 10), Cell(10, 10)),
 )
 
 
 def test_every_component_has_a_name() -> None:
     assert [symbol(name) for name in COMPONENTS] == ["M̂_min", "G_IBP", "U", "A_τ", "d_eff"]
-    assert len({meaning(name) for name in COMPONENTS}) == len(COMPONENTS)
+    assert [symbol(name) for name in EXPLAINING[len(COMPONENTS) :]] == ["M_attacked", "G_CROWN", "M_proven"]
+    assert len({meaning(name) for name in EXPLAINING}) == len(EXPLAINING)
 
 
-def test_what_separates_is_said_with_its_direction() -> None:
+def test_what_separates_is_said_with_its_direction_and_its_limits() -> None:
     assert which_separates([CHANCE, GOOD]) == (
-        "U (share of unstable units) separates its timeouts best: timeouts have higher values "
-        "(AUC 0.90, 95 % interval 0.80 to 0.97; 10 timed out, 20 solved)."
+        "Within families, U (share of unstable units) separates its timeouts best: timeouts have higher "
+        "values (AUC 0.90, 95 % interval 0.80 to 0.97, p = 0.0005; 0.85 to 0.93 with any one family left "
+        "out). This is claimed for the 4 families that have both outcomes, at one level of 5% for all "
+        "components; nothing is claimed for other families."
     )
     assert "So does M̂_min (lower, 0.20)." in which_separates([LOWER, GOOD])
+
+
+def test_the_best_component_is_told_family_by_family() -> None:
+    assert family_by_family([CHANCE, GOOD]) == [
+        "AUC of U in each family: pairs 0.80 (3 timed out, 4 solved); 1 without both outcomes."
+    ]
+    assert family_by_family([CHANCE]) == []
 
 
 def test_what_does_not_separate_is_said_too() -> None:
@@ -72,16 +95,26 @@ def test_what_does_not_separate_is_said_too() -> None:
     assert "not enough data: no profiles" in which_separates([FEW])
 
 
-def test_an_interaction_is_four_rates() -> None:
+def test_complete_separation_that_may_be_chance_is_not_claimed() -> None:
+    complete = replace(GOOD, auc=1.0, note="complete separation: resampling cannot show how sure that is")
+    assert separation_in_words(complete).startswith("every timeout has a higher value")
+    assert separation_in_words(replace(complete, p_value=0.2)) == "no better than chance"
+
+
+def test_an_interaction_is_a_test_and_four_rates() -> None:
     assert which_interact([PAIR]) == (
-        "U and d_eff interact: from U <= 0.25 to above it the timeout rate goes from 0 % to 20 % where "
-        "d_eff <= 3, and from 10 % to 100 % where d_eff is above."
+        "U and d_eff interact within families: the higher d_eff, the more timeouts rise with U "
+        "(product term +2.5, p = 0.004, 4 families). In all families together, from U <= 0.25 to above it "
+        "the timeout rate goes from 0 % to 20 % where d_eff <= 3, and from 10 % to 100 % where d_eff "
+        "is above. This is claimed at one level of 5% for all pairs (1 of 1 tested), "
+        "for these families only."
     )
-    chance = replace(PAIR, low=-0.1)
-    assert (
-        which_interact([chance]) == "No pair of components interacts beyond chance (1 of 1 pairs tested)."
+    assert "the less timeouts rise with U" in which_interact([replace(PAIR, product=-2.5)])
+    chance = replace(PAIR, p_value=0.2)
+    assert which_interact([chance]) == (
+        "No pair of components interacts within families, at one level of 5% for all pairs (1 of 1 tested)."
     )
-    untested = replace(PAIR, effect=None, low=None, high=None, note="not enough data: no profiles")
+    untested = replace(PAIR, product=None, p_value=None, note="not enough data: no profiles")
     assert which_interact([untested]) == "Which components interact: not enough data: no profiles."
 
 

@@ -80,7 +80,10 @@ def test_a_cactus_of_thousands_stays_small() -> None:
 def test_a_separation_has_a_mark_with_its_numbers_or_says_why_not(width: int) -> None:
     rows = [separation_row("m", "unstable", 0.8), separation_row("n", "unstable", None)]
     figure = separation(rows, width=width)
-    assert _tips(figure) == ["m, U, share of unstable units: AUC 0.80 [0.70, 0.90], 8 timeouts, 9 solved"]
+    assert _tips(figure) == [
+        "m, U, share of unstable units: AUC 0.80 [0.70, 0.90] within 3 families (p = 0.01: separates), "
+        "8 timeouts, 9 solved"
+    ]
     assert "n: not enough data" in _texts(figure)
     _inside(figure)
     assert separation(rows[1:], width=width) is None
@@ -95,7 +98,7 @@ def test_a_map_has_every_cell_and_its_counts() -> None:
     assert tips[1] == "0 to 0.5 and 10 to 100: no instance"
     assert {"100 %", "4/4", "83 %", "5/6", "33 %"} <= set(_texts(figure))
     assert figure is not None
-    assert figure.caption.startswith("Difference of differences +0.40 (interval -0.10 to +0.80)")
+    assert figure.caption.startswith("Product term +0.4 (p = 0.3 within 5 families): no more")
     _inside(figure)
 
 

@@ -43,10 +43,7 @@ def test_curves_along_which_nobody_solves_anything_come_last() -> None:
 
 
 def test_the_strongest_pair_comes_first() -> None:
-    weak = replace(INTERACTION, effect=0.1)
-    untested = replace(INTERACTION, effect=None, low=None, high=None, note="not enough data")
-    assert strongest_first([untested, weak, replace(weak, effect=-0.9)]) == [
-        replace(weak, effect=-0.9),
-        weak,
-        untested,
-    ]
+    weak = replace(INTERACTION, p_value=0.4, product=0.1)
+    strong = replace(INTERACTION, p_value=0.01, product=-0.9)
+    untested = replace(INTERACTION, p_value=None, product=None, note="not enough data")
+    assert strongest_first([untested, weak, strong]) == [strong, weak, untested]

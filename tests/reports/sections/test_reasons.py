@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -17,7 +18,7 @@ QUICK = Resampling(resamples=200)
 
 
 def shown(explanation: Explanation) -> str:
-    console = Console(width=140)
+    console = Console(width=200)
     with console.capture() as capture:
         for part in explanation_lines(explanation):
             console.print(part)
@@ -47,16 +48,27 @@ MADE = [
 ]
 
 
+IN_FAMILIES = [replace(made, name=f"{made.name}{k}", family=f"pairs{k}") for made in MADE for k in range(3)]
+
+
 def test_everything_asked_for_is_there(tmp_path: Path) -> None:
-    text = explained(tmp_path, MADE, {"marabou": 8, "neuralsat": 14, "reference": 5})
+    text = explained(tmp_path, IN_FAMILIES, {"marabou": 24, "neuralsat": 42, "reference": 15})
     assert "At a glance" in text
-    assert "U (share of unstable units) separates its timeouts best" in text
-    assert "every timeout has a higher value than everything solved" in text
-    assert text.count("not applicable to any instance") == 3 * 4, "three verifiers and a style"
-    assert "It is the only one to solve 6: 6 pairs." in text
-    assert "40 results of 2 verifiers: 22 solved, 18 timed out." in text
+    assert "Within families, U (share of unstable units) separates its timeouts best" in text
+    assert "every timeout has a higher value than everything solved in its family" in text
+    assert "AUC of U in each family: pairs0 1.00 (12 timed out, 8 solved), pairs1 1.00" in text
+    assert "nothing is claimed for other families" in " ".join(text.split())
+    assert text.count("not applicable to any instance") == 6 * 4, "three verifiers and a style"
+    assert "It is the only one to solve 18: 6 pairs0, 6 pairs1, 6 pairs2." in text
+    assert "120 results of 2 verifiers: 66 solved, 54 timed out." in text
     assert "One verifier: see reference above." in text
     assert "8: timeout" in text
+
+
+def test_one_family_is_described_and_nothing_is_claimed(tmp_path: Path) -> None:
+    text = explained(tmp_path, MADE, {"marabou": 8})
+    assert "What separates its timeouts from what it solves: not enough data: 1 family has both" in text
+    assert "separates its timeouts best" not in text
 
 
 def test_one_verifier_that_solves_nothing_is_fine(tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
     expects=Component,
 )
 
+#: What is known of an instance beside its profile, with its symbol and meaning.
+FROM_LABEL = {"proven_margin": ("M_proven", "margin that the label's proof states")}
+
 
 def component(name: str) -> Component:
     """The component of that name, whether it is one of the five or not. Raises InputError."""
@@ -41,19 +44,24 @@ def component(name: str) -> Component:
 
 def symbol(name: str) -> str:
     """What a table calls a measurement; its name, where a profile has one that is not installed here."""
+    if name in FROM_LABEL:
+        return FROM_LABEL[name][0]
     known = _find(name)
     return known.symbol if known else name
 
 
 def meaning(name: str) -> str:
     """What a measurement is, in a few words."""
+    if name in FROM_LABEL:
+        return FROM_LABEL[name][1]
     known = _find(name)
     return known.meaning if known else name.replace("_", " ")
 
 
 def describe(name: str) -> str:
     """A measurement by its symbol and in words."""
-    return f"{symbol(name)}, {meaning(name)}" if _find(name) else meaning(name)
+    is_known = name in FROM_LABEL or _find(name) is not None
+    return f"{symbol(name)}, {meaning(name)}" if is_known else meaning(name)
 
 
 def _find(name: str) -> Component | None:

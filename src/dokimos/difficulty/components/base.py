@@ -46,8 +46,8 @@ def relative_gap(least: float, bound: float, eta: float) -> Measurement:
     A bound on the reals can only exceed a float64 value by the rounding of the latter: then the gap is 0.
     """
     if bound == -float("inf"):
-        return Measurement(None, "infinite: the bound of the margin is −∞")
+        return Measurement.infinite("the bound of the margin is −∞")
     gap = max(least - bound, 0.0) / (abs(least) + eta)
     if gap == float("inf"):
-        return Measurement(None, "infinite: the gap is beyond the range of float64")
+        return Measurement.infinite("the gap is beyond the range of float64")
     return Measurement(gap)

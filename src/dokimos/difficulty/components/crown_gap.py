@@ -25,7 +25,7 @@ class CrownLowerBound(Component):
         if isinstance(seen.crown, str):
             return Measurement.not_applicable(seen.crown)
         if seen.crown.lower == -float("inf"):
-            return Measurement(None, "infinite: the bound of the margin is −∞")
+            return Measurement.infinite("the bound of the margin is −∞")
         return Measurement(seen.crown.lower, seen.crown.note)
 
 

@@ -42,5 +42,5 @@ class IbpLowerBound(Component):
     def measure(self, seen: Inspection) -> Measurement:
         """The bound."""
         if seen.ibp_bound == -float("inf"):
-            return Measurement(None, "infinite: the bound of the margin is −∞")
+            return Measurement.infinite("the bound of the margin is −∞")
         return Measurement(seen.ibp_bound)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from shlex import quote
 from typing import Any
 
@@ -15,8 +17,10 @@ from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
     Account,
     Explanation,
+    Interaction,
     MissingProfiles,
     Observation,
+    Separation,
     Status,
     Trajectory,
     TrajectoryStep,
@@ -31,7 +35,7 @@ from dokimos.suites.facts import Facts
 from dokimos.verifiers.styles import CertificateStyle
 
 #: The version of what `explanation_to_json` gives.
-SCHEMA = 1
+SCHEMA = 2
 
 
 def explain_campaigns(judged: JudgedCampaigns, *, resampling: Resampling | None = None) -> Explanation:
@@ -41,8 +45,20 @@ def explain_campaigns(judged: JudgedCampaigns, *, resampling: Resampling | None 
 
 
 def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
-    """Everything in an explanation, with the names of its fields, as plain JSON."""
-    return {"schema": SCHEMA, **strict_json.plain(explanation)}
+    """Everything in an explanation, with the names of its fields, as plain JSON.
+
+    JSON has no infinite numbers: they are the texts "inf" and "-inf".
+    """
+    found: dict[str, Any] = _without_infinities({"schema": SCHEMA, **strict_json.plain(explanation)})
+    return found
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_infinities(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(each) for each in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def missing_profiles(judged: JudgedCampaign) -> tuple[MissingProfiles, ...]:
@@ -70,19 +86,19 @@ def explain(
     observations = observe(judgements, facts, Naming.of([j.record for j in judgements]))
     verifiers = sorted({o.verifier for o in observations})
     styles = [style for style in CertificateStyle if any(style in o.styles for o in observations)]
-    chosen = resampling or Resampling()
+    tests = _Tests(resampling or Resampling())
     alone_among_verifiers = find_unique_results(observations)
     best = {style: best_of_style(observations, style) for style in styles}
     alone_among_styles = find_unique_results([o for style in styles for o in best[style]])
     return Explanation(
         observations=observations,
         verifiers=tuple(
-            _account(name, mine, mine, alone_among_verifiers, chosen)
+            _account(name, mine, mine, alone_among_verifiers, tests)
             for name in verifiers
             if (mine := [o for o in observations if o.verifier == name])
         ),
         styles=tuple(
-            _account(style.value, pooled, best[style], alone_among_styles, chosen)
+            _account(style.value, pooled, best[style], alone_among_styles, tests)
             for style in styles
             if (pooled := [o for o in observations if style in o.styles])
         ),
@@ -92,20 +108,42 @@ def explain(
     )
 
 
+class _Tests:
+    """What is tested about components: once for every set of verifiers, under however many names."""
+
+    def __init__(self, resampling: Resampling) -> None:
+        self._resampling = resampling
+        self._found: dict[tuple[str, ...], tuple[tuple[Separation, ...], tuple[Interaction, ...]]] = {}
+
+    def of(
+        self, members: tuple[str, ...], observations: Sequence[Observation]
+    ) -> tuple[tuple[Separation, ...], tuple[Interaction, ...]]:
+        """The tests on all `observations` of `members`."""
+        if members not in self._found:
+            subject = ", ".join(members)
+            self._found[members] = (
+                separations(subject, observations, self._resampling),
+                interactions(subject, observations, self._resampling),
+            )
+        return self._found[members]
+
+
 def _account(
     subject: str,
     observations: Sequence[Observation],
     best: Sequence[Observation],
     lone: Sequence[UniqueResult],
-    resampling: Resampling,
+    tests: _Tests,
 ) -> Account:
     counts = Counter(o.status for o in observations)
+    members = tuple(sorted({o.verifier for o in observations}))
+    separating, interacting = tests.of(members, observations)
     return Account(
         subject=subject,
-        members=tuple(sorted({o.verifier for o in observations})),
+        members=members,
         counts={status: counts[status] for status in Status},
-        separations=separations(subject, observations, resampling),
-        interactions=interactions(subject, observations, resampling),
+        separations=tuple(replace(row, subject=subject) for row in separating),
+        interactions=tuple(replace(row, subject=subject) for row in interacting),
         curves=breaking_curves(subject, best),
         alone=tuple(row for row in lone if row.subject == subject),
     )
@@ -128,7 +166,7 @@ def _step(group: Sequence[Observation]) -> TrajectoryStep:
         position=one.position,
         instance=one.instance,
         family=one.family,
-        components=one.components,
+        components={n: None if v is not None and math.isinf(v) else v for n, v in one.components.items()},
         outcomes={o.verifier: o.status for o in group},
         seconds={o.verifier: o.seconds for o in group},
     )

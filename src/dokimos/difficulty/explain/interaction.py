@@ -1,61 +1,85 @@
-"""Which pair of components interacts: timeout rates over both at once.
+"""Which pair of components interacts: a test within families, and a picture of timeout rates.
 
-The heat map has up to `BINS` bins a side, at quantiles. What is tested is coarser: both components cut in
-two near their medians, and the difference of differences of the four timeout rates. It is 0 where the
-rates add up, whatever each component does alone. Near rates of 0 and 1 little room is left for adding up,
-so a negative effect may just say that one of the two suffices.
+What is tested is the product term of a model with an intercept for each family (see `product_terms`). The
+picture has timeout rates over both components at once, in up to `BINS` bins a side, at quantiles, and in
+four quarters. It shows all families together, and nothing is claimed of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
-from dokimos.difficulty.explain.bootstrap import Floats, Resampling
-from dokimos.difficulty.explain.rows import Cell, Interaction, Observation, Status
-from dokimos.difficulty.explain.separation import ENOUGH, solved_or_timed_out, why_too_few
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.product_terms import Pair, ProductTerm, product_terms
+from dokimos.difficulty.explain.rows import EXPLAINING, Cell, Interaction, Observation, Status
+from dokimos.difficulty.explain.separation import why_too_few
+from dokimos.difficulty.explain.strata import Bools, Floats, Strata, solved_or_timed_out
 
 BINS = 4
-PAIRS = tuple(combinations(COMPONENTS, 2))
+PAIRS = tuple(combinations(EXPLAINING, 2))
 
 
 def interactions(
     subject: str, observations: Sequence[Observation], resampling: Resampling | None = None
 ) -> tuple[Interaction, ...]:
     """Every pair of components, in canonical order."""
-    chosen = resampling or Resampling()
-    widened = replace(chosen, level=1 - (1 - chosen.level) / len(PAIRS))
-    return tuple(interaction(subject, a, b, observations, widened) for a, b in PAIRS)
+    strata = Strata.of(observations, EXPLAINING)
+    families = {pair: _informative_families(strata, pair) for pair in PAIRS}
+    notes = {pair: _why_not(strata, pair, families[pair], observations) for pair in PAIRS}
+    tested = [pair for pair in PAIRS if not notes[pair]]
+    terms = product_terms(strata, tested, resampling or Resampling()) if tested else {}
+    return tuple(
+        _row(subject, pair, observations, terms.get(pair), families[pair], notes[pair]) for pair in PAIRS
+    )
 
 
-def interaction(
-    subject: str, first: str, second: str, observations: Sequence[Observation], resampling: Resampling
-) -> Interaction:
-    """One pair of components."""
+def _both_known(strata: Strata, pair: Pair) -> Bools:
+    first, second = (strata.known[:, EXPLAINING.index(name)] for name in pair)
+    return first & second
+
+
+def _informative_families(strata: Strata, pair: Pair) -> int:
+    return len(set(strata.family[strata.informative(_both_known(strata, pair))].tolist()))
+
+
+def _why_not(strata: Strata, pair: Pair, families: int, observations: Sequence[Observation]) -> str:
+    """Why nothing can be said of a pair; empty where something can."""
+    known = _both_known(strata, pair)
     decided = solved_or_timed_out(observations)
-    known = [o for o in decided if None not in (o.components.get(first), o.components.get(second))]
-    x, y = (np.array([o.components[name] for o in known], dtype=np.float64) for name in (first, second))
+    if decided and not known.any():
+        has_profiles = any(o.components for o in decided)
+        return "not applicable to any instance" if has_profiles else "not enough data: no profiles"
+    late = int(strata.late[known].sum())
+    return why_too_few(late, int(known.sum()) - late, families)
+
+
+def _row(
+    subject: str,
+    pair: Pair,
+    observations: Sequence[Observation],
+    term: ProductTerm | None,
+    families: int,
+    note: str,
+) -> Interaction:
+    first, second = pair
+    known = [
+        o
+        for o in solved_or_timed_out(observations)
+        if None not in (o.components.get(first), o.components.get(second))
+    ]
+    x, y = (np.array([o.components[name] for o in known], dtype=np.float64) for name in pair)
     late = np.array([o.status is Status.TIMEOUT for o in known], dtype=np.float64)
     x_cut, y_cut = balanced_cut(x), balanced_cut(y)
     x_edges, y_edges = quantile_edges(x), quantile_edges(y)
-    note = why_too_few(int(late.sum()), int((1 - late).sum()), decided)
-    effect, interval = None, None
     quarters: tuple[Cell, ...] = ()
-    if not note and x_cut is not None and y_cut is not None:
+    if x_cut is not None and y_cut is not None:
         quarter = _quarter(x, y, x_cut, y_cut)
         quarters = tuple(Cell(int(late[quarter == k].sum()), int((quarter == k).sum())) for k in range(4))
-        if min(cell.total for cell in quarters) >= ENOUGH:
-            difference = _Difference(quarter, late)
-            effect = float(difference.of(np.ones((1, len(known))))[0])
-            interval = resampling.interval(difference.of, [o.key for o in known])
-        else:
-            note = f"not enough data: a quarter of the picture has fewer than {ENOUGH} instances"
-    elif not note:
-        note = f"{first if x_cut is None else second} is the same everywhere"
+    if not note and term is None:
+        note = "the product of both says nothing within families that each of them does not say alone"
     return Interaction(
         subject=subject,
         first=first,
@@ -65,9 +89,9 @@ def interaction(
         cells=_cells(x, y, late, x_edges, y_edges),
         first_cut=x_cut,
         second_cut=y_cut,
-        effect=effect,
-        low=None if interval is None else interval[0],
-        high=None if interval is None else interval[1],
+        product=None if term is None else term.product,
+        p_value=None if term is None else term.p_value,
+        families=families,
         quarters=quarters,
         note=note,
     )
@@ -86,7 +110,8 @@ def quantile_edges(values: Floats) -> tuple[float, ...]:
     """The edges of up to `BINS` bins with about as many values each; none where there are no values."""
     if not len(values):
         return ()
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1), method="lower"))
+    places = np.arange(BINS + 1) * (len(values) - 1) // BINS
+    edges = np.unique(np.sort(values)[places])
     return tuple(map(float, edges if len(edges) > 1 else [edges[0], edges[0]]))
 
 
@@ -116,19 +141,3 @@ def _quarter(
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """0: both low, 1: second high, 2: first high, 3: both high."""
     return 2 * (x > x_cut).astype(np.int64) + (y > y_cut).astype(np.int64)
-
-
-class _Difference:
-    """The difference of differences of the timeout rates of four quarters, under many weightings."""
-
-    def __init__(self, quarter: np.ndarray[tuple[int], np.dtype[np.int64]], late: Floats) -> None:
-        member = np.eye(4)[quarter]
-        self._sums = np.hstack([member, member * late[:, None]])
-
-    def of(self, weights: Floats) -> Floats:
-        """One for each row of weights; nan where a quarter is empty."""
-        sums = weights @ self._sums
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rates = sums[:, 4:] / sums[:, :4]
-        found: Floats = rates[:, 3] - rates[:, 1] - rates[:, 2] + rates[:, 0]
-        return found

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
 from dokimos.campaigns.records import RunRecord
-from dokimos.difficulty.explain.rows import Observation, Status
+from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.suites.answers import Answer
 from dokimos.suites.facts import Facts
+from dokimos.suites.profile_file import Profile
 from dokimos.verifiers.catalogue import styles_of
 
 #: The worst first.
@@ -92,9 +94,24 @@ def _observation(verifier: str, group: Sequence[Judgement], facts: Facts, names:
         repeats=len(group),
         knobs=facts.knobs,
         variant=facts.variant,
-        components={} if profile is None else {n: m.value for n, m in profile.components.items()},
-        extras={} if profile is None else {n: m.value for n, m in profile.extras.items()},
+        components={} if profile is None else _explaining(profile, facts.proven_margin),
+        extras={}
+        if profile is None
+        else {n: m.value for n, m in profile.extras.items() if n not in EXPLAINING},
+        network_sha256=facts.network_sha256,
+        seed=facts.seed,
     )
+
+
+def _explaining(profile: Profile, proven_margin: float | None) -> dict[str, float | None]:
+    """What may explain a timeout; an infinite gap is larger than every other."""
+    measured = {**profile.components, **profile.extras}
+    found = {
+        name: math.inf if measured[name].is_infinite else measured[name].value
+        for name in EXPLAINING
+        if name in measured
+    }
+    return found if proven_margin is None else {**found, "proven_margin": proven_margin}
 
 
 def _together(statuses: Sequence[Status]) -> Status:

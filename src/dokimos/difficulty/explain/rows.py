@@ -9,7 +9,13 @@ from types import MappingProxyType
 from typing import Annotated
 
 from dokimos.core.tables import Column
+from dokimos.suites.profile_file import COMPONENTS
 from dokimos.verifiers.styles import CertificateStyle
+
+#: What is held against timeouts: the canonical five, what attacks and linear bounds find, and the proof.
+EXPLAINING = (*COMPONENTS, "attacked_margin", "crown_gap", "proven_margin")
+#: What is claimed for a verifier's components together, or for its pairs together, is wrong this often.
+CLAIM_LEVEL = 0.05
 
 
 class Status(Enum):
@@ -35,9 +41,10 @@ class Observation:
     `status` is `WRONG` where any repeat was, else the most frequent one (of equally frequent ones the
     worse); `seconds` is the median wall-clock time of the repeats with that status. `position` is the
     instance's place in its suite. `knobs` are the parameters by which its family made it (empty for an
-    instance that nobody here made). `components` are the canonical five of its profile, None where one
-    does not apply; empty where there is no profile. `extras` likewise. `variant` is what its origin says
-    beside knobs (such as a disguise).
+    instance that nobody here made). `components` are those of `EXPLAINING` that are known, None where one
+    does not apply, infinite where a bound is; empty where there is no profile. `extras` is what else its
+    profile has. `variant` is what its origin says beside knobs (such as a disguise). Instances of a family
+    with the same `network_sha256`, or from a draw with the same `seed`, are not independent.
     """
 
     suite: str
@@ -54,6 +61,8 @@ class Observation:
     components: Mapping[str, float | None] = field(default_factory=dict)
     extras: Mapping[str, float | None] = field(default_factory=dict)
     variant: str = ""
+    network_sha256: str = ""
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("knobs", "components", "extras"):
@@ -66,13 +75,33 @@ class Observation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Separation:
-    """How well one component separates the timeouts of `subject` from what it solved.
+class FamilySeparation:
+    """How well a component separates within one family; `auc` is None unless it has both outcomes.
 
-    `auc` is the chance that a timed-out instance has the larger value (ties count half): 0.5 says
-    nothing, 1 that every timeout lies above everything solved, 0 below. [`low`, `high`] is its bootstrap
-    interval. All three are None where `note` says why. `left_out` counts solved and timed-out ones
-    without a value.
+    `networks` counts the units: instances that share a network or a draw are one.
+    """
+
+    family: str
+    auc: float | None
+    timeouts: int
+    solved: int
+    networks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Separation:
+    """How well one component separates the timeouts of `subject` from what it solved, within families.
+
+    `auc` is the chance that, of a timed-out and a solved instance of one family, the former has the larger
+    value (ties count half), over families with van Elteren's weights: 0.5 says nothing, 1 that every
+    timeout lies above everything solved in its family, 0 below. [`low`, `high`] is its interval from
+    resampling networks within families. `p_value` is that of the permutation test within families, for all
+    components together. [`without_low`, `without_high`] is the range of `auc` when one family is left out.
+    All of these are None where `note` says why. `families` counts those that carry information, having
+    both outcomes.
+
+    `pooled_auc` compares across families, too: a description, of which nothing is claimed. `left_out`
+    counts solved and timed-out ones without a value.
     """
 
     subject: str
@@ -80,15 +109,21 @@ class Separation:
     auc: float | None
     low: float | None
     high: float | None
+    p_value: float | None
+    families: int
+    without_low: float | None
+    without_high: float | None
+    pooled_auc: float | None
     solved: int
     timeouts: int
     left_out: int
     note: str = ""
+    by_family: tuple[FamilySeparation, ...] = ()
 
     @property
     def separates(self) -> bool:
-        """Whether the interval excludes chance."""
-        return self.low is not None and self.high is not None and not self.low <= 0.5 <= self.high
+        """Whether the test says that it is not chance."""
+        return self.p_value is not None and self.p_value <= CLAIM_LEVEL
 
     @property
     def strength(self) -> float:
@@ -116,11 +151,15 @@ class Interaction:
     `cells[i][j]` holds the instances whose `first` lies in bin i of `first_edges` and whose `second` in
     bin j of `second_edges`; a bin has its lower edge in it (the last one its upper edge, too).
 
-    `effect` is a difference of differences: cut both components in two near their medians (at or below
-    `first_cut`, above it); by how much more does the timeout rate rise with `first` where `second` is
-    high than where it is low? [`low`, `high`] is its bootstrap interval, widened for the number of pairs
-    looked at. All are None where `note` says why. `quarters` are the four parts: both low, only `second`
-    high, only `first` high, both high; empty where there is no cut.
+    `quarters` are the same in four parts: cut both components in two near their medians (at or below
+    `first_cut`, above it); both low, only `second` high, only `first` high, both high; empty where there is
+    no cut. Both are pictures of all families together, of which nothing is claimed.
+
+    `product` is the coefficient of the product of both, each ranked within families from −½ to ½, in a
+    penalised logistic model with an intercept for each family: by how much more the log-odds of a timeout
+    rise over the range of `first` at the top of `second` than at its bottom. `p_value` comes from
+    simulating the model without products, for all pairs together. Both are None where `note` says why.
+    `families` counts those that carry information.
     """
 
     subject: str
@@ -131,16 +170,16 @@ class Interaction:
     cells: tuple[tuple[Cell, ...], ...]
     first_cut: float | None
     second_cut: float | None
-    effect: float | None
-    low: float | None
-    high: float | None
+    product: float | None
+    p_value: float | None
+    families: int
     quarters: tuple[Cell, ...] = ()
     note: str = ""
 
     @property
     def interacts(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+        """Whether the test says that it is not chance."""
+        return self.p_value is not None and self.p_value <= CLAIM_LEVEL
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dokimos.difficulty.components import meaning, symbol
 from dokimos.difficulty.explain.rows import (
+    CLAIM_LEVEL,
     Account,
     BreakingCurve,
     Interaction,
@@ -46,10 +47,10 @@ def separation_in_words(row: Separation) -> str:
     """What one component says, briefly."""
     if row.auc is None:
         return row.note
-    if row.note.startswith("complete"):
-        return f"every timeout has a {separation_side(row)} value than everything solved"
     if not row.separates:
         return "no better than chance"
+    if row.note.startswith("complete"):
+        return f"every timeout has a {separation_side(row)} value than everything solved in its family"
     return f"timeouts have {separation_side(row)} values"
 
 
@@ -59,24 +60,44 @@ def which_separates(rows: Sequence[Separation]) -> str:
     if not measured:
         most = max(rows, key=lambda row: row.timeouts + row.solved)
         return f"What separates its timeouts from what it solves: {most.note}."
-    best = max(measured, key=lambda row: row.strength)
     separating = sorted((row for row in measured if row.separates), key=lambda row: -row.strength)
     if not separating:
+        best = max(measured, key=lambda row: row.strength)
         return (
-            "No component separates its timeouts from what it solves: every interval contains 0.5 "
-            f"(farthest from it is {symbol(best.component)}, AUC {best.auc:.2f})."
+            "No component separates its timeouts from what it solves within families, at one level of "
+            f"{CLAIM_LEVEL:.0%} for all of them (farthest from 0.5 is {symbol(best.component)}, "
+            f"AUC {best.auc:.2f} over {best.families} families)."
         )
     first, *others = separating
     sentence = (
-        f"{symbol_and_meaning(first.component)} separates its timeouts best: {separation_in_words(first)} "
-        f"(AUC {first.auc:.2f}, {_interval(first)}; {first.timeouts} timed out, {first.solved} solved)."
+        f"Within families, {symbol_and_meaning(first.component)} separates its timeouts best: "
+        f"{separation_in_words(first)} (AUC {first.auc:.2f}, {_interval(first)}, p = {first.p_value:.2g}; "
+        f"{first.without_low:.2f} to {first.without_high:.2f} with any one family left out)."
     )
     if others:
         also = ", ".join(
             f"{symbol(row.component)} ({separation_side(row)}, {row.auc:.2f})" for row in others
         )
         sentence += f" So do {also}." if len(others) > 1 else f" So does {also}."
-    return sentence
+    return (
+        f"{sentence} This is claimed for the {first.families} families that have both outcomes, at one "
+        f"level of {CLAIM_LEVEL:.0%} for all components; nothing is claimed for other families."
+    )
+
+
+def family_by_family(rows: Sequence[Separation]) -> list[str]:
+    """How the component that separates best does in each family; nothing where none does."""
+    best = best_separation(rows)
+    if best is None:
+        return []
+    told = [
+        f"{one.family} {one.auc:.2f} ({one.timeouts} timed out, {one.solved} solved)"
+        for one in best.by_family
+        if one.auc is not None
+    ]
+    silent = len(best.by_family) - len(told)
+    rest = f"; {silent} without both outcomes" if silent else ""
+    return [f"AUC of {symbol(best.component)} in each family: {', '.join(told)}{rest}."]
 
 
 def best_separation(rows: Sequence[Separation]) -> Separation | None:
@@ -86,26 +107,40 @@ def best_separation(rows: Sequence[Separation]) -> Separation | None:
 
 def which_interact(rows: Sequence[Interaction]) -> str:
     """The answer to "which pair of components interacts?"."""
-    tested = [row for row in rows if row.effect is not None]
+    tested = [row for row in rows if row.p_value is not None]
     if not tested:
         most = max(rows, key=_size)
         return f"Which components interact: {most.note}."
-    found = [row for row in tested if row.interacts]
+    found = strongest_first([row for row in tested if row.interacts])
+    level = f"at one level of {CLAIM_LEVEL:.0%} for all pairs ({len(tested)} of {len(rows)} tested)"
     if not found:
-        return f"No pair of components interacts beyond chance ({len(tested)} of {len(rows)} pairs tested)."
-    best = max(found, key=lambda row: abs(row.effect or 0))
+        return f"No pair of components interacts within families, {level}."
     others = len(found) - 1
-    more = f" {others} more pair{'s' if others > 1 else ''} interact." if others else ""
-    return interaction_in_words(best) + more
+    more = f" {others} more pair{'s interact' if others > 1 else ' interacts'}." if others else ""
+    return f"{interaction_in_words(found[0])}{more} This is claimed {level}, for these families only."
+
+
+def strongest_first(rows: Sequence[Interaction]) -> list[Interaction]:
+    """The pairs that were tested, the least likely to be chance first; then the others."""
+    return sorted(
+        rows, key=lambda row: (1.0 if row.p_value is None else row.p_value, -abs(row.product or 0.0))
+    )
 
 
 def interaction_in_words(row: Interaction) -> str:
-    """One interaction: how the first component acts where the second is low, and where it is high."""
+    """One interaction: what the test says within families, and the picture of all of them together."""
     first, second = symbol(row.first), symbol(row.second)
+    more = "more" if (row.product or 0.0) > 0 else "less"
+    said = (
+        f"{first} and {second} interact within families: the higher {second}, the {more} timeouts rise "
+        f"with {first} (product term {row.product:+.2g}, p = {row.p_value:.2g}, {row.families} families)."
+    )
+    if not row.quarters:
+        return said
     neither, only_second, only_first, both = (f"{100 * (cell.rate or 0):.0f} %" for cell in row.quarters)
     return (
-        f"{first} and {second} interact: from {first} <= {row.first_cut:.3g} to above it the timeout rate "
-        f"goes from {neither} to {only_first} where {second} <= {row.second_cut:.3g}, and from "
+        f"{said} In all families together, from {first} <= {row.first_cut:.3g} to above it the timeout "
+        f"rate goes from {neither} to {only_first} where {second} <= {row.second_cut:.3g}, and from "
         f"{only_second} to {both} where {second} is above."
     )
 

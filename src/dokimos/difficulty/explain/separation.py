@@ -1,7 +1,12 @@
-"""Which component separates the timeouts of a verifier from what it solved.
+"""Which component separates the timeouts of a verifier from what it solved, within families.
 
 Timeouts against solved, as in the paper's Figure 3. What ran out of memory, said `unknown`, was wrong or
 failed is on neither side: it is counted in the account, not here.
+
+The test permutes outcomes within families, units as one (see `strata`), so that neither a hard family nor a
+network with many properties makes a finding. Its statistic is the stratified rank sum with van Elteren's
+weights: in each stratum of n the ranks of the timeouts, divided by n + 1. The largest of all components
+under the same permutations gives each its p-value: one level for all of them.
 """
 
 from __future__ import annotations
@@ -10,12 +15,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dokimos.difficulty.explain.bootstrap import Floats, Resampling
-from dokimos.difficulty.explain.rows import Observation, Separation, Status
-from dokimos.suites.profile_file import COMPONENTS
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.rows import EXPLAINING, FamilySeparation, Observation, Separation
+from dokimos.difficulty.explain.strata import Bools, Floats, Ints, Strata, solved_or_timed_out
 
 #: With fewer timeouts, or fewer solved, than this there is not enough data.
 ENOUGH = 5
+#: With fewer families that have both outcomes than this there is not enough data.
+ENOUGH_FAMILIES = 3
 
 
 def separations(
@@ -23,71 +30,207 @@ def separations(
 ) -> tuple[Separation, ...]:
     """How well each component separates, in the canonical order."""
     chosen = resampling or Resampling()
-    return tuple(separation(subject, name, observations, chosen) for name in COMPONENTS)
-
-
-def separation(
-    subject: str, component: str, observations: Sequence[Observation], resampling: Resampling
-) -> Separation:
-    """How well one component separates."""
+    strata = Strata.of(observations, EXPLAINING)
     decided = solved_or_timed_out(observations)
-    known = [(o, v) for o in decided if (v := o.components.get(component)) is not None]
-    values = np.array([value for _, value in known], dtype=np.float64)
-    positive = np.array([o.status is Status.TIMEOUT for o, _ in known], dtype=bool)
-    timeouts, solved = int(positive.sum()), int((~positive).sum())
-    auc, interval, note = None, None, why_too_few(timeouts, solved, decided)
-    if not note:
-        ranking = Ranking(values, positive)
-        auc = float(ranking.auc(np.ones((1, len(values))))[0])
-        interval = resampling.interval(ranking.auc, [o.key for o, _ in known])
-        if auc in (0.0, 1.0):
-            note = "complete separation: resampling cannot show how sure that is"
+    compared = [WithinFamilies(strata, column) for column in range(len(EXPLAINING))]
+    tested = [c for c in compared if not c.why_not(decided)]
+    p_values = dict(zip(tested, largest_of_all(tested, strata, chosen), strict=True))
+    intervals = dict(
+        zip(
+            tested,
+            chosen.intervals(lambda w: np.stack([c.auc(w) for c in tested], axis=1), strata)
+            if tested
+            else [],
+            strict=True,
+        )
+    )
+    return tuple(_row(subject, one, decided, p_values.get(one), intervals.get(one)) for one in compared)
+
+
+def _row(
+    subject: str,
+    one: WithinFamilies,
+    decided: Sequence[Observation],
+    p_value: float | None,
+    interval: tuple[float, float] | None,
+) -> Separation:
+    note = one.why_not(decided)
+    auc = None if note else one.observed()
+    if auc in (0.0, 1.0):
+        note = "complete separation: resampling cannot show how sure that is"
+    without = [] if auc is None else one.without_each_family()
     return Separation(
         subject=subject,
-        component=component,
+        component=one.component,
         auc=auc,
         low=None if interval is None else interval[0],
         high=None if interval is None else interval[1],
-        solved=solved,
-        timeouts=timeouts,
-        left_out=len(decided) - len(known),
+        p_value=p_value,
+        families=len(one.informative_families),
+        without_low=min(without, default=None),
+        without_high=max(without, default=None),
+        pooled_auc=one.pooled(),
+        solved=one.solved,
+        timeouts=one.timeouts,
+        left_out=len(decided) - one.solved - one.timeouts,
         note=note,
+        by_family=one.by_family(),
     )
 
 
-def solved_or_timed_out(observations: Sequence[Observation]) -> list[Observation]:
-    """Those that were solved or timed out."""
-    return [o for o in observations if o.status in (Status.SOLVED, Status.TIMEOUT)]
+def largest_of_all(tested: Sequence[WithinFamilies], strata: Strata, resampling: Resampling) -> list[float]:
+    """The p-values of components, each against the largest of all under permutations within families.
+
+    A statistic is centred and scaled by its mean and deviation over the permutations, the one that was seen
+    among them. It only speaks for the direction of the AUC that is shown.
+    """
+    if not tested:
+        return []
+    scores = strata.centred_ranks()[:, [one.column for one in tested]]
+    drawn = strata.permuted_outcomes(resampling.resamples, resampling.rng(1))
+    sums = np.concatenate([strata.late[None] @ scores, *(outcomes @ scores for outcomes in drawn)])
+    sums -= sums.mean(axis=0)
+    deviation = sums.std(axis=0)
+    standard = sums / np.where(deviation > 1e-9, deviation, np.inf)
+    direction = np.sign([one.observed() - 0.5 for one in tested])
+    largest = np.abs(standard[1:]).max(axis=1)
+    # Permutations that give the very same sum must count as equal, whatever the order of additions.
+    at_least = largest[:, None] >= standard[0] * direction - 1e-9
+    found: list[float] = ((1 + at_least.sum(axis=0)) / (1 + len(largest))).tolist()
+    return found
 
 
-def why_too_few(timeouts: int, solved: int, decided: Sequence[Observation]) -> str:
-    """Why nothing can be said of so few, out of `decided`; empty where something can."""
-    if decided and not timeouts + solved:
-        has_profiles = any(o.components for o in decided)
-        return "not applicable to any instance" if has_profiles else "not enough data: no profiles"
-    if timeouts >= ENOUGH and solved >= ENOUGH:
-        return ""
-    return (
-        f"not enough data: {timeouts} timed out and {solved} solved, at least {ENOUGH} of each are needed"
-    )
+class WithinFamilies:
+    """One component, compared within the strata that carry information."""
+
+    def __init__(self, strata: Strata, column: int) -> None:
+        known = strata.known[:, column]
+        self.component, self.column = strata.components[column], column
+        self.timeouts = int(strata.late[known].sum())
+        self.solved = int(known.sum()) - self.timeouts
+        self._strata, self._known = strata, known
+        self._informative = strata.informative(known)
+        self._rankings = [
+            (int(strata.family[lines[0]]), self._ranking(lines))
+            for stratum in strata.lines
+            if len(lines := stratum[self._informative[stratum]])
+        ]
+
+    @property
+    def informative_families(self) -> list[int]:
+        """Those that have both outcomes, in more than one network."""
+        return sorted({family for family, _ in self._rankings})
+
+    def why_not(self, decided: Sequence[Observation]) -> str:
+        """Why nothing can be said, out of `decided`; empty where something can."""
+        if decided and not self.timeouts + self.solved:
+            has_profiles = any(o.components for o in decided)
+            return "not applicable to any instance" if has_profiles else "not enough data: no profiles"
+        return why_too_few(self.timeouts, self.solved, len(self.informative_families))
+
+    def auc(self, weights: Floats) -> Floats:
+        """For each row of weights the AUCs of the strata, with van Elteren's weights; nan without pairs."""
+        return _together([ranking.won(weights) for _, ranking in self._rankings])
+
+    def observed(self) -> float:
+        """The AUC over all strata."""
+        return float(self.auc(self._once())[0])
+
+    def without_each_family(self) -> list[float]:
+        """The AUC of all strata but those of one family, for each family that carries information."""
+        won = [(family, ranking.won(self._once())) for family, ranking in self._rankings]
+        return [
+            float(_together([w for family, w in won if family != left_out])[0])
+            for left_out in self.informative_families
+        ]
+
+    def pooled(self) -> float | None:
+        """The AUC across families, too; None with fewer than `ENOUGH` on either side."""
+        if min(self.timeouts, self.solved) < ENOUGH:
+            return None
+        return float(self._ranking(np.flatnonzero(self._known)).auc(self._once())[0])
+
+    def by_family(self) -> tuple[FamilySeparation, ...]:
+        """Every family that has a value, as it is."""
+        strata = self._strata
+        found = []
+        for number, name in enumerate(strata.families):
+            mine = (strata.family == number) & self._known
+            if not mine.any():
+                continue
+            won = [ranking.won(self._once()) for family, ranking in self._rankings if family == number]
+            timeouts = int(strata.late[mine].sum())
+            found.append(
+                FamilySeparation(
+                    family=name,
+                    auc=float(_together(won)[0]) if won else None,
+                    timeouts=timeouts,
+                    solved=int(mine.sum()) - timeouts,
+                    networks=len(set(strata.unit[mine].tolist())),
+                )
+            )
+        return tuple(found)
+
+    def _ranking(self, lines: Ints) -> Ranking:
+        strata = self._strata
+        return Ranking(strata.values[lines, self.column], strata.late[lines] > 0, lines)
+
+    def _once(self) -> Floats:
+        return np.ones((1, len(self._known)))
+
+
+def why_too_few(timeouts: int, solved: int, families: int) -> str:
+    """Why nothing can be said of so few; empty where something can."""
+    if timeouts < ENOUGH or solved < ENOUGH:
+        needed = f"at least {ENOUGH} of each are needed"
+        return f"not enough data: {timeouts} timed out and {solved} solved, {needed}"
+    if families < ENOUGH_FAMILIES:
+        has = "family has" if families == 1 else "families have"
+        return (
+            f"not enough data: {families or 'no'} {has} both timeouts and solved instances, at least "
+            f"{ENOUGH_FAMILIES} are needed"
+        )
+    return ""
 
 
 class Ranking:
-    """Values of positives and negatives, ready for the Mann-Whitney statistic under many weightings."""
+    """Values of positives and negatives, ready for the Mann-Whitney statistic under many weightings.
 
-    def __init__(self, values: Floats, positive: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
-        self._order = np.argsort(values, kind="stable")
-        ordered = values[self._order]
+    `lines` are their columns in the weights; without them, all columns in order.
+    """
+
+    def __init__(self, values: Floats, positive: Bools, lines: Ints | None = None) -> None:
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+        self._columns = order if lines is None else lines[order]
         self._starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        self._positive = positive[self._order].astype(np.float64)
+        self._positive = positive[order].astype(np.float64)
 
-    def auc(self, weights: Floats) -> Floats:
-        """For each row of weights: the chance that a positive lies above a negative, ties counting half."""
-        sorted_weights = weights[:, self._order]
+    def won(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """For each row of weights: pairs in which the positive lies above, positives, negatives.
+
+        Ties count half.
+        """
+        sorted_weights = weights[:, self._columns]
         above = np.add.reduceat(sorted_weights * self._positive, self._starts, axis=1)
         below = np.add.reduceat(sorted_weights * (1 - self._positive), self._starts, axis=1)
         less = np.cumsum(below, axis=1) - below / 2
-        pairs = above.sum(axis=1) * below.sum(axis=1)
-        with np.errstate(invalid="ignore"):
-            found: Floats = np.where(pairs > 0, (above * less).sum(axis=1) / pairs, np.nan)
-        return found
+        return (above * less).sum(axis=1), above.sum(axis=1), below.sum(axis=1)
+
+    def auc(self, weights: Floats) -> Floats:
+        """For each row of weights: the chance that a positive lies above a negative, ties counting half."""
+        won, positives, negatives = self.won(weights)
+        return _ratio(won, positives * negatives)
+
+
+def _together(strata: Sequence[tuple[Floats, Floats, Floats]]) -> Floats:
+    """The mean of AUCs, each weighted by m k / (m + k + 1) for its m positives and k negatives."""
+    won = sum((won / (m + k + 1) for won, m, k in strata), start=np.zeros(1))
+    pairs = sum((m * k / (m + k + 1) for _, m, k in strata), start=np.zeros(1))
+    return _ratio(won, pairs)
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = np.where(whole > 0, part / whole, np.nan)
+    return found

@@ -38,24 +38,28 @@ def interaction(row: Interaction, *, name: str = "interaction") -> Figure | None
             counts = f"{cell.timeouts}/{cell.total}"
             sheet.text(middle[0], middle[1] + 13, counts, f"small in-{shade}", Anchor.MIDDLE)
     for k, edge in enumerate(row.first_edges):
-        sheet.text(left + k * wide, bottom + 15, tick_label(float(f"{edge:.3g}")), "tick", Anchor.MIDDLE)
+        sheet.text(left + k * wide, bottom + 15, _edge(edge), "tick", Anchor.MIDDLE)
     for k, edge in enumerate(row.second_edges):
-        sheet.text(left - 6, bottom - k * _CELL + 4, tick_label(float(f"{edge:.3g}")), "tick", Anchor.END)
+        sheet.text(left - 6, bottom - k * _CELL + 4, _edge(edge), "tick", Anchor.END)
     sheet.text(_WIDTH - 16, bottom + 33, describe(row.first), "title", Anchor.END)
     title = f"{row.subject}: timeout rate over {describe(row.first)} and {describe(row.second)}"
-    caption = row.note if row.effect is None else _effect(row)
+    caption = row.note if row.p_value is None else _tested(row)
     return Figure(name, title, _in_words(row), _WIDTH, int(bottom + 42), sheet.body, caption)
 
 
-def _effect(row: Interaction) -> str:
+def _tested(row: Interaction) -> str:
     if row.interacts:
         return interaction_in_words(row)
-    interval = f"interval {row.low:+.2f} to {row.high:+.2f}"
-    return f"Difference of differences {row.effect:+.2f} ({interval}): no more than chance."
+    within = f"p = {row.p_value:.2g} within {row.families} families"
+    return f"Product term {row.product:+.2g} ({within}): no more than chance."
 
 
 def _bin(edges: tuple[float, ...], k: int) -> str:
-    return f"{edges[k]:.3g} to {edges[k + 1]:.3g}"
+    return f"{_edge(edges[k])} to {_edge(edges[k + 1])}"
+
+
+def _edge(value: float) -> str:
+    return tick_label(float(f"{value:.3g}"))
 
 
 def _in_words(row: Interaction) -> str:

@@ -45,6 +45,8 @@ class AxisScale:
 
 def tick_label(value: float) -> str:
     """A number for an axis, without needless signs and zeros in its exponent."""
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     return re.sub(r"e([-+])0*", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.6g}")
 
 

@@ -1,4 +1,4 @@
-"""Which component of the profile separates timeouts from what is solved: AUC with its interval."""
+"""Which component separates timeouts from what is solved within families: AUC with its interval."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "au
     sheet.text(x(0.5), y + 33, "chance", "title", Anchor.MIDDLE)
     sheet.text(width - 8, y + 33, "timeouts higher →", "title", Anchor.END)
     sheet.text(left, y + 33, "← timeouts lower", "title")
-    title = "Timeout AUC by component of the profile"
+    title = "Timeout AUC within families by component"
     return Figure(name, title, _in_words(rows), width, int(y + 42), sheet.body + marks.body)
 
 
@@ -65,8 +65,11 @@ def in_words(row: Separation) -> str:
     if row.auc is None:
         return f"{row.subject}, {describe(row.component)}: {row.note}"
     interval = "" if row.low is None or row.high is None else f" [{row.low:.2f}, {row.high:.2f}]"
+    verdict = "separates" if row.separates else "no better than chance"
+    test = "" if row.p_value is None else f" (p = {row.p_value:.2g}: {verdict})"
     seen = f"{row.timeouts} timeouts, {row.solved} solved"
-    return f"{row.subject}, {describe(row.component)}: AUC {row.auc:.2f}{interval}, {seen}"
+    within = f"AUC {row.auc:.2f}{interval} within {row.families} families{test}"
+    return f"{row.subject}, {describe(row.component)}: {within}, {seen}"
 
 
 def _in_words(rows: Sequence[Separation]) -> str:

@@ -17,6 +17,7 @@ from dokimos.difficulty.explain.rows import (
     Account,
     Cell,
     Explanation,
+    FamilySeparation,
     Interaction,
     Separation,
     Status,
@@ -25,9 +26,11 @@ from dokimos.difficulty.explain.rows import (
 from dokimos.difficulty.explain.sentences import (
     best_separation,
     counts_in_words,
+    family_by_family,
     missing_in_words,
     separation_in_words,
     separation_side,
+    strongest_first,
     unique_results_in_words,
     which_interact,
     which_separates,
@@ -78,6 +81,10 @@ class Reasons(Section[Explanation]):
         accounts = [("verifier", a) for a in rows.verifiers] + [("style", a) for a in rows.styles]
         separations = [(kind, row) for kind, account in accounts for row in account.separations]
         yield table("separations", ["kind", Separation], separations)
+        by_family = [
+            (kind, row.subject, row.component, one) for kind, row in separations for one in row.by_family
+        ]
+        yield table("separations_by_family", ["kind", "subject", "component", FamilySeparation], by_family)
         edges = ["first_from", "first_to", "second_from", "second_to"]
         bins = [
             (kind, row, *row.first_edges[i : i + 2], *row.second_edges[j : j + 2], cell)
@@ -163,8 +170,12 @@ def _overview(accounts: Sequence[Account]) -> Table:
 def _account(account: Account) -> RenderableType:
     parts: list[RenderableType] = [Text(counts_in_words(account))]
     if any(row.auc is not None for row in account.separations):
-        parts += [Text(), _title("Timeouts against solved"), _separation_table(account.separations)]
-    parts += [Text(which_separates(account.separations)), Text(which_interact(account.interactions))]
+        parts += [
+            Text(),
+            _title("Timeouts against solved, within families"),
+            _separation_table(account.separations),
+        ]
+    parts += [Text(sentence) for sentence in _about_components(account)]
     if account.curves:
         shown = curves_worth_printing(account.curves)
         left_off = len(account.curves) - len(shown)
@@ -174,9 +185,17 @@ def _account(account: Account) -> RenderableType:
     return Group(*parts, Text())
 
 
+def _about_components(account: Account) -> list[str]:
+    return [
+        which_separates(account.separations),
+        *family_by_family(account.separations),
+        which_interact(account.interactions),
+    ]
+
+
 def _separation_table(rows: Sequence[Separation]) -> Table:
     table = Table()
-    for name in ("component", "AUC", "95 % interval", "timed out", "solved", "in words"):
+    for name in ("component", "AUC", "95 % interval", "p", "families", "pooled", "in words"):
         table.add_column(name, justify="left" if name in ("component", "in words") else "right")
     for row in rows:
         known = row.auc is not None and row.low is not None
@@ -184,16 +203,12 @@ def _separation_table(rows: Sequence[Separation]) -> Table:
             Text.assemble(symbol(row.component), (f"  {meaning(row.component)}", "dim")),
             Text("-" if row.auc is None else f"{row.auc:.2f}", style="bold" if row.separates else ""),
             Text(f"{row.low:.2f} to {row.high:.2f}" if known else "-"),
-            Text(str(row.timeouts)),
-            Text(str(row.solved)),
+            Text("-" if row.p_value is None else f"{row.p_value:.2g}"),
+            Text(str(row.families)),
+            Text("-" if row.pooled_auc is None else f"{row.pooled_auc:.2f}", style="dim"),
             Text(separation_in_words(row)),
         )
     return table
-
-
-def strongest_first(rows: Sequence[Interaction]) -> list[Interaction]:
-    """The pairs that have an effect to show by its size, then the others."""
-    return sorted(rows, key=lambda row: (row.effect is None, -abs(row.effect or 0.0)))
 
 
 def _auc(accounts: Sequence[Account], name: str) -> Pair | None:
@@ -222,8 +237,7 @@ def _accounts_in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]
             account.subject,
             [
                 counts_in_words(account),
-                which_separates(account.separations),
-                which_interact(account.interactions),
+                *_about_components(account),
                 *unique_results_in_words(account.alone),
             ],
         )

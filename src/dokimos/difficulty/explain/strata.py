@@ -1,0 +1,207 @@
+"""Results in strata: what may be compared with what, and which results only count together.
+
+Instances come in families, and families differ in everything at once, so results are compared within a
+family (and, for a certificate style, within one verifier) only. Instances that share a network or a draw
+(twins, slacks) are one unit: what a verifier does on one of them says much about the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.difficulty.explain.rows import Observation, Status
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+#: How many outcomes are held at a time.
+AT_ONCE = 2_000_000
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Solved and timed-out results that have a profile, as arrays with one line for each result.
+
+    `values` has a column for each of `components` (nan: no value; infinite values are values). `family`
+    numbers the families of all suites (`families` names them), `stratum` what is compared: one verifier
+    on one family. `unit` numbers what shares a network. `exchangeable` has the lines of units whose
+    outcomes may be exchanged, one unit to a row, as arrays: units of one family on which the same
+    verifiers have results and the same components have values.
+    """
+
+    components: tuple[str, ...]
+    families: tuple[str, ...]
+    values: Floats
+    late: Floats
+    family: Ints
+    stratum: Ints
+    unit: Ints
+    exchangeable: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, observations: Sequence[Observation], components: Sequence[str]) -> Strata:
+        """The strata of those that were solved or timed out and have a value of any component."""
+        known = [
+            o
+            for o in solved_or_timed_out(observations)
+            if any(o.components.get(name) is not None for name in components)
+        ]
+        units = dict(zip(map(id, known), number_units(known), strict=True))
+        known.sort(key=lambda o: (o.suite, o.family, units[id(o)], *_role(o)))
+        values = np.array(
+            [
+                [np.nan if (v := o.components.get(name)) is None else v for name in components]
+                for o in known
+            ],
+            dtype=np.float64,
+        ).reshape(len(known), len(components))
+        several = len({o.suite for o in known}) > 1
+        family, families = _numbered([(o.suite, o.family) for o in known])
+        stratum, _ = _numbered([(o.suite, o.family, o.verifier) for o in known])
+        unit, _ = _numbered([units[id(o)] for o in known])
+        return cls(
+            components=tuple(components),
+            families=tuple(f"{suite}/{name}" if several else name for suite, name in families),
+            values=values,
+            late=np.array([o.status is Status.TIMEOUT for o in known], dtype=np.float64),
+            family=family,
+            stratum=stratum,
+            unit=unit,
+            exchangeable=_exchangeable(known, family, unit, np.isnan(values)),
+        )
+
+    @cached_property
+    def known(self) -> Bools:
+        """Where a component has a value."""
+        return ~np.isnan(self.values)
+
+    @cached_property
+    def lines(self) -> tuple[Ints, ...]:
+        """The lines of each stratum."""
+        return tuple(np.flatnonzero(self.stratum == k) for k in range(_count(self.stratum)))
+
+    def centred_ranks(self) -> Floats:
+        """The ranks of each component within each stratum, divided by n + 1, from −½ to ½; 0 for no value.
+
+        Of equal values each has the mean of their ranks.
+        """
+        found = np.zeros_like(self.values)
+        for lines in self.lines:
+            for column in range(len(self.components)):
+                chosen = lines[self.known[lines, column]]
+                found[chosen, column] = mean_ranks(self.values[chosen, column]) / (len(chosen) + 1) - 0.5
+        return found
+
+    def informative(self, known: Bools) -> Bools:
+        """The lines (of those with `known`) in strata with both outcomes and more than one unit."""
+        found = np.zeros(len(self.late), dtype=bool)
+        for lines in self.lines:
+            chosen = lines[known[lines]]
+            outcomes = self.late[chosen]
+            if len(chosen) and outcomes.min() < outcomes.max() and len(set(self.unit[chosen].tolist())) > 1:
+                found[chosen] = True
+        return found
+
+    def permuted_outcomes(self, count: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """`count` permutations of the outcomes within families, units as one, a row each, in parts."""
+        for rows in in_parts(count, len(self.late)):
+            found = np.tile(self.late, (rows, 1))
+            for lines in self.exchangeable:
+                order = np.argsort(rng.random((rows, len(lines))), axis=1)
+                found[:, lines.ravel()] = self.late[lines][order].reshape(rows, -1)
+            yield found
+
+    def resampled_weights(self, count: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """How often each line is drawn where the units of each family are resampled; in parts."""
+        units = _count(self.unit)
+        if not units:
+            return
+        family_of_unit = np.zeros(units, dtype=np.int64)
+        family_of_unit[self.unit] = self.family
+        sizes = np.bincount(family_of_unit)
+        starts = (np.cumsum(sizes) - sizes)[family_of_unit]
+        for rows in in_parts(count, len(self.late)):
+            drawn = starts + (rng.random((rows, units)) * sizes[family_of_unit]).astype(np.int64)
+            drawn += units * np.arange(rows)[:, None]
+            weights = np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units)
+            yield weights[:, self.unit].astype(np.float64)
+
+
+def solved_or_timed_out(observations: Sequence[Observation]) -> list[Observation]:
+    """Those that were solved or timed out."""
+    return [o for o in observations if o.status in (Status.SOLVED, Status.TIMEOUT)]
+
+
+def number_units(observations: Sequence[Observation]) -> list[int]:
+    """A number for each observation: the same where a family's instances share a network or a draw."""
+    above: dict[tuple[object, ...], tuple[object, ...]] = {}
+
+    def top(mark: tuple[object, ...]) -> tuple[object, ...]:
+        while above.setdefault(mark, mark) != mark:
+            mark = above[mark]
+        return mark
+
+    for o in observations:
+        first, *others = _marks(o)
+        for other in others:
+            above[top(other)] = top(first)
+    numbers: dict[tuple[object, ...], int] = {}
+    return [numbers.setdefault(top(_marks(o)[0]), len(numbers)) for o in observations]
+
+
+def _marks(o: Observation) -> list[tuple[object, ...]]:
+    marks: list[tuple[object, ...]] = [(o.suite, o.family, "instance", o.instance)]
+    if o.network_sha256:
+        marks.append((o.suite, o.family, "network", o.network_sha256))
+    if o.seed is not None:
+        marks.append((o.suite, o.family, "seed", o.seed))
+    return marks
+
+
+def mean_ranks(values: Floats) -> Floats:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return ranks
+
+
+def in_parts(count: int, width: int) -> Iterator[int]:
+    """`count` rows of that width in parts that are not too large to hold: how many rows each has."""
+    step = max(1, AT_ONCE // max(1, width))
+    for start in range(0, count, step):
+        yield min(step, count - start)
+
+
+def _role(o: Observation) -> tuple[str, str, tuple[tuple[str, float], ...], str]:
+    """What an instance is in its unit, so that a twin's outcome is exchanged with a twin's."""
+    return (o.verifier, o.label or "", tuple(sorted(o.knobs.items())), o.instance)
+
+
+def _exchangeable(
+    known: Sequence[Observation], family: Ints, unit: Ints, missing: Bools
+) -> tuple[Ints, ...]:
+    lines_of: dict[int, list[int]] = {}
+    for line, number in enumerate(unit.tolist()):
+        lines_of.setdefault(number, []).append(line)
+    groups: dict[tuple[object, ...], list[list[int]]] = {}
+    for lines in lines_of.values():
+        shape = tuple((known[line].verifier, missing[line].tobytes()) for line in lines)
+        groups.setdefault((int(family[lines[0]]), shape), []).append(lines)
+    return tuple(np.array(group, dtype=np.int64) for group in groups.values() if len(group) > 1)
+
+
+def _numbered(keys: Sequence[K]) -> tuple[Ints, list[K]]:
+    numbers: dict[K, int] = {}
+    found = [numbers.setdefault(key, len(numbers)) for key in keys]
+    return np.array(found, dtype=np.int64), list(numbers)
+
+
+def _count(numbers: Ints) -> int:
+    return int(numbers.max()) + 1 if len(numbers) else 0
