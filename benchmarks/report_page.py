@@ -71,13 +71,13 @@ def facts(numbers: random.Random, name: str, position: int) -> Facts:
     measured = {c: Measurement(numbers.lognormvariate(0, 3) + position % 100) for c in COMPONENTS}
     profile = Profile(
         instance=name,
-        network_sha256="n",
+        network_sha256=f"n{position}",
         property_sha256="p",
         settings=ProfileSettings(),
         components=measured,
         extras={f"extra_{k}": Measurement(numbers.random()) for k in range(8)},
     )
-    return Facts("n", "p", position, {f"knob_{k}": numbers.random() for k in range(10)}, profile)
+    return Facts(f"n{position}", "p", position, {f"knob_{k}": numbers.random() for k in range(10)}, profile)
 
 
 def write(path: Path, instances: int, verifiers: int) -> None:

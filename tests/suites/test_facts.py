@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from dokimos.campaigns.campaign import read_campaign
 from dokimos.core.errors import UnreadableFile
 from dokimos.difficulty.explain.explanation import missing_profiles
 from dokimos.judging.judged_campaign import JudgedCampaign, judge_campaigns
 from dokimos.suites.answers import Answer
-from dokimos.suites.facts import Facts
+from dokimos.suites.facts import Facts, read_facts, read_truth_form
+from dokimos.suites.folder import read_suite
+from dokimos.suites.instance import Label
 from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
 
-WHOLE = Made("whole", knobs={"pairs": 3}, components={"unstable": 0.25})
+WHOLE = Made("whole", knobs={"pairs": 3}, components={"unstable": 0.25}, seed=5, margin=Fraction(1, 8))
 BARE = Made("bare")
 FOREIGN = Made("foreign", label=None, components={"unstable": 0.75})
 
@@ -44,6 +48,21 @@ def test_facts_are_read_from_truths_and_profiles(folder: Path) -> None:
     (missing,) = missing_profiles(judged(folder))
     assert missing.instances == ("bare",)
     assert missing.remedy == f"dokimos profile {folder / 'suite'}"
+
+
+def test_the_draw_and_the_proven_margin_are_facts(folder: Path) -> None:
+    facts = facts_of(folder)
+    assert (facts["whole"].seed, facts["whole"].proven_margin) == (5, 0.125)
+    assert (facts["bare"].seed, facts["bare"].proven_margin) == (None, None)
+    assert (facts["foreign"].seed, facts["foreign"].proven_margin) == (None, None)
+
+
+def test_a_violated_instance_has_a_negative_margin(tmp_path: Path) -> None:
+    suite = read_suite(write_suite(tmp_path / "suite", [WHOLE]))
+    form = read_truth_form(suite.entries[0])
+    assert form is not None
+    violated = replace(form, label=Label.SAT)
+    assert read_facts(suite, 0, violated, network_sha256="", property_sha256="").proven_margin == -0.125
 
 
 def test_a_profile_of_other_files_does_not_count(folder: Path) -> None:

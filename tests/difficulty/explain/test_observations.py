@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from dokimos.campaigns.records import RunRecord
 from dokimos.difficulty.explain.observations import observe, status_of
-from dokimos.difficulty.explain.rows import Observation, Status
+from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
@@ -92,3 +93,19 @@ def test_versions_of_a_verifier_are_kept_apart() -> None:
     found = observed(judged(Verdict.CORRECT, record("i", Answer.UNSAT)), judged(Verdict.CORRECT, new))
     assert [o.verifier for o in found] == ["marabou 1", "marabou 2"]
     assert {o.styles for o in found} == {(CertificateStyle.SAT,)}
+
+
+def test_an_observation_has_everything_that_may_explain_it() -> None:
+    given = {"unstable": 0.5, "attacked_margin": -1.0, "crown_gap": 3.0}
+    made = Made("i", components=given, infinite=("ibp_gap",))
+    facts = replace(FACTS, profile=profile_of(made), seed=4, proven_margin=0.25)
+    (found,) = observed(judged(Verdict.CORRECT, record("i", Answer.UNSAT)), facts=facts)
+    assert {name: found.components[name] for name in EXPLAINING[-3:]} == {
+        "attacked_margin": -1.0,
+        "crown_gap": 3.0,
+        "proven_margin": 0.25,
+    }
+    assert found.components["ibp_gap"] == math.inf, "an infinite gap is known, and the largest"
+    assert found.components["margin"] is None, "what does not apply is not known"
+    assert dict(found.extras) == {"parameters": 7.0}
+    assert (found.network_sha256, found.seed) == ("n", 4)

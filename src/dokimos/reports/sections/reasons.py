@@ -43,6 +43,9 @@ from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command, Section
 from dokimos.reports.sections.breaking import curve_table, curves_worth_printing
 
+#: How many pairs of components are drawn for each verifier; the tables have all.
+MAPS_DRAWN = 10
+
 
 @dataclass(frozen=True)
 class ReasonFigures:
@@ -223,7 +226,7 @@ def _maps(accounts: Sequence[Account]) -> tuple[tuple[Figure, ...], tuple[Figure
     first: list[Figure] = []
     others: list[Figure] = []
     for account in accounts:
-        for k, row in enumerate(strongest_first(account.interactions)):
+        for k, row in enumerate(strongest_first(account.interactions)[:MAPS_DRAWN]):
             name = f"interaction-{file_name(row.subject)}-{row.first}-{row.second}"
             if figure := interaction(row, name=name):
                 (others if k else first).append(figure)
