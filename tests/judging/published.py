@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.gzipped import uncompressed
 from dokimos.judging.referee import Referee
+from dokimos.judging.witness_replay import Question
 from dokimos.suites.answers import Answer
 from dokimos.verifiers.vnncomp_results import flat_witness
 from tests.judging.test_judge import record
@@ -34,8 +35,13 @@ class PublishedInstance:
 
     @cached_property
     def referee(self) -> Referee:
-        """The instance, ready to look at witnesses."""
+        """The instance, ready to look at witnesses as the competition does."""
         return _referee(self.category, self.network, self.property)
+
+    @cached_property
+    def question(self) -> Question:
+        """The instance, ready to look at witnesses as we do."""
+        return _question(self.category, self.network, self.property)
 
     def run(self, tool: str, answer: Answer) -> RunRecord:
         """What `tool` answered, with its witness where it is `sat`."""
@@ -83,9 +89,14 @@ def runs_of(instance: PublishedInstance, tools: Iterator[str]) -> list[RunRecord
 
 @cache
 def _referee(category: str, network: str, property_: str) -> Referee:
+    return _question(category, network, property_).referee
+
+
+@cache
+def _question(category: str, network: str, property_: str) -> Question:
     year = Path("2026", category, "1.0") if category in _AS_IN_2026 else Path("2025", category)
     files = [_content(SHARED / year / f"{name}.gz") for name in (network, property_)]
-    return Referee(files[0], files[1], f"{category}/{network}/{property_}")
+    return Question(files[0], files[1], f"{category}/{network}/{property_}")
 
 
 def _content(path: Path) -> bytes:

@@ -6,16 +6,19 @@ The tables lie beside the project, or these tests have nothing to compare with. 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from dokimos.judging.judge import judge
 from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RULE_SETS, Standing
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_classes import WitnessClass, classify_witness
+from dokimos.judging.witness_replay import replay_witness
 from dokimos.suites.answers import Answer
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth
 from tests.judging.published import NOT_SCORED, PublishedInstance, instance_of, rows, runs_of
 
 RULES = {"small": "vnncomp2025-small", "zero": "vnncomp2025-zero", "rule2026": "vnncomp2026"}
@@ -27,6 +30,8 @@ RESULT_DIFFERS = {
     ("zero", "dist_shift_2023", 46),
     ("zero", "dist_shift_2023", 69),
 }
+
+SAT = Truth(Label.SAT, {Semantics.REAL: Claim(proven=True)}, Certificate("witness"), "", "")
 
 needs_results = pytest.mark.skipif(not rows("official"), reason="the published results are not here")
 
@@ -126,3 +131,15 @@ def test_penalties_are_those_published() -> None:
 @pytest.mark.slow
 def test_all_penalties_are_those_published() -> None:
     assert compared(cell for cell, _ in cells()) == (set(), RESULT_DIFFERS)
+
+
+@needs_results
+def test_most_published_witnesses_leave_the_box_by_a_rounding_and_none_is_held_against_its_tool() -> None:
+    found = []
+    for row in rows("official"):
+        if (row["category"], row["tool"]) == ("safenlp_2024", "pyrat"):
+            instance = instance_of(row)
+            run = instance.run(row["tool"], Answer.SAT)
+            replays = replay_witness(instance.question, run.witness or ())
+            found.append(judge(run, truth=SAT, replays=replays, reproduce="").verdict)
+    assert Counter(found) == {Verdict.CLIPPED: 38, Verdict.CORRECT: 12}

@@ -25,6 +25,28 @@ CLEAR, HARMLESS, FAR_OUTSIDE = (
     (Fraction(0), Fraction(1, 2)),
     (Fraction(2), Fraction(2)),
 )
+#: It leaves the box by one step of float32, and violates once it is clipped to the box.
+OFF_BY_A_STEP = (1 + Fraction(1, 2**23), Fraction(1, 2))
+
+_PLAIN = RunRecord(
+    job="",
+    suite="s",
+    instance="i",
+    family="f",
+    verifier="",
+    verifier_version="1",
+    repeat=0,
+    answer=Answer.UNKNOWN,
+    witness=None,
+    detail="",
+    termination=Termination.EXITED,
+    exit_code=0,
+    wall_seconds=1.0,
+    cpu_seconds=1.0,
+    peak_memory_bytes=1,
+    log="",
+    started_at="",
+)
 
 
 @dataclass(frozen=True)
@@ -94,6 +116,14 @@ class RuleSetContract:
         assert claimed.standing is not Standing.CORRECT
         assert other.standing is not Standing.INCORRECT
 
+    def test_a_witness_off_by_a_rounding_is_judged_by_the_rules_own_tolerance(
+        self, rules: RuleSet, instance: _UnlabelledInstance
+    ) -> None:
+        """By verdicts it is `clipped`, which is not wrong; by witnesses the tolerance on inputs decides."""
+        claimed, _ = _marks(rules, instance, (Answer.SAT, OFF_BY_A_STEP), (Answer.UNSAT, None))
+        if rules.accepts is None or rules.accepts.inputs >= OFF_BY_A_STEP[0] - 1:
+            assert claimed.standing is not Standing.INCORRECT
+
     def test_no_answer_is_worth_nothing(self, rules: RuleSet, instance: _UnlabelledInstance) -> None:
         """Whatever others answer."""
         undecided = (Answer.UNKNOWN, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR, Answer.UNSUPPORTED)
@@ -105,27 +135,8 @@ def _marks(
     rules: RuleSet, instance: _UnlabelledInstance, *answers: tuple[Answer, Point | None]
 ) -> list[Mark]:
     """What the rules give for these answers, each by a verifier of its own."""
-    plain = RunRecord(
-        job="",
-        suite="s",
-        instance=instance.name,
-        family=instance.family,
-        verifier="",
-        verifier_version="1",
-        repeat=0,
-        answer=Answer.UNKNOWN,
-        witness=None,
-        detail="",
-        termination=Termination.EXITED,
-        exit_code=0,
-        wall_seconds=1.0,
-        cpu_seconds=1.0,
-        peak_memory_bytes=1,
-        log="",
-        started_at="",
-    )
     runs = [
-        replace(plain, job=str(k), verifier=f"v{k}", answer=answer, witness=witness)
+        replace(_PLAIN, job=str(k), verifier=f"v{k}", answer=answer, witness=witness)
         for k, (answer, witness) in enumerate(answers)
     ]
     return [j.marks[0] for j in judge_instance(instance, None, runs, lambda _: "", (rules,))]
