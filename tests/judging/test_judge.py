@@ -20,6 +20,7 @@ from dokimos.networks.semantics.exact import Enclosure
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Certificate, Label
+from tests.crosscheck.test_cross_check import leaky, misread, slope_of_zero
 from tests.scripting import StubInstance, at_least, believed, instance
 
 F = Fraction
@@ -229,6 +230,22 @@ def test_unless_somebody_checks_labels_nobody_is_blamed_by_them(tmp_path: Path) 
     given = instance(tmp_path, "i", asked=BOUND, label=Label.SAT)
     (found,) = judge_all([record(Answer.UNSAT)], {"s": [given]}, reproduce=lambda _: "")
     assert found.verdict is Verdict.UNLABELLED
+
+
+def test_what_rounding_does_not_explain_is_no_rounding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As it is misread, the network has the value 0 at -2, and nothing is below -0.25; it really has -1.
+    network, _ = leaky()
+    given = instance(
+        tmp_path, "i", network=network.network_file, asked=network.property_file, label=Label.UNSAT
+    )
+    misread(monkeypatch, "LeakyRelu", slope_of_zero)
+    found = verdicts(given, record(Answer.SAT, (F(-2),)), record(Answer.UNSAT))
+    assert [j.verdict for j in found] == [Verdict.UNLABELLED, Verdict.UNLABELLED]
+    assert found[0].label_check is not None
+    assert found[0].label_check.standing is LabelStanding.FAILED
+    assert "onnxruntime computes Y_0 = -1 at the witness" in found[0].label_check.problem
 
 
 def test_labels_are_checked_only_to_blame(tmp_path: Path) -> None:

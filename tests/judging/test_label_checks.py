@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from dokimos.checker.entry import check_entry
 from dokimos.core.home import home
-from dokimos.judging import label_checks
+from dokimos.judging import label_checks, label_process
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.verifiers.base import Invocation
+from tests.crosscheck.test_cross_check import leaky, misread, slope_of_zero, suite_of
 
 PROVEN = LabelCheck(LabelStanding.PROVEN)
 
@@ -148,3 +150,15 @@ def test_a_home_that_cannot_be_written_to_costs_only_time(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "file"))
     assert LabelChecker()(labelled(suite, "unsat")) == PROVEN
+
+
+def test_a_label_of_a_network_that_is_misread_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (entry,) = read_suite(suite_of(tmp_path, *leaky())).entries
+    misread(monkeypatch, "LeakyRelu", slope_of_zero)
+    assert check_entry(entry).is_proven  # of the network as it is misread
+    result = tmp_path / "result.json"
+    paths = [str(p) for p in (entry.network_path, entry.property_path, entry.truth_path)]
+    label_process.main(str(result), entry.name, *paths)
+    assert json.loads(result.read_text()).startswith("onnxruntime computes Y_0 = -")

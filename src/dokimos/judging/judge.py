@@ -30,6 +30,9 @@ none, settled     as for a `sat` label proven for the reals, by a witness (E or 
 Where no precision tells whether a witness violates, nobody is blamed for it: it counts as if there was
 none.
 
+`rounding` is what rounding explains: where onnxruntime's value at the witness is further from the exact one
+than the bound on the rounding at that point (`crosscheck`), the network is misread, and the label fails.
+
 A float32 proof allows kernels a stated number of ulps, and onnxruntime may be off by more: where a witness
 violates there against such a proof, the reason says so, and nobody is blamed for it.
 
@@ -57,6 +60,7 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.core.readable import printable
+from dokimos.crosscheck.cross_check import cross_check
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
 from dokimos.judging.marks import marks_of
@@ -66,7 +70,7 @@ from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witn
 from dokimos.provers.plugin_kinds import plugin_kind
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import read_content
-from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
+from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256
 
 #: The certificate of an instance whose only proof is a witness that a verifier gave.
 SETTLED = "settled by a witness"
@@ -142,6 +146,8 @@ def judge_instance(
         ]
 
     checked = _check_to_blame(truth, runs, replays, judge_by, check_label)
+    if checked is None and question is not None and truth is not None:
+        checked = _contradiction(question, truth, judge_by(truth))
     is_label = not _why_no_label(truth)
     no_label = "" if checked is None or checked.is_proven else _no_label(checked)
     if no_label or not is_label:
@@ -186,6 +192,20 @@ def _check_to_blame(
             shown = f"the witness of {refuting[0].verifier} lies in the box and violates exactly"
             return LabelCheck(LabelStanding.FAILED, shown)
     return check_label() if any(found.verdict.is_wrong for found in judge_by(truth)) else None
+
+
+def _contradiction(question: Question, truth: Truth, judgements: Sequence[Judgement]) -> LabelCheck | None:
+    """Why a label fails where rounding does not explain what is taken for `rounding`; None where it does.
+
+    The exact value and onnxruntime's must agree, at the witness too, within the bound on the rounding at
+    that point. Otherwise somebody misreads the network, and nothing is known of it.
+    """
+    instance = Instance(question.name, question.network_file, question.property_file)
+    for witness in [j.record.witness for j in judgements if j.verdict is Verdict.ROUNDING]:
+        found = cross_check(instance, replace(truth, witness=witness)).contradiction
+        if found:
+            return LabelCheck(LabelStanding.FAILED, found)
+    return None
 
 
 def _no_label(checked: LabelCheck) -> str:

@@ -1,8 +1,9 @@
 """Labels checked before anybody is blamed by them.
 
 A truth file is a claim. Before a verdict that blames, the checker proves its label again, from the files,
-in a process of its own with 60 seconds of CPU time. What it found is kept in Dokimos' home, never beside
-the suite, under the hashes of the truth file, the network and the property, and the version of Dokimos.
+and the cross-check compares with the runtimes, in a process of its own with 60 seconds of CPU time. What
+came of it is kept in Dokimos' home, never beside the suite, under the hashes of the truth file, the network
+and the property, and the version of Dokimos.
 """
 
 from __future__ import annotations
