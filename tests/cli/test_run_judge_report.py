@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import logging
 import shutil
 import signal
 from collections.abc import Callable
@@ -71,14 +73,19 @@ def test_a_label_that_fails_blames_nobody(
     truth = json.loads(path.read_text())
     damage(truth)
     path.write_text(json.dumps(truth))
+    logged = logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(logging.getLogger(), "handlers", [logged])
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 2
     assert f"THE LABEL OF suite/{damaged} FAILS" in judged.err
+    assert logged.stream.getvalue() == "", "a remark is made once"
+    assert f"checking labels 1: {damaged}: failed" in judged.err
     assert blame not in judged.out
     page = tmp_path / "page.html"
     reported = dokimos("report", tmp_path / "run", "--html", page)
     assert reported.code == 2
     assert f"THE LABEL OF suite/{damaged} FAILS" in reported.err
+    assert "checking labels" not in reported.err, "what came of it is remembered"
     assert f"THE LABEL OF suite/{damaged} FAILS" in page.read_text()
 
 

@@ -62,14 +62,17 @@ class _Remarks(logging.Handler):
 
 @contextmanager
 def remarks_shown() -> Iterator[None]:
-    """In here, the remarks of the library go to standard error."""
+    """In here, the remarks of the library go to standard error, and nowhere else: other packages log in a
+    way that has everything logged once more."""
     logger, handler = logging.getLogger("dokimos"), _Remarks()
-    before = logger.level
+    before, passed_on = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    logger.propagate = False
     try:
         yield
     finally:
+        logger.propagate = passed_on
         logger.setLevel(before)
         logger.removeHandler(handler)
 
