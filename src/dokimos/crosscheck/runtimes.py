@@ -54,7 +54,11 @@ class OnnxRuntime(Runtime):
 
 
 class OnnxReference(Runtime):
-    """The reference evaluator of the package onnx: slow, and it reads every opset."""
+    """The reference evaluator of the package onnx: slow, and it reads every opset.
+
+    It has errors of its own in the shapes of windows and slices: where it is at odds with the shapes that
+    ONNX infers, it counts as unable to run the network.
+    """
 
     name: ClassVar[str] = "ONNX's reference evaluator"
 
@@ -77,7 +81,11 @@ class OnnxReference(Runtime):
                 (found,) = self._evaluator.run(None, fed)
         except Exception as error:  # whatever numpy raises
             raise CannotRun(f"{self.name} fails ({_first_line(error)})") from None
-        return [float(y) for y in np.asarray(found).reshape(-1)]
+        outputs = [float(y) for y in np.asarray(found).reshape(-1)]
+        if len(outputs) != self._network.output_size:
+            # The reader holds its shapes against ONNX's inference, and the evaluator is at odds with it.
+            raise CannotRun(f"{self.name} gives {len(outputs)} outputs where ONNX infers another number")
+        return outputs
 
 
 def _row(point: Point, network: Network, dtype: Any) -> NDArray[Any]:

@@ -1,0 +1,506 @@
+"""Random models around one operator: every attribute given or left to its default, and odd shapes.
+
+`DRAWS` holds one function per operator that can be read. Some of what they draw is not valid, or not
+supported: then the reader must say so. What it reads it must read as runtimes do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+from tests.networks.building import Array
+
+OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
+DRAWS: dict[str, Callable[[Sketch], str]] = {}
+
+
+class Sketch:
+    """A model while it is drawn: its input is `x`."""
+
+    def __init__(self, rng: np.random.Generator, opset: int) -> None:
+        self.rng = rng
+        self.opset = opset
+        self.shape: tuple[int, ...] = ()
+        self.positive = False
+        self.nodes: list[onnx.NodeProto] = []
+        self._constants: list[onnx.TensorProto] = []
+
+    def chance(self, probability: float = 0.5) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def integer(self, low: int, high: int) -> int:
+        """Both ends are among what may be drawn."""
+        return int(self.rng.integers(low, high + 1))
+
+    def pick(self, items: Sequence[Any]) -> Any:
+        return items[self.integer(0, len(items) - 1)]
+
+    def sizes(self, low: int, high: int, most: int = 4) -> tuple[int, ...]:
+        return tuple(self.integer(1, most) for _ in range(self.integer(low, high)))
+
+    def source(self, *shape: int) -> str:
+        self.shape = shape
+        return "x"
+
+    def any_source(self, low: int = 0, high: int = 4) -> str:
+        return self.source(*self.sizes(low, high))
+
+    def axis(self, rank: int) -> int:
+        return self.integer(-rank - (rank == 0), max(rank - 1, 0))
+
+    def axes(self, rank: int, *, least: int = 0) -> list[int]:
+        count = self.integer(min(least, rank), rank)
+        chosen = [int(axis) for axis in self.rng.permutation(rank)[:count]]
+        return [axis - rank if self.chance(0.3) else axis for axis in chosen]
+
+    def floats(self, *shape: int) -> str:
+        low = 0.25 if self.positive else -2
+        return self.constant(self.rng.uniform(low, 2, shape).astype(np.float32))
+
+    def integers(self, values: Sequence[int]) -> str:
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def constant(self, array: Array) -> str:
+        name = f"c{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def some(self, **attributes: Any) -> dict[str, Any]:
+        """Each of these attributes or not."""
+        return {name: value for name, value in attributes.items() if self.chance(0.6)}
+
+    def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        names = [f"t{len(self.nodes)}_{i}" for i in range(outputs)]
+        node = helper.make_node(op, list(inputs), names)
+        for name, value in attributes.items():
+            kind = onnx.AttributeProto.INTS if value == [] else None
+            node.attribute.append(helper.make_attribute(name, value, attr_type=kind))
+        self.nodes.append(node)
+        return str(self.pick(names))
+
+    def model(self, output: str) -> onnx.ModelProto:
+        source = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shape)
+        target = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
+        graph = helper.make_graph(self.nodes, "g", [source], [target], initializer=self._constants)
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=8 if self.opset < 19 else 10,
+        )
+        try:
+            return shape_inference.infer_shapes(model)
+        except (shape_inference.InferenceError, ValueError):
+            return model
+
+
+def drawn(op: str, rng: np.random.Generator) -> tuple[onnx.ModelProto, list[tuple[float, float]]]:
+    """A model around `op`, and bounds on its inputs."""
+    sketch = Sketch(rng, int(rng.choice(OPSETS)))
+    model = sketch.model(DRAWS[op](sketch))
+    size = int(np.prod(sketch.shape))
+    ends = np.sort(rng.uniform(0.25 if sketch.positive else -2, 2, (size, 2)).round(3), axis=1)
+    return model, [(float(low), float(high)) for low, high in ends]
+
+
+def _draws(*names: str) -> Callable[[Callable[[Sketch], str]], Callable[[Sketch], str]]:
+    def register(draw: Callable[[Sketch], str]) -> Callable[[Sketch], str]:
+        for name in names:
+            DRAWS[name] = draw
+        return draw
+
+    return register
+
+
+def _register_elementwise() -> None:
+    for op in ("Relu", "Neg", "Sigmoid", "Tanh", "Exp", "Identity", "GlobalAveragePool"):
+        least = 2 if op == "GlobalAveragePool" else 0
+        DRAWS[op] = lambda s, op=op, least=least: s.add(op, s.any_source(least))
+    for op in ("Add", "Sub", "Mul", "Div", "Max", "Min"):
+        DRAWS[op] = lambda s, op=op: _broadcast(s, op)
+    for op in ("ReduceSum", "ReduceMean"):
+        DRAWS[op] = lambda s, op=op: _reduce(s, op)
+    for op in ("MaxPool", "AveragePool"):
+        DRAWS[op] = lambda s, op=op: _pool(s, op)
+    for op in ("Abs", "Add", "Div", "Max", "Min", "Mod", "Mul", "Neg", "Sub", "Range"):
+        DRAWS[f"{op} of integers"] = lambda s, op=op: _of_integers(s, op)
+    for op in ("And", "Or", "Not", "Equal", "Greater", "Less", "Where"):
+        DRAWS[f"{op} of integers"] = lambda s, op=op: _logic(s, op)
+    for op in ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"):
+        DRAWS[f"{op} of integers"] = lambda s, op=op: _reduced_integers(s, op)
+
+
+def _broadcast(s: Sketch, op: str) -> str:
+    s.positive = op == "Div"
+    x = s.any_source()
+    others = 1 if op not in ("Max", "Min") else s.integer(0, 2)
+    inputs = [x]
+    for _ in range(others):
+        kept = [n if s.chance(0.7) else 1 for n in s.shape]
+        shape = s.pick([s.shape, (), kept, kept[s.integer(0, len(kept)) :], (2, *kept)])
+        inputs.append(s.floats(*shape) if s.chance(0.85) else x)
+    return s.add(op, *(inputs[int(i)] for i in s.rng.permutation(len(inputs))))
+
+
+def _reduce(s: Sketch, op: str) -> str:
+    x = s.any_source()
+    rank = len(s.shape)
+    attributes = s.some(keepdims=s.integer(0, 1))
+    if s.opset < (13 if op == "ReduceSum" else 18):
+        return s.add(op, x, **attributes, **s.some(axes=s.axes(rank)))
+    attributes |= s.some(noop_with_empty_axes=s.integer(0, 1))
+    axes = s.pick([[], [""], [s.integers(s.axes(rank))], [s.integers(s.axes(rank))]])
+    return s.add(op, x, *axes, **attributes)
+
+
+def _window(s: Sketch, rank: int, kernel: Sequence[int]) -> dict[str, Any]:
+    attributes = s.some(strides=[s.integer(1, 3) for _ in range(rank)])
+    auto = s.pick(["NOTSET", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
+    if auto != "NOTSET" or s.chance(0.3):
+        attributes["auto_pad"] = auto
+    if auto == "NOTSET" or s.chance(0.05):
+        attributes |= s.some(pads=[s.integer(0, k - (k > 1)) for k in (*kernel, *kernel)])
+    return attributes
+
+
+@_draws("Conv")
+def _conv(s: Sketch) -> str:
+    rank, group, channels = s.integer(1, 3), s.integer(1, 2), s.integer(1, 2)
+    kernel = [s.integer(1, 3) for _ in range(rank)]
+    x = s.source(1, group * channels, *(s.integer(1, 6) for _ in range(rank)))
+    attributes = {**_window(s, rank, kernel), **s.some(dilations=[s.integer(1, 2) for _ in range(rank)])}
+    attributes |= s.some(kernel_shape=kernel)
+    if group > 1:
+        attributes["group"] = group
+    weights = s.floats(group * s.integer(1, 2), channels, *kernel)
+    count = s._constants[-1].dims[0]
+    bias = s.pick([[], [""], [s.floats(count)], [s.floats(count)]])
+    return s.add("Conv", x, weights, *bias, **attributes)
+
+
+def _pool(s: Sketch, op: str) -> str:
+    rank = s.integer(1, 3)
+    kernel = [s.integer(1, 3) for _ in range(rank)]
+    x = s.source(1, s.integer(1, 2), *(s.integer(1, 6) for _ in range(rank)))
+    attributes = {"kernel_shape": kernel, **_window(s, rank, kernel)}
+    if s.opset >= 10:
+        attributes |= s.some(ceil_mode=s.integer(0, 1))
+    if s.opset >= (10 if op == "MaxPool" else 19) and s.chance(0.3):
+        attributes["dilations"] = [s.integer(1, 2) for _ in range(rank)]
+    if op == "AveragePool":
+        attributes |= s.some(count_include_pad=s.integer(0, 1))
+    elif s.opset >= 8:
+        attributes |= s.some(storage_order=s.integer(0, 1))
+    return s.add(op, x, **attributes)
+
+
+@_draws("LeakyRelu")
+def _leaky_relu(s: Sketch) -> str:
+    return s.add("LeakyRelu", s.any_source(), **s.some(alpha=float(s.rng.uniform(-1, 2))))
+
+
+@_draws("Pow")
+def _pow(s: Sketch) -> str:
+    exponent = s.pick([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0])
+    s.positive = exponent in (-2.0, -1.0, 0.5)
+    x = s.any_source()
+    shape = s.pick([(), (1,), (1, 1), s.shape])
+    if s.opset >= 12 and exponent >= 1 and s.chance(0.3):
+        return s.add("Pow", x, s.constant(np.full(shape, int(exponent), np.int64)))
+    return s.add("Pow", x, s.constant(np.full(shape, exponent, np.float32)))
+
+
+@_draws("Clip")
+def _clip(s: Sketch) -> str:
+    low, high = np.sort(s.rng.uniform(-2, 2, 2)).astype(np.float32)
+    x = s.any_source()
+    if s.opset < 11:
+        return s.add("Clip", x, **s.some(min=float(low), max=float(high)))
+    ends = [s.pick(["", s.constant(end)]) for end in (low, high)]
+    return s.add("Clip", x, *ends[: s.integer(0, 2)])
+
+
+@_draws("Gemm")
+def _gemm(s: Sketch) -> str:
+    rows, inner, columns = (s.integer(1, 4) for _ in range(3))
+    flags = s.some(transA=s.integer(0, 1), transB=s.integer(0, 1))
+    attributes = flags | s.some(alpha=float(s.rng.uniform(-2, 2)), beta=float(s.rng.uniform(-2, 2)))
+    x = s.source(*((inner, rows) if flags.get("transA") else (rows, inner)))
+    b = s.floats(*((columns, inner) if flags.get("transB") else (inner, columns)))
+    shapes = [(), (1,), (columns,), (1, columns), (rows, 1), (rows, columns)]
+    c = [] if s.opset >= 11 and s.chance(0.3) else [s.floats(*s.pick(shapes))]
+    return s.add("Gemm", x, b, *c, **attributes)
+
+
+@_draws("MatMul")
+def _matmul(s: Sketch) -> str:
+    inner, batch = s.integer(1, 4), s.sizes(0, 2)
+    other = tuple(n if s.chance() else 1 for n in batch[s.integer(0, len(batch)) :])
+    left = s.pick([(inner,), (s.integer(1, 3), inner), (*batch, s.integer(1, 3), inner)])
+    right = s.pick([(inner,), (inner, s.integer(1, 3)), (*other, inner, s.integer(1, 3))])
+    if s.chance():
+        return s.add("MatMul", s.source(*left), s.floats(*right))
+    return s.add("MatMul", s.floats(*left), s.source(*right))
+
+
+@_draws("BatchNormalization")
+def _batch_normalization(s: Sketch) -> str:
+    x = s.source(s.integer(1, 2), s.integer(1, 3), *s.sizes(0, 3))
+    channels = s.shape[1]
+    parameters = [s.floats(channels) for _ in range(3)]
+    variance = s.constant(s.rng.uniform(0.1, 2, channels).astype(np.float32))
+    attributes = s.some(epsilon=float(s.rng.uniform(0, 0.5)), momentum=0.5)
+    if s.opset < 9:
+        attributes |= s.some(spatial=s.integer(0, 1))
+    if s.opset >= 14:
+        attributes |= s.some(training_mode=0)
+    count = 1 if s.opset >= 14 or s.chance(0.8) else 5
+    name = s.add("BatchNormalization", x, *parameters, variance, outputs=count, **attributes)
+    return name.rpartition("_")[0] + "_0"
+
+
+@_draws("Softmax")
+def _softmax(s: Sketch) -> str:
+    x = s.any_source(1)
+    return s.add("Softmax", x, **s.some(axis=s.axis(len(s.shape))))
+
+
+@_draws("Flatten")
+def _flatten(s: Sketch) -> str:
+    x = s.any_source()
+    return s.add("Flatten", x, **s.some(axis=s.integer(-len(s.shape), len(s.shape))))
+
+
+@_draws("Reshape")
+def _reshape(s: Sketch) -> str:
+    x = s.any_source()
+    shape = [s.shape[int(i)] for i in s.rng.permutation(len(s.shape))]
+    if shape and s.chance(0.6):
+        shape[s.integer(0, len(shape) - 1)] = s.pick([0, -1])
+    if s.chance(0.3):
+        shape.insert(s.integer(0, len(shape)), s.pick([1, -1, 0]))
+    attributes = s.some(allowzero=s.integer(0, 1)) if s.opset >= 14 else {}
+    return s.add("Reshape", x, s.integers(shape), **attributes)
+
+
+@_draws("Transpose")
+def _transpose(s: Sketch) -> str:
+    x = s.any_source()
+    return s.add("Transpose", x, **s.some(perm=[int(i) for i in s.rng.permutation(len(s.shape))]))
+
+
+@_draws("Concat")
+def _concat(s: Sketch) -> str:
+    x = s.any_source(1)
+    axis = s.axis(len(s.shape))
+    others = []
+    for _ in range(s.integer(0, 2)):
+        shape = list(s.shape)
+        shape[axis] = s.integer(1, 3)
+        others.append(s.floats(*shape) if s.chance(0.8) else x)
+    inputs = [x, *others]
+    return s.add("Concat", *(inputs[int(i)] for i in s.rng.permutation(len(inputs))), axis=axis)
+
+
+@_draws("Slice")
+def _slice(s: Sketch) -> str:
+    x = s.any_source(1)
+    axes = s.axes(len(s.shape), least=1)
+    steps = [s.pick([-2, -1, 1, 1, 2]) if s.opset >= 10 else 1 for _ in axes]
+    low, high = [0, -(2**31), -(2**63)], [2**31 - 1, 2**63 - 1, -1]
+    starts = [s.pick([s.integer(-5, 5), s.pick(low if step > 0 else high)]) for step in steps]
+    stops = [s.pick([s.integer(-5, 5), s.pick(high if step > 0 else low)]) for step in steps]
+    if s.chance(0.2):
+        axes = list(range(len(axes)))
+    named = s.chance(0.8) or axes != list(range(len(axes)))
+    if s.opset < 10:
+        return s.add("Slice", x, starts=starts, ends=stops, **({"axes": axes} if named else {}))
+    more = [s.integers(axes) if named else "", s.integers(steps)]
+    if all(step == 1 for step in steps):
+        more = more[: s.integer(1 if named else 0, 2)]
+    return s.add("Slice", x, s.integers(starts), s.integers(stops), *more)
+
+
+@_draws("Split")
+def _split(s: Sketch) -> str:
+    x = s.any_source(1)
+    axis = s.axis(len(s.shape))
+    size, given = s.shape[axis], s.chance()
+    attributes = {"axis": axis} if axis % len(s.shape) or s.chance() else {}
+    count = s.integer(1, size)
+    cuts = sorted(int(i) for i in s.rng.permutation(size - 1)[: count - 1] + 1) if size > 1 else []
+    sizes = [b - a for a, b in zip([0, *cuts], [*cuts, size], strict=True)]
+    if given and s.opset < 13:
+        return s.add("Split", x, outputs=len(sizes), split=sizes, **attributes)
+    if given:
+        return s.add("Split", x, s.integers(sizes), outputs=len(sizes), **attributes)
+    if s.opset >= 18:
+        attributes["num_outputs"] = count
+    return s.add("Split", x, outputs=count, **attributes)
+
+
+@_draws("Gather")
+def _gather(s: Sketch) -> str:
+    x = s.any_source(1)
+    axis = s.axis(len(s.shape))
+    low = -s.shape[axis] if s.opset >= 11 or s.chance(0.2) else 0
+    indices = s.rng.integers(low, s.shape[axis], s.sizes(0, 2, 3))
+    kind = s.pick([np.int32, np.int64])
+    attributes = {"axis": axis} if axis % len(s.shape) or s.chance() else {}
+    return s.add("Gather", x, s.constant(np.asarray(indices, kind)), **attributes)
+
+
+def _with_axes(s: Sketch, op: str, x: str, axes: list[int]) -> str:
+    if s.opset < 13:
+        return s.add(op, x, axes=axes)
+    return s.add(op, x, s.integers(axes))
+
+
+@_draws("Squeeze")
+def _squeeze(s: Sketch) -> str:
+    x = s.source(*(s.pick([1, 1, 2]) for _ in range(s.integer(0, 4))))
+    if s.chance(0.3):
+        return s.add("Squeeze", x)
+    ones = [axis for axis, n in enumerate(s.shape) if n == 1]
+    chosen = [axis - len(s.shape) if s.chance(0.3) else axis for axis in ones if s.chance(0.6)]
+    return _with_axes(s, "Squeeze", x, chosen)
+
+
+@_draws("Unsqueeze")
+def _unsqueeze(s: Sketch) -> str:
+    x = s.any_source()
+    count = s.integer(1, 2)
+    rank = len(s.shape) + count
+    axes = [int(i) for i in s.rng.permutation(rank)[:count]]
+    return _with_axes(s, "Unsqueeze", x, [axis - rank if s.chance(0.3) else axis for axis in axes])
+
+
+@_draws("Expand")
+def _expand(s: Sketch) -> str:
+    x = s.source(*(s.pick([1, 1, 2, 3]) for _ in range(s.integer(0, 3))))
+    shape = [s.pick([n, 1]) if n > 1 else s.integer(1, 3) for n in s.shape]
+    shape = s.pick([shape, shape[s.integer(0, len(shape)) :], [s.integer(1, 2), *shape]])
+    return s.add("Expand", x, s.integers(shape))
+
+
+@_draws("Pad")
+def _pad(s: Sketch) -> str:
+    x = s.any_source(1)
+    rank = len(s.shape)
+    mode = s.some(mode=s.pick(["constant", "constant", "constant", "reflect", "edge"]))
+    value = float(s.rng.uniform(-1, 1))
+    pads = [s.pick([0, 1, 2, -1]) for _ in range(2 * rank)]
+    if s.opset < 11:
+        return s.add("Pad", x, pads=pads, **mode, **s.some(value=value))
+    more = [s.pick(["", s.constant(np.float32(value))])]
+    if s.opset >= 18 and s.chance():
+        axes = s.axes(rank, least=1)
+        pads = pads[: 2 * len(axes)]
+        more.append(s.integers(axes))
+    return s.add("Pad", x, s.integers(pads), *more[: s.integer(0 if len(more) == 1 else 2, 2)], **mode)
+
+
+@_draws("Dropout")
+def _dropout(s: Sketch) -> str:
+    x = s.any_source()
+    if s.opset < 12:
+        return s.add("Dropout", x, **s.some(ratio=0.5))
+    more = [s.constant(np.float32(0.5)), s.constant(np.array(False))]
+    return s.add("Dropout", x, *more[: s.integer(0, 2)], **s.some(seed=3))
+
+
+@_draws("Cast")
+def _cast(s: Sketch) -> str:
+    attributes = s.some(saturate=s.integer(0, 1)) if s.opset >= 19 else {}
+    x = s.source(3)
+    if s.chance(0.3):
+        return s.add("Cast", x, to=TensorProto.FLOAT, **attributes)
+    kinds = [np.float64, np.float32, np.float16, np.int32, np.int64, np.int8, np.uint8, np.bool_]
+    kind = np.dtype(s.pick(kinds))
+    array = np.asarray(s.pick([[0, 1, 2], [0.5, 1, 1], [-1, 0, 3], [300, 0, 1], [0.1, 0, 0]]))
+    with np.errstate(all="ignore"):
+        array = array.astype(kind)
+    first = helper.np_dtype_to_tensor_dtype(np.dtype(s.pick(kinds)))
+    inner = s.add("Cast", s.constant(array), to=first, **attributes)
+    return s.add("Add", x, s.add("Cast", inner, to=TensorProto.FLOAT, **attributes))
+
+
+@_draws("Constant")
+def _constant(s: Sketch) -> str:
+    x = s.source(2)
+    tensor = numpy_helper.from_array(s.rng.uniform(-2, 2, s.pick([(), (2,), (1, 2)])).astype(np.float32))
+    given: list[Mapping[str, Any]] = [{"value": tensor}]
+    if s.opset >= 12:
+        given += [{"value_float": 0.7}, {"value_floats": [0.1, -0.3]}]
+    return s.add("Add", x, s.add("Constant", **s.pick(given)))
+
+
+@_draws("Shape")
+def _shape(s: Sketch) -> str:
+    x = s.any_source(1)
+    attributes = s.some(start=s.integer(-3, 2), end=s.integer(-2, 4)) if s.opset >= 15 else {}
+    found = s.add("Cast", s.add("Shape", x, **attributes), to=TensorProto.FLOAT)
+    return s.add("Mul", s.add("Reshape", x, s.integers([-1, 1])), found)
+
+
+@_draws("Size")
+def _size(s: Sketch) -> str:
+    x = s.any_source()
+    return s.add("Mul", x, s.add("Cast", s.add("Size", x), to=TensorProto.FLOAT))
+
+
+@_draws("ConstantOfShape")
+def _constant_of_shape(s: Sketch) -> str:
+    x = s.any_source(1)
+    value = numpy_helper.from_array(np.array([s.pick([0.5, 1, 0])], np.float32))
+    filled = s.add("ConstantOfShape", s.add("Shape", x), **s.some(value=value))
+    return s.add("Add", x, filled)
+
+
+def _added(s: Sketch, integers: str) -> str:
+    """The input plus integers that are known."""
+    return s.add("Add", s.source(1), s.add("Cast", integers, to=TensorProto.FLOAT))
+
+
+def _of_integers(s: Sketch, op: str) -> str:
+    kind = s.pick([np.int64, np.int32]) if s.opset >= 12 or op not in ("Max", "Min") else np.int64
+    low = 0 if s.chance() else -9
+    if op == "Range":
+        s.opset = max(s.opset, 11)
+        step = s.pick([-2, -1, 1, 2, 3])
+        values = [s.integer(-3, 3), s.integer(-1, 9) * (1 if step > 0 else -1), step]
+        return _added(s, s.add(op, *(s.constant(np.array(v, kind)) for v in values)))
+    numbers = [
+        s.constant(s.rng.integers(low, 10, s.pick([(), (1,), (3,), (2, 3), (2, 1)])).astype(kind))
+        for _ in range(1 if op in ("Abs", "Neg") else 2)
+    ]
+    attributes = s.some(fmod=s.integer(0, 1)) if op == "Mod" else {}
+    return _added(s, s.add(op, *numbers, **attributes))
+
+
+def _logic(s: Sketch, op: str) -> str:
+    truths = [s.constant(s.rng.random((2, 3)) < 0.5) for _ in range(2)]
+    numbers = [s.constant(s.rng.integers(-2, 3, (2, 3))) for _ in range(2)]
+    if op == "Where":
+        return _added(s, s.add(op, truths[0], *numbers))
+    if op == "Not":
+        return _added(s, s.add(op, truths[0]))
+    return _added(s, s.add(op, *(numbers if op in ("Equal", "Greater", "Less") else truths)))
+
+
+def _reduced_integers(s: Sketch, op: str) -> str:
+    rank = s.integer(1, 3)
+    array = s.constant(s.rng.integers(-3, 4, [2] * rank))
+    attributes = s.some(keepdims=s.integer(0, 1))
+    axes = s.axes(rank)
+    if s.opset < (13 if op == "ReduceSum" else 18):
+        return _added(s, s.add(op, array, **attributes, **s.some(axes=axes)))
+    attributes |= s.some(noop_with_empty_axes=s.integer(0, 1))
+    return _added(s, s.add(op, array, *s.pick([[], [s.integers(axes)]]), **attributes))
+
+
+_register_elementwise()
