@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from dokimos.core.registry import Registry
+from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.tables import TableRows, table
 from dokimos.reports.export import report_figures, report_tables
 from dokimos.reports.figures.svg import Figure
@@ -109,7 +109,8 @@ class Slowest(Section[tuple[SlowRow, ...]]):
 @pytest.fixture
 def added(monkeypatch: pytest.MonkeyPatch) -> Iterator[Slowest]:
     order = {**SECTIONS.targets, Slowest.name: f"{__name__}:Slowest"}
-    monkeypatch.setattr(registry, "SECTIONS", Registry("section", order))
+    replaced = PluggableRegistry[Section[Any]]("section", order, group="dokimos.sections", expects=Section)
+    monkeypatch.setattr(registry, "SECTIONS", replaced)
     yield Slowest()
 
 
