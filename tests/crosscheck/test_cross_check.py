@@ -25,7 +25,7 @@ from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
 from dokimos.suites.writing import files_of, store_files, write_index
 from dokimos.testing.files import instance_of, question, stated
 from tests.cli.conftest import Dokimos
-from tests.networks.building import single
+from tests.networks.building import Builder, single
 
 
 def of(model: onnx.ModelProto, bounds: list[tuple[float, float]], *unsafe: str) -> tuple[Instance, Truth]:
@@ -154,6 +154,23 @@ def test_where_onnxruntime_cannot_the_reference_evaluator_does(monkeypatch: pyte
 
     misread(monkeypatch, "Conv", halved)
     assert "reference evaluator computes Y_0" in cross_check(*dilated_alone()).contradiction
+
+
+@pytest.mark.parametrize("bias", [0.1, 1 / 3])
+def test_a_network_of_float64_is_compared_in_float64(bias: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder((1, 1), opset=17, dtype=np.float64)
+    instance, truth = of(b.model(b.add("Add", "x", b.constant([[bias]]))), [(-2.0, 1.0)])
+    assert cross_check(instance, truth) == CrossCheck("onnxruntime")
+    misread(monkeypatch, "Add", lambda lowering, call: lowering.alias(call.outputs[0], call.inputs[0]))
+    assert cross_check(instance, truth).contradiction
+
+
+def test_what_onnxruntime_lacks_in_float64_is_left_to_the_reference() -> None:
+    b = Builder((1, 1, 1), opset=17, dtype=np.float64)
+    model = b.model(b.add("AveragePool", b.add("Mul", "x", b.constant(0.1)), kernel_shape=[1]))
+    compared = cross_check(*of(model, [(-2.0, 1.0)]))
+    assert compared.runtime == "ONNX's reference evaluator"
+    assert "onnxruntime cannot load it" in compared.remark
 
 
 def test_what_nothing_can_run_is_not_cross_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,10 +125,11 @@ def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expe
 def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[_Expected]:
     """The exact values at the points at which float32 certainly does not overflow."""
     found = []
+    double = any(array.dtype == np.float64 for array in network.constants.values())
     for where, point in points.items():
         if len(point) != network.input_size:
             raise InputError(f"the property has {len(point)} inputs, the network {network.input_size}")
-        rounded = rounding_bounds(network, point, point, ulps=ulps)[network.output]
+        rounded = rounding_bounds(network, point, point, ulps=ulps, float64=double)[network.output]
         if not np.isfinite([rounded.error, rounded.lower, rounded.upper]).all():
             continue
         lower, upper, error = (

@@ -26,18 +26,25 @@ from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
 
 
 def rounding_bounds(
-    network: Network, lower: Sequence[Fraction], upper: Sequence[Fraction], *, ulps: int = 8
+    network: Network,
+    lower: Sequence[Fraction],
+    upper: Sequence[Fraction],
+    *,
+    ulps: int = 8,
+    float64: bool = False,
 ) -> dict[str, Rounded]:
     """For every tensor by name, the enclosure of its real values over the box and a bound on the float32
     error.
 
     At every float32 point of the box |float32 value − real value| <= error; the error is ∞ where float32
     may overflow or the operator may be undefined. `ulps` is what Exp, Tanh, Sigmoid, Softmax and Pow may
-    be off by, as `rounding_rules` states. Raises UnsupportedOp for a network with float64 constants.
+    be off by, as `rounding_rules` states. Raises UnsupportedOp for a network with float64 constants, unless
+    `float64` says that it is evaluated in float64: that rounds less, so the bound holds all the more.
     """
     if ulps < 1:
         raise InputError(f"ulps is {ulps}, but no float32 function is off by less than one; give 1 or more")
-    _refuse_float64(network)
+    if not float64:
+        _refuse_float64(network)
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))
     table = {op: _rule(op, ulps) for op in ROUNDING_RULES}
