@@ -34,7 +34,7 @@ ROOT = Path(__file__).parent
 ALONE = ("execution", "campaigns")
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
 #: Tests in these folders reach the packages whose coverage is held.
-COVERED = ("checker", "contracts", "judging", "laws")
+COVERED = ("checker", "judging", "laws")
 
 TINY = """\
 seed = 3
