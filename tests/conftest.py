@@ -33,8 +33,8 @@ ROOT = Path(__file__).parent
 #: Tests in these folders, and those with these marks, have one process for themselves.
 ALONE = ("execution", "campaigns")
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
-#: Tests in these folders reach the packages whose coverage is held.
-COVERED = ("checker", "judging", "laws")
+#: Tests in these folders and files reach the packages whose coverage is held.
+COVERED = ("checker/", "judging/", "laws/", "cli/test_law", "cli/test_report", "cli/test_watch")
 
 TINY = """\
 seed = 3
@@ -50,10 +50,10 @@ knobs = { size = 5, depth = 0, pairs = 2 }
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        folder = item.path.relative_to(ROOT).parts[0]
-        if folder in ALONE or ALONE_MARKS & {mark.name for mark in item.iter_markers()}:
+        place = item.path.relative_to(ROOT)
+        if place.parts[0] in ALONE or ALONE_MARKS & {mark.name for mark in item.iter_markers()}:
             item.add_marker(pytest.mark.xdist_group("alone"))
-        if folder not in COVERED:
+        if not place.as_posix().startswith(COVERED):
             item.add_marker(pytest.mark.no_cover)
 
 
