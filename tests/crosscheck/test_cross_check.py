@@ -86,6 +86,18 @@ def test_a_label_of_a_misread_network_is_refused(
     assert "cross-check" not in run_dokimos("check", suite, "--core-only").out
 
 
+def test_windows_that_runtimes_place_elsewhere_prove_nothing(tmp_path: Path, run_dokimos: Dokimos) -> None:
+    """onnxruntime crops the input here and sees its second entry, others see the first: nobody is right."""
+    attributes = {"kernel_shape": [1], "dilations": [2], "strides": [3], "auto_pad": "SAME_UPPER"}
+    model = single("MaxPool", (1, 1, 3), attributes=attributes)
+    instance, truth = of(model, [(0.5, 0.5), (5.5, 5.5), (0.5, 0.5)], "(>= Y_0 5.0)")
+    suite = suite_of(tmp_path, instance, truth)
+    for words in ((), ("--core-only",)):
+        ran = run_dokimos("check", suite, *words)
+        assert ran.code == 2
+        assert "runtimes disagree on auto_pad" in ran.err
+
+
 def test_a_window_in_the_wrong_place_is_seen_at_a_corner(monkeypatch: pytest.MonkeyPatch) -> None:
     """All lower ends are alike here, as are the centres: only a corner of both ends tells."""
     attributes = {"kernel_shape": [2], "strides": [2], "pads": [1, 0]}
