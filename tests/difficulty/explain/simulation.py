@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.interaction import PAIRS
-from dokimos.difficulty.explain.product_terms import product_terms
+from dokimos.difficulty.explain.product_terms import AdditiveModel
 from dokimos.difficulty.explain.rows import CLAIM_LEVEL, EXPLAINING, Observation, Status
 from dokimos.difficulty.explain.separation import WithinFamilies, largest_of_all
 from dokimos.difficulty.explain.strata import Strata
@@ -35,10 +35,10 @@ def find(kind: str, rng: np.random.Generator, *, permutations: int = 199) -> Fou
     resampling = Resampling(permutations, int(rng.integers(2**31)))
     tested = [WithinFamilies(strata, k) for k in range(COUNT)]
     p_values = largest_of_all(tested, strata, resampling)
-    terms = product_terms(strata, PAIRS, resampling)
+    pairs = AdditiveModel(strata).test(PAIRS, resampling)
     return Found(
         tuple(one.component for one, p in zip(tested, p_values, strict=True) if p <= CLAIM_LEVEL),
-        tuple(pair for pair, term in terms.items() if term.p_value <= CLAIM_LEVEL),
+        tuple(pair for pair, p in pairs.items() if p <= CLAIM_LEVEL),
     )
 
 

@@ -28,6 +28,7 @@ INTERCEPT, SLOPE, CURVATURE = 1000.0, 1.5, 0.75
 #: More simulations than this say no more about a level of 5 %.
 MOST_SIMULATIONS = 1000
 _STEPS, _LONGEST_STEP, _CONVERGED = 100, 3.0, 1e-8
+_MOST_LEVERAGE = 0.95
 
 Pair = tuple[str, str]
 
@@ -45,15 +46,9 @@ def product_terms(
 ) -> Mapping[Pair, ProductTerm]:
     """The product terms of `pairs`; those that have nothing to vary are left out."""
     model = AdditiveModel(strata)
-    products = {pair: model.product(pair) for pair in pairs}
-    cleared = {pair: model.clear(column) for pair, column in products.items()}
-    varying = [pair for pair in pairs if model.spread(cleared[pair]) > 1e-6 * model.spread(products[pair])]
-    if not varying:
-        return {}
-    p_values = model.p_values(np.stack([cleared[pair] for pair in varying], axis=1), resampling)
     return {
-        pair: ProductTerm(model.coefficient(products[pair]), p_value)
-        for pair, p_value in zip(varying, p_values, strict=True)
+        pair: ProductTerm(model.coefficient(model.product(pair)), p_value)
+        for pair, p_value in model.test(pairs, resampling).items()
     }
 
 
@@ -100,15 +95,28 @@ class AdditiveModel:
         penalty, start = np.r_[self._penalty, SLOPE**-2.0], np.r_[self._fitted, 0.0]
         return float(fit(columns, self._late, self._weight, penalty, start)[-1])
 
+    def test(self, pairs: Sequence[Pair], resampling: Resampling) -> dict[Pair, float]:
+        """The p-values of products, for all of them together; without those that have nothing to vary."""
+        products = {pair: self.product(pair) for pair in pairs}
+        cleared = {pair: self.clear(column) for pair, column in products.items()}
+        varying = [
+            pair for pair in pairs if self.spread(cleared[pair]) > 1e-6 * self.spread(products[pair])
+        ]
+        if not varying:
+            return {}
+        p_values = self.p_values(np.stack([cleared[pair] for pair in varying], axis=1), resampling)
+        return dict(zip(varying, p_values, strict=True))
+
     def p_values(self, cleared: Floats, resampling: Resampling) -> list[float]:
         """Those of cleared products, each against the largest of all in outcomes simulated from the fit."""
         scores = cleared * self._weight[:, None]
-        seen = (self._late - self._chance) @ scores * self._shrinkage()
+        seen = (self._late - self._chance) @ scores
+        widened = scores * self._widening()[:, None]
         count = min(resampling.resamples, MOST_SIMULATIONS)
         found = np.zeros(len(seen))
         for one_number_each in (False, True) if self._shared else (False,):
             rng = resampling.rng(3 if one_number_each else 2)
-            drawn = np.concatenate(list(self._simulated(scores, count, one_number_each, rng)))
+            drawn = np.concatenate(list(self._simulated(widened, count, one_number_each, rng)))
             deviation = drawn.std(axis=0)
             deviation = np.where(deviation > 1e-12, deviation, np.inf)
             largest = (np.abs(drawn) / deviation).max(axis=1)
@@ -126,11 +134,15 @@ class AdditiveModel:
             outcomes = (drawn[:, self._unit] if one_number_each else drawn) < self._chance
             yield (outcomes - self._chance) @ scores
 
-    def _shrinkage(self) -> float:
-        """A fit with d degrees of freedom follows n results too closely: variances are too small by d/n."""
-        said = (self._columns.T * self._variance) @ self._columns
-        freedom = float(np.trace(np.linalg.solve(self._information, said)))
-        return float(np.sqrt(max(0.0, 1 - freedom / self._weight.sum())))
+    def _widening(self) -> Floats:
+        """By how much residuals are too small: the fit follows each result as far as its leverage h says.
+
+        1 / (1 − h) for each, as for the variances called HC3, which are on the safe side in small samples.
+        """
+        solved = np.linalg.solve(self._information, self._columns.T)
+        leverage = self._chance * (1 - self._chance) * np.einsum("ij,ji->i", self._columns, solved)
+        widening: Floats = 1 / (1 - np.minimum(leverage, _MOST_LEVERAGE))
+        return widening
 
 
 def fit(

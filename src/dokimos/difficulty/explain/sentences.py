@@ -18,6 +18,7 @@ from dokimos.difficulty.explain.rows import (
     UniqueResult,
 )
 
+_LEVEL = f"{100 * CLAIM_LEVEL:g} %"
 _COUNTED = {
     Status.SOLVED: "solved",
     Status.TIMEOUT: "timed out",
@@ -64,8 +65,8 @@ def which_separates(rows: Sequence[Separation]) -> str:
     if not separating:
         best = max(measured, key=lambda row: row.strength)
         return (
-            "No component separates its timeouts from what it solves within families, at one level of "
-            f"{CLAIM_LEVEL:.0%} for all of them (farthest from 0.5 is {symbol(best.component)}, "
+            "No component is found to separate its timeouts from what it solves within families, at one "
+            f"level of {_LEVEL} for all of them (farthest from 0.5 is {symbol(best.component)}, "
             f"AUC {best.auc:.2f} over {best.families} families)."
         )
     first, *others = separating
@@ -81,7 +82,7 @@ def which_separates(rows: Sequence[Separation]) -> str:
         sentence += f" So do {also}." if len(others) > 1 else f" So does {also}."
     return (
         f"{sentence} This is claimed for the {first.families} families that have both outcomes, at one "
-        f"level of {CLAIM_LEVEL:.0%} for all components; nothing is claimed for other families."
+        f"level of {_LEVEL} for all components; nothing is claimed for other families."
     )
 
 
@@ -112,9 +113,9 @@ def which_interact(rows: Sequence[Interaction]) -> str:
         most = max(rows, key=_size)
         return f"Which components interact: {most.note}."
     found = strongest_first([row for row in tested if row.interacts])
-    level = f"at one level of {CLAIM_LEVEL:.0%} for all pairs ({len(tested)} of {len(rows)} tested)"
+    level = f"at one level of {_LEVEL} for all pairs ({len(tested)} of {len(rows)} tested)"
     if not found:
-        return f"No pair of components interacts within families, {level}."
+        return f"No pair of components is found to interact within families, {level}."
     others = len(found) - 1
     more = f" {others} more pair{'s interact' if others > 1 else ' interacts'}." if others else ""
     return f"{interaction_in_words(found[0])}{more} This is claimed {level}, for these families only."
