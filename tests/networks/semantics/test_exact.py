@@ -73,8 +73,10 @@ def test_a_network_of_float64_agrees_with_the_runtime() -> None:
 def test_real_networks_agree_with_the_runtime(path: Path) -> None:
     content = path.read_bytes()
     content = gzip.decompress(content) if path.suffix == ".gz" else content
-    x = np.full(read_onnx_file(path).input_shape, 0.5, dtype=np.float32)
-    assert check_against_runtime(content, x).is_exact
+    network = read_onnx_file(path)
+    x = np.full(network.input_shape, 0.5, dtype=np.float32)
+    smooth = any(node.op in ("Exp", "Sigmoid", "Softmax", "Tanh") for node in network.nodes)
+    assert check_against_runtime(content, x).is_exact is not smooth
 
 
 def test_e_is_enclosed_to_the_width_asked_for() -> None:
