@@ -13,10 +13,11 @@ import psutil
 
 from dokimos import __version__
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
-from dokimos.campaigns.records import Count, Seconds
+from dokimos.campaigns.records import Seconds
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
+from dokimos.core.formats import Count
 from dokimos.core.known_keys import require_known_keys
 from dokimos.execution.limits import Limits
 from dokimos.suites.folder import read_suite_file

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from dokimos.core.formats import Count
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.properties.model import Point
@@ -14,9 +15,6 @@ from dokimos.suites.answers import Answer
 
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 """A time as a file may state it: not negative, and finite."""
-
-Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-"""A whole number as a file may state it."""
 
 
 @dataclass(frozen=True)

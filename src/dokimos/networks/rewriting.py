@@ -5,6 +5,7 @@ Every step is exact: its result is computed in rationals and refused where float
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -48,9 +49,9 @@ class Rewriting(Struct, frozen=True, tag_field="step", forbid_unknown_fields=Tru
 
     layer: int
 
+    @abstractmethod
     def apply(self, chain: Chain) -> Chain:
         """The chain after the step. Raises InputError where the step does not fit the chain."""
-        raise NotImplementedError
 
     def _hidden(self, chain: Chain) -> tuple[Layer, Layer]:
         """The layer and the one that reads it; it must be rectified."""

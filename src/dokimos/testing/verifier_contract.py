@@ -121,6 +121,8 @@ class VerifierContract:
 
     def test_it_answers_two_tiny_queries(self, verifier: Verifier) -> None:
         """One is sat and one is not; not to know is no fault."""
-        if verifier.version() is None or not verifier.is_tried_out:
-            pytest.skip(f"{verifier.name} cannot be tried out here")
+        if verifier.version() is None:
+            pytest.skip(f"{verifier.name} is not installed")
+        if not verifier.is_tried_out:
+            pytest.skip(f"{verifier.name} has a smoke test of its own, or answers by a script")
         assert [finding.what for finding in try_out(verifier) if not finding.is_ok] == []
