@@ -280,7 +280,7 @@ def new_law(
     template: str,
     *,
     feature: str,
-    amount: int = 10,
+    amount: float = 10,
     domain: str | None = None,
     out: str | Path | None = None,
 ) -> str:

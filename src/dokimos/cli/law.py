@@ -87,7 +87,7 @@ def replay(
 def new(
     template: Annotated[str, typer.Argument(help="monotone, invariant, robust or fair.")],
     feature: Annotated[str, typer.Option(help="The feature that the law is about.")],
-    amount: Annotated[int, typer.Option(help="The largest change.", min=1)] = 10,
+    amount: Annotated[float, typer.Option(help="The largest change; it may have a fraction.")] = 10,
     domain: Annotated[str | None, typer.Option(help="The domain that the law imports.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The file to write; standard output unless given.")

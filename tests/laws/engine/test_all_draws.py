@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.frame import Records, Rows
+from dokimos.laws.engine.sources import Pool
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import MORE_FELONIES, brute_force, domain, inputs, risk, run
 
@@ -62,3 +66,24 @@ def test_large_expansions_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     draws, violations, _ = brute_force()
     found = run(MORE_FELONIES, exhaustive=True)
     assert (found.draws, found.violated) == (draws, violations)
+
+
+def test_pairs_are_made_as_they_are_tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all before the first of them is."""
+    monkeypatch.setattr("dokimos.laws.engine.law_test._LARGEST_BATCH", 64)
+    made: list[int] = []
+    at = Pool.at
+
+    def counted(pool: Pool, rows: Rows) -> Records:
+        made.append(len(rows))
+        return at(pool, rows)
+
+    def model(records: NDArray[np.float64]) -> NDArray[np.int64]:
+        assert sum(made) <= 2 * 64 + 2  # a batch of pairs, and the one record whose size is measured
+        made.clear()
+        return risk(records)
+
+    model.batched = True  # type: ignore[attr-defined]
+    monkeypatch.setattr(Pool, "at", counted)
+    found = run("input x1; input x2;", model=model, exhaustive=True, keep=1, shrink=False)
+    assert found.tested == 1600 and found.is_exhaustive

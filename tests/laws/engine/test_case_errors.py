@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import domain, inputs, run
 
 
@@ -97,3 +98,34 @@ def test_exceptions_that_differ_in_their_case_only_are_told_once() -> None:
     assert "raised ValueError: too old: " in reason and "\n" not in reason
     two = "input x1; output d1; { d1 = 1 / 0 if x1[0] > 50 else [][0] } ensures d1 > 0;"
     assert len(run(two, budget=50).errors) == 2
+
+
+def test_cases_that_all_fail_alike_are_given_up_on() -> None:
+    calls = 0
+
+    def broken(record: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        raise ValueError(f"call {calls}")
+
+    by_function = "input x1; var x2 := broken(x1);"
+    by_block = "input x1; output d1; { d1 = broken(x1) } ensures d1 > 0;"
+    for text, exhaustive in ((by_function, False), (by_function, None), (by_block, None)):
+        calls = 0
+        found = run(text, of=domain(broken=broken), exhaustive=exhaustive)
+        assert (found.failed, found.tested, found.is_given_up, calls) == (20, 0, True, 20)
+        assert not found.is_exhaustive and "the first 20 cases all failed in the same way" in summary(found)
+    calls = 0
+    found = run("input x1; var x2 := x1;", model=broken, exhaustive=False)
+    assert (found.failed, found.is_given_up) == (20, True) and calls <= 22
+    assert run("input x1; var v := 1 / 0; var x2 := x1;", exhaustive=False).is_given_up
+
+
+def test_cases_that_fail_alike_beside_others_are_all_tried() -> None:
+    def picky(record: Any) -> Any:
+        if record[1] > 1:
+            raise ValueError("too many")
+        return record
+
+    found = run("input x1; var x2 := picky(x1); ENSURES d1 == d2", of=domain(picky=picky), budget=400)
+    assert found.failed > 20 and found.tested > 0 and not found.is_given_up

@@ -11,10 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
+from dokimos.laws import real
+from dokimos.laws import text as text_feature
 from dokimos.laws.engine.calls import AllFailed, Failures
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Frame, Records, Value, column, stack
 from dokimos.laws.engine.plan import make_plan
+from dokimos.laws.engine.shrinking import change_sizes
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.formatting import format_expression
 from dokimos.laws.language.parser import parse_law
@@ -315,3 +318,49 @@ def test_a_law_with_errors_does_not_run() -> None:
         make_plan(wrong, None)
     with pytest.raises(InputError, match="--no-code"):
         make_plan(parse_law("input x1; output d; { d = len(x1) } ensures d == 1;"), None, allow_code=False)
+
+
+def test_what_is_not_a_number_beside_texts() -> None:
+    """Records with a text are kept as objects; a nan in them is what it is elsewhere."""
+    data = np.array([["a", 1.0], ["b", float("nan")], ["c", None]], dtype=object)
+    of = domain(FEATURES=[text_feature("note"), real("income")], inputs=lambda: data)
+    plan = make_plan(law("input x1; var x2 := x1;"), of)
+    cases = Frame(np.arange(3), np.arange(3), {"x1": Records(data), "x2": Records(data.copy())})
+    evaluator = Evaluator(plan, cases, Failures(), lambda: np.zeros(0))
+    assert evaluator.condition(condition("x1 == x2")).tolist() == [True, True, True]
+    assert evaluator.condition(condition("x1.income == null")).tolist() == [False, True, True]
+    assert evaluator.condition(condition("x1 != x2[note := 'z']")).tolist() == [True, True, True]
+    assert [size for size, _ in change_sizes(cases, ["x1"])] == [0.0, 0.0, 0.0]
+
+
+def test_features_that_are_named_by_what_was_computed() -> None:
+    names = np.array(["age", "felonies", "sex"] * 4, dtype=object)
+    failures = Failures()
+    data = inputs(ROWS)
+    wanted = np.choose(np.arange(ROWS) % 3, [data[:, 0], data[:, 1], data[:, 5]])
+    assert np.array_equal(evaluate("getFeat(x1, names)", failures, names=names), wanted)
+    changed = evaluate("setFeat(x1, names, 1)", failures, names=names)
+    assert isinstance(changed, Records) and failures.by_case == {}
+    assert changed.data[:3, :2].tolist() == [[1, data[0, 1]], [data[1, 0], 1], data[2, :2].tolist()]
+    assert changed.data[2, 4:].tolist() == [0, 1]
+    assert np.array_equal(evaluate("getFeat(x1, strConcat('f', 'elonies'))"), data[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "message"),
+    [
+        ("getFeat(x1, names) == 1", [1, 3, 5, 7, 9, 11], "there is no feature agee"),
+        ("setFeat(x1, names, 1) == x1", [1, 3, 5, 7, 9, 11], "did you mean age"),
+        ("getFeat(x1, half) == 1", [0, 2, 4, 6, 8, 10], "this is a fraction"),
+        ("setFeat(x1, half, 1) == x1", [0, 2, 4, 6, 8, 10], "this is a fraction"),
+        ("getFeat(x1, 3 / 2) == 1", list(range(ROWS)), "this is a fraction"),
+        ("getFeat(x1, nothing) == 1", [1, 3, 5, 7, 9, 11], "no feature with that index"),
+    ],
+)
+def test_no_such_computed_feature_fails_in_its_cases(text: str, rows: list[int], message: str) -> None:
+    failures = Failures()
+    names = np.array(["age", "agee"] * 6, dtype=object)
+    half, nothing = np.array([0.5, 1.0] * 6), np.array([1.0, np.nan] * 6)
+    evaluate(text, failures, names=names, half=half, nothing=nothing)
+    assert sorted(failures.by_case) == rows
+    assert all(message in reason for reason in failures.by_case.values())

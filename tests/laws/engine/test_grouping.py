@@ -76,3 +76,18 @@ def test_wilson_intervals() -> None:
     assert Rate(0, 0).interval == (0.0, 1.0) and Rate(0, 0).value == 0
     assert Rate(0, 50).interval[0] == 0 and Rate(50, 50).interval[1] == 1
     assert all(0 <= Rate(k, 7).interval[0] <= k / 7 <= Rate(k, 7).interval[1] <= 1 for k in range(8))
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (Rate(0, 5000), "0.00 %"),
+        (Rate(2, 300_000), "0.00067 %"),
+        (Rate(299_998, 300_000), "99.99933 %"),
+        (Rate(1, 10_000), "0.01 %"),
+        (Rate(1, 3), "33.33 %"),
+        (Rate(7, 7), "100.00 %"),
+    ],
+)
+def test_a_rate_is_not_rounded_to_none_or_all(rate: Rate, said: str) -> None:
+    assert str(rate).startswith(said)

@@ -12,6 +12,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.replay import _no_labels
 from dokimos.laws.engine.results import LawSettings
+from dokimos.laws.engine.sources import Pool, find_source
 from dokimos.laws.language.problems import LawError
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk, run
 
@@ -152,3 +153,13 @@ def test_labels_that_are_words() -> None:
             "input x1; output d1; { d1 = predict(x1) } ensures d1 == label(x1);",
             of=domain(labels=lambda: words),
         )
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_an_array_is_not_copied(kind: Any) -> None:
+    data = inputs().astype(kind)
+    of = domain(inputs=lambda: data)
+    pool = find_source("test", of)
+    assert isinstance(pool, Pool) and np.shares_memory(pool.data, data)
+    drawn = pool.at(np.arange(3)).data
+    assert drawn.dtype == np.float64 and not np.shares_memory(drawn, data)

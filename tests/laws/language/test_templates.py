@@ -31,3 +31,14 @@ def test_what_templates_refuse() -> None:
     with pytest.raises(InputError, match="no name of a feature"):
         new_law("fair", feature="a b")
     assert parse_law(new_law("fair", feature="sex", domain="compas")).imports[0].name == "compas"
+
+
+@pytest.mark.parametrize("template", sorted(TEMPLATES))
+def test_changes_that_are_no_integers(template: str) -> None:
+    law = parse_law(new_law(template, feature="income", amount=0.25))
+    assert check_law(law, domain()) == ()
+    assert run_law(law, model=risk, domain=domain(), settings=LawSettings(budget=50)).tested == 50
+    assert "randInt" not in law.text and ("0.25" in law.text) == (template in ("monotone", "robust"))
+    for amount in (0, -1.5, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="The largest change must be"):
+            new_law(template, feature="income", amount=amount)

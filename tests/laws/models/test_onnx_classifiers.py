@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dokimos.core.errors import InputError
+from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.lookup import load_model
 
 
@@ -72,3 +73,10 @@ def test_onnx_files_that_give_labels(tmp_path: Path) -> None:
     path.write_bytes(strings.SerializeToString())
     with pytest.raises(InputError, match=r"onnxruntime cannot load it|not a tensor of numbers"):
         load_model(path, None)
+
+
+def test_the_domains_encoding_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "trees.onnx"
+    path.write_bytes(classifier())
+    of = Domain("words", encode=lambda words: np.array([[0.0, len(word)] for word in words]))
+    assert load_model(path, of).predict(np.array(["", "long"], dtype=object)).tolist() == [4, 7]

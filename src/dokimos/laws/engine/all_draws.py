@@ -66,10 +66,10 @@ class AllDraws:
 
     def batches(self) -> Iterator[tuple[Frame, Enumerator]]:
         """The cases whose preconditions hold, with what draws for them. Raises InputError at too many."""
-        pending = list(self._all_inputs())[::-1]
+        coming = self._all_inputs()
+        pending: list[Frame] = []
         held = 0
-        while pending:
-            frame = pending.pop()
+        while (frame := pending.pop() if pending else next(coming, None)) is not None:
             enumerator = Enumerator(self._batch if frame.size > 1 else self._limit)
             rejected, errors = self._runner.rejected, self._runner.errors.copy()
             try:

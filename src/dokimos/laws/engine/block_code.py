@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import DokimosError
 from dokimos.laws.domain.functions import DomainFunction
 from dokimos.laws.domain.user_code import explain
-from dokimos.laws.engine.calls import Failures, call_single, case_rng, single_value
+from dokimos.laws.engine.calls import Failures, block_rng, call_single, single_value
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Frame, Records, column
 from dokimos.laws.engine.plan import LawPlan
@@ -32,7 +32,10 @@ class BlockCode:
         self._warned: dict[Any, Any] = {}  # so that a warning of the block is shown once, not in every case
 
     def outputs(self, frame: Frame, failures: Failures) -> dict[str, list[Any]]:
-        """The value of each output in the cases that do not fail; `failures` gets the others."""
+        """The value of each output in the cases that do not fail; `failures` gets the others.
+
+        Raises GivenUp where `failures` does.
+        """
         assert self._plan.code is not None
         outputs: dict[str, list[Any]] = {each.name: [] for each in self._plan.law.outputs}
         for row in range(frame.size):
@@ -43,12 +46,14 @@ class BlockCode:
                 raise
             except Exception as problem:
                 failures.add(int(frame.ids[row]), explain(problem, "the block"))
+                failures.expect_another(frame.ids[: row + 1])
                 continue
             missing = [name for name in outputs if name not in names]
             if missing:
                 failures.add(
                     int(frame.ids[row]), f"the block ended without a value for {', '.join(missing)}"
                 )
+                failures.expect_another(frame.ids[: row + 1])
                 continue
             for name, values in outputs.items():
                 values.append(names[name])
@@ -56,7 +61,7 @@ class BlockCode:
 
     def _namespace(self, frame: Frame, row: int) -> dict[str, Any]:
         """What the block sees of one case: the law's names, the domain's functions, builtins, `predict`."""
-        rng = case_rng(int(frame.seeds[row]), 1)
+        rng = block_rng(int(frame.seeds[row]))
         functions: dict[str, Any] = {
             "predict": lambda record: column([self._model.predict(np.asarray(record)[None])[0]]).item(),
             "randInt": lambda low, high: int(rng.integers(low, high, endpoint=True)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,38 +12,82 @@ import numpy as np
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.functions import DomainFunction, has_parameter
 from dokimos.laws.domain.user_code import explain
-from dokimos.laws.engine.frame import Frame, Records, Value, column, full, stack
+from dokimos.laws.engine.case_errors import PATIENCE, kind_of
+from dokimos.laws.engine.frame import Frame, Records, Rows, Value, column, full, stack
 
 
 class AllFailed(Exception):
     """No case is left: user code failed in all of them."""
 
 
+class GivenUp(AllFailed):
+    """Many cases failed in the same way and none did not, so that the others were left alone."""
+
+
 @dataclass
 class Failures:
-    """What went wrong, by case; the first thing in each case counts."""
+    """What went wrong, by case; the first thing in each case counts.
+
+    With `gives_up`, code that runs case by case stops where the first cases all fail in the same way.
+    """
 
     by_case: dict[int, str] = field(default_factory=dict)
+    gives_up: bool = False
 
     def add(self, case: int, reason: str) -> None:
         """Note what went wrong in a case."""
         self.by_case.setdefault(case, reason)
 
+    def expect_another(self, cases: Rows) -> None:
+        """Raise GivenUp where that is allowed and `cases`, all that were run, failed in the same way."""
+        if self.gives_up and len(cases) == PATIENCE:
+            kinds = {kind_of(self.by_case[case]) for case in cases.tolist() if case in self.by_case}
+            if len(kinds) == 1 and all(case in self.by_case for case in cases.tolist()):
+                raise GivenUp
 
-def case_rng(seed: int, salt: int = 0) -> np.random.Generator:
-    """The generator of one case: the same seed gives the same numbers, whatever the batch."""
-    return np.random.default_rng([int(seed), salt])
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """While other cases than those that are looked at may succeed, there is no giving up."""
+        before, self.gives_up = self.gives_up, False
+        try:
+            yield
+        finally:
+            self.gives_up = before
+
+
+#: The streams of random numbers of a case: of the calls in the law, of the block.
+_CALLS, _BLOCK = 0, 1
+#: Where a call stands in a law: its number among the calls, and the values of `forall` around it.
+CallSite = tuple[int, ...]
+
+
+def call_rng(seed: int, site: CallSite) -> np.random.Generator:
+    """What one call of a case draws from: the same numbers for the same seed, whatever the batch.
+
+    Calls at different sites draw independently of each other, and of the block.
+    """
+    return np.random.default_rng([int(seed), _CALLS, *(each % 2**64 for each in site)])
+
+
+def block_rng(seed: int) -> np.random.Generator:
+    """What the block of a case draws from, one call after the other."""
+    return np.random.default_rng([int(seed), _BLOCK])
 
 
 def call_function(
-    function: DomainFunction, arguments: Sequence[Value], frame: Frame, failures: Failures
+    function: DomainFunction,
+    arguments: Sequence[Value],
+    frame: Frame,
+    failures: Failures,
+    site: CallSite = (),
 ) -> Value:
     """The function's value in each case; where it raises, the case is noted in `failures`.
 
     Raises AllFailed where it does in every case.
     """
     if function.batch is not None and not has_parameter(function.batch, "rng"):
-        options = {"rngs": [case_rng(int(seed)) for seed in frame.seeds]} if function.takes_rngs else {}
+        rngs = [call_rng(int(seed), site) for seed in frame.seeds] if function.takes_rngs else []
+        options = {"rngs": rngs} if function.takes_rngs else {}
         try:
             return _as_value(
                 function.batch(*(_batch(each, frame.size) for each in arguments), **options),
@@ -55,11 +100,15 @@ def call_function(
             if function.single is None and frame.size == 1:
                 failures.add(int(frame.ids[0]), explain(problem, function.name))
                 raise AllFailed from None
-    return _case_by_case(function, arguments, frame, failures)
+    return _case_by_case(function, arguments, frame, failures, site)
 
 
 def _case_by_case(
-    function: DomainFunction, arguments: Sequence[Value], frame: Frame, failures: Failures
+    function: DomainFunction,
+    arguments: Sequence[Value],
+    frame: Frame,
+    failures: Failures,
+    site: CallSite,
 ) -> Value:
     if function.takes_model:
         raise InputError(f"{function.name} runs the model: call it in the block, where outputs get values.")
@@ -68,13 +117,14 @@ def _case_by_case(
     for row in range(frame.size):
         try:
             singles = [single_value(each, row) for each in arguments]
-            results.append(call_single(function, singles, case_rng(int(frame.seeds[row]))))
+            results.append(call_single(function, singles, call_rng(int(frame.seeds[row]), site)))
             good = row if good is None else good
         except DokimosError:
             raise
         except Exception as problem:
             failures.add(int(frame.ids[row]), explain(problem, function.name))
             results.append(None)
+            failures.expect_another(frame.ids[: row + 1])
     if good is None:
         raise AllFailed
     failed = failures.by_case

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 from dokimos.laws.engine.frame import Frame
 
 _KEPT_ERRORS = 20
+#: So many cases that fail in the same way, and none that does not: the others would too.
+PATIENCE = 20
 
 
 @dataclass(frozen=True)
@@ -24,19 +27,26 @@ class CaseErrors:
 
     count: int = 0
     kept: list[CaseError] = field(default_factory=list)
+    by_kind: Counter[str] = field(default_factory=Counter)
 
     def copy(self) -> CaseErrors:
         """What there is so far."""
-        return CaseErrors(self.count, list(self.kept))
+        return CaseErrors(self.count, list(self.kept), self.by_kind.copy())
 
     def add(self, reason: str, case: Frame) -> None:
         """Count a case, and keep it where its reason is of a new kind."""
         self.count += 1
-        kind = _kind(reason)
-        if len(self.kept) < _KEPT_ERRORS and all(_kind(each.reason) != kind for each in self.kept):
+        kind = kind_of(reason)
+        self.by_kind[kind] += 1
+        if len(self.kept) < _KEPT_ERRORS and all(kind_of(each.reason) != kind for each in self.kept):
             self.kept.append(CaseError(reason, case))
 
+    @property
+    def are_alike(self) -> bool:
+        """Whether so many cases have failed in the same way that more of them would say nothing new."""
+        return max(self.by_kind.values(), default=0) >= PATIENCE
 
-def _kind(reason: str) -> str:
+
+def kind_of(reason: str) -> str:
     """The kind of a reason: of an exception its type and place, not what it says of the case."""
     return re.sub(r"( raised \w+): .*( at .*)", r"\1\2", reason)

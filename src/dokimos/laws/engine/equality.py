@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dokimos.laws.engine.frame import Column, Records, Value, constant
 
@@ -49,7 +52,7 @@ def _nulls(value: Column) -> Column:
     if value.dtype.kind == "f":
         return np.asarray(np.isnan(value))
     if value.dtype == object:
-        return np.asarray(value == None, dtype=np.bool_)  # noqa: E711
+        return np.asarray((value == None) | (value != value), dtype=np.bool_)  # noqa: E711
     return constant(False)
 
 
@@ -58,7 +61,12 @@ def _same_records(left: Records, right: Records) -> Column:
     a, b = left.data, right.data
     if a.shape != b.shape:
         return np.zeros(len(a), dtype=np.bool_)
+    return np.asarray(same_values(a, b).reshape(len(a), -1).all(axis=1))
+
+
+def same_values(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two arrays of one shape hold the same; what is not a number is the same as itself."""
     same = np.asarray(a == b, dtype=np.bool_)
-    if a.dtype.kind == "f" and b.dtype.kind == "f":
-        same |= np.isnan(a) & np.isnan(b)
-    return np.asarray(same.reshape(len(a), -1).all(axis=1))
+    if a.dtype.kind in "fO" and b.dtype.kind in "fO":
+        same |= np.asarray((a != a) & (b != b), dtype=np.bool_)
+    return same

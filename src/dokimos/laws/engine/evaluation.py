@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.domain.functions import RANDOM
-from dokimos.laws.engine.calls import AllFailed, Failures, call_function
+from dokimos.laws.engine.calls import AllFailed, CallSite, Failures, call_function
 from dokimos.laws.engine.equality import NotComparable, NumberAndString, equal
 from dokimos.laws.engine.feature_access import FeatureAccess, NoFeature, Reference
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, constant, full
@@ -146,7 +146,10 @@ class Evaluator:
         if rows.size:
             inner = Evaluator(self._plan, self._frame.take(rows), self._failures, self._labels)
             inner._bound = self._bound
-            with suppress(AllFailed):  # all of these are in `failures` then, the others go on
+            with (
+                self._failures.going_on(),
+                suppress(AllFailed),
+            ):  # all of these are in `failures` then, the others go on
                 result[rows] = inner.condition(expression)
         return result
 
@@ -202,7 +205,7 @@ class Evaluator:
         own = self._plan.domain.functions.get(call.function)
         if own is not None:
             arguments = [self.value(each) for each in call.arguments]
-            return call_function(own, arguments, self._frame, self._failures)
+            return call_function(own, arguments, self._frame, self._failures, self._site(call))
         if call.function in RANDOM:
             return self._frame.draws[self._plan.order_of_draws[id(call)]]
         first = call.arguments[0]
@@ -226,6 +229,13 @@ class Evaluator:
         choose = np.minimum if call.function == "min" else np.maximum
         return np.asarray(choose(self._number(first), self._number(call.arguments[1])))
 
+    def _site(self, call: laws.Call) -> CallSite:
+        """Where the call stands, so that each draws its own numbers; nowhere for all calls alike."""
+        number = self._plan.call_sites.get(id(call))
+        if number is None:
+            return ()
+        return (number, *(int(value) for value in self._bound.values()))
+
     def _label(self, records: Records, call: laws.Call) -> Column:
         if records.origin is None:
             raise self._wrong(call, "these records come from no data set, so they have no label.")
@@ -237,10 +247,10 @@ class Evaluator:
         if written is not None:
             return written
         value = self.column(expression)
-        if value.ndim == 0:
+        if value.ndim == 0 and isinstance(value.item(), str | int):
             single = value.item()
             return single if isinstance(single, str) else int(single)
-        return value
+        return full(value, self._frame.size)
 
     def feature(self, records: Records, reference: Reference, where: Expression) -> Column:
         """The value of a feature of each record."""

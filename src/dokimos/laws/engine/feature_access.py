@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Kind, Layout, Slot
-from dokimos.laws.engine.frame import Column, Records, full
+from dokimos.laws.engine.frame import Column, Records, Rows, column, full
 
-#: What names a feature: a name, an index, or an index for each case.
+#: What names a feature: a name or an index, one for all or one for each case.
 Reference = str | int | Column
 #: No int64 is as large; nan and the infinities are not below it either.
 _BEYOND = 2.0**63
@@ -37,6 +37,8 @@ class FeatureAccess:
         """The value of a feature of each record. Raises NoFeature."""
         data = _with_columns(records)
         if isinstance(reference, np.ndarray):
+            if reference.dtype == object:
+                return self._read_named(records, reference)
             return _as_column(data[np.arange(len(data)), self._columns(reference, data)])
         slot = self._slot(reference, data.shape[1])
         if isinstance(slot, int):
@@ -55,6 +57,8 @@ class FeatureAccess:
         data = _with_columns(records)
         if value.dtype == object and data.dtype != object:
             value = _numbers(value)
+        if isinstance(reference, np.ndarray) and reference.dtype == object:
+            return self._change_named(records, reference, value)
         made = data.astype(np.result_type(data.dtype, value.dtype), copy=True)
         if isinstance(reference, np.ndarray):
             made[np.arange(len(made)), self._columns(reference, data)] = value
@@ -78,10 +82,44 @@ class FeatureAccess:
 
     def _columns(self, reference: Column, data: NDArray[Any]) -> Column:
         """The column in each case; where there is no such column the case fails, and any will do."""
-        index = reference.astype(np.int64)
-        wrong = (index < 0) | (index >= data.shape[1])
+        wrong = ~((reference >= 0) & (reference < data.shape[1]))
         self.fail(wrong, "there is no feature with that index")
-        return np.where(wrong, 0, index)
+        index = np.where(wrong, 0, reference)
+        fractional = np.floor(index) != index
+        self.fail(fractional, "a feature has an integer as its index, and this is a fraction")
+        return np.where(fractional, 0, index).astype(np.int64)
+
+    def _parts(self, reference: Column, data: NDArray[Any]) -> Iterator[tuple[str | int, Rows]]:
+        """The features that names or indices of cases stand for, each with its cases; others fail."""
+        rows_of: dict[Any, list[int]] = {}
+        for row, each in enumerate(reference):
+            rows_of.setdefault(each if isinstance(each, str | int | float) else repr(each), []).append(row)
+        for each, rows in rows_of.items():
+            known: str | int = int(each) if isinstance(each, float) and each.is_integer() else each
+            try:
+                self._slot(known, data.shape[1])
+            except NoFeature as problem:
+                failing = np.zeros(len(reference), dtype=np.bool_)
+                failing[rows] = True
+                self.fail(failing, str(problem))
+                continue
+            yield known, np.array(rows, dtype=np.int64)
+
+    def _read_named(self, records: Records, reference: Column) -> Column:
+        """The value of the feature that is named in each case."""
+        values: list[Any] = [0] * len(reference)
+        for feature, rows in self._parts(reference, records.data):
+            for row, value in zip(rows, self.read(records.take(rows), feature).tolist(), strict=True):
+                values[row] = value
+        return column(values)
+
+    def _change_named(self, records: Records, reference: Column, value: Column) -> Records:
+        """The records with the feature changed that is named in each case."""
+        made = records.data.astype(np.result_type(records.data.dtype, value.dtype), copy=True)
+        every = full(value, len(made))
+        for feature, rows in self._parts(reference, records.data):
+            made[rows] = self.change(records.take(rows), feature, every[rows]).data
+        return Records(made, records.origin)
 
     def _slot(self, reference: str | int, width: int) -> Slot | int:
         """The slot in the layout, or a column where there is none."""
@@ -91,7 +129,7 @@ class FeatureAccess:
             except InputError as problem:
                 raise NoFeature(str(problem)) from None
         index = int(reference[1:]) if isinstance(reference, str) and reference[1:].isdigit() else reference
-        if isinstance(index, str) or not -width <= index < width:
+        if not isinstance(index, int) or not -width <= index < width:
             raise NoFeature(f"there is no feature {reference}")
         return index
 

@@ -69,7 +69,7 @@ class _Session:
         self._plan: LawPlan = runner.plan
         self._tally = Tally(settings.keep)
         self._draws = self._held = self._tested = 0
-        self._interrupted = self._starved = False
+        self._interrupted = self._starved = self._given_up = False
         self._part = _FIRST_PART
         self._batch = _batch_size(self._plan, source)
 
@@ -92,6 +92,9 @@ class _Session:
             self._held += prepared.size
             self._draws = self._held + self._runner.rejected
             self._judge(prepared, enumerator)
+            if self._runner.is_hopeless:
+                self._given_up = True
+                return
 
     def _sample(self) -> None:
         rng = np.random.default_rng(self._settings.seed)
@@ -109,6 +112,9 @@ class _Session:
             self._draws += frame.size
             self._held += prepared.size
             self._judge(prepared.first(missing), sampler)
+            if self._runner.is_hopeless:
+                self._given_up = True
+                return
 
     def _judge(self, cases: Frame, draw: Drawer) -> None:
         """Judge cases in parts that take a moment each, so that an interruption loses little.
@@ -124,6 +130,8 @@ class _Session:
             each = (time.perf_counter() - begun) / part.size
             self._part = int(min(max(_MOMENT / max(each, 1e-9), 1), 16 * self._part, _LARGEST_BATCH))
             start += part.size
+            if self._runner.is_hopeless:
+                return
 
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
@@ -156,7 +164,7 @@ class _Session:
 
     def _result(self, in_order: bool, seconds: float) -> LawResult:
         tally, law, domain = self._tally, self._plan.law, self._plan.domain
-        exhaustive = in_order and not self._interrupted
+        exhaustive = in_order and not self._interrupted and not self._given_up
         errors = tuple((each.reason, case_of(each.case, 0, law)) for each in self._runner.errors.kept)
         failed, rejected = self._runner.errors.count, self._runner.rejected
         violations, unconfirmed = confirm(
@@ -182,6 +190,7 @@ class _Session:
             is_in_order=in_order,
             is_interrupted=self._interrupted,
             is_starved=self._starved,
+            is_given_up=self._given_up,
             classes=tally.by_class.rates(lambda value: decision_name(value, domain)),
             groups=tuple(
                 Grouping(feature, counts.rates(partial(self._group_name, feature)))

@@ -37,6 +37,7 @@ class LawPlan:
     steps: tuple[PlanStep, ...]
     random_in_ensures: tuple[laws.Call, ...]
     order_of_draws: dict[int, int]
+    call_sites: dict[int, int]
     predictions: tuple[Prediction, ...] | None
     code: CodeType | None
 
@@ -70,8 +71,14 @@ class LawPlan:
         return "an `ensures` draws at random" if self.random_in_ensures else None
 
 
-def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> LawPlan:
-    """The plan of a law. Raises LawError where the law is wrong, InputError where code is refused."""
+def make_plan(
+    law: Law, domain: Domain | None, *, allow_code: bool = True, one_stream: bool = False
+) -> LawPlan:
+    """The plan of a law. Raises LawError where the law is wrong, InputError where code is refused.
+
+    With `one_stream` all calls of a case that draw at random get the same numbers, as they did in files of
+    violations of version 1.
+    """
     domain = domain or Domain("none")
     require_checked(law, domain)
     found = predictions(law)
@@ -85,7 +92,8 @@ def make_plan(law: Law, domain: Domain | None, *, allow_code: bool = True) -> La
     in_ensures = tuple(call for each in law.ensures for call in _random(each.condition))
     calls = [*(call for step in steps for call in step.random), *in_ensures]
     order = {id(call): index for index, call in enumerate(calls)}
-    return LawPlan(law, domain, steps, in_ensures, order, found, code)
+    sites = {} if one_stream else {id(call): number for number, call in enumerate(_calls(law))}
+    return LawPlan(law, domain, steps, in_ensures, order, sites, found, code)
 
 
 def _compiled(law: Law) -> CodeType:

@@ -19,7 +19,10 @@ from dokimos.laws.engine.frame import stack
 
 
 def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
-    """Records as an array, one a row, that fits the layout. Raises InputError."""
+    """Records as an array, one a row, that fits the layout. Raises InputError.
+
+    An array of numbers is given back as it is, not copied.
+    """
     if hasattr(given, "__array__"):  # arrays, and tables and tensors of other packages
         data = np.asarray(given)
     elif isinstance(given, Iterable):
@@ -40,7 +43,7 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
     numbers = np.setdiff1d(np.arange(layout.width), texts)
     try:
         if not texts:
-            return data.astype(np.float64)
+            return data if data.dtype.kind in "biuf" else data.astype(np.float64)
         made = data.astype(object)
         made[:, numbers] = made[:, numbers].astype(np.float64)
         return made

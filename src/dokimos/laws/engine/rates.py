@@ -7,6 +7,7 @@ from math import sqrt
 
 #: The 97.5th percentile of the normal distribution: two sides of 95 %.
 _Z = 1.959963984540054
+_MOST_DECIMALS = 15
 
 
 @dataclass(frozen=True)
@@ -38,4 +39,13 @@ class Rate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{100 * self.value:.2f} % (95 %: {100 * low:.2f} to {100 * high:.2f})"
+        return f"{percent(self.value)} % (95 %: {percent(low)} to {percent(high)})"
+
+
+def percent(share: float) -> str:
+    """A share in percent with two decimals, more where those would say none or all of it and be wrong."""
+    rest = min(share, 1 - share)
+    decimals = 2
+    while 0 < rest < 1 and 100 * rest * 10**decimals < 1 and decimals < _MOST_DECIMALS:
+        decimals += 1
+    return f"{100 * share:.{decimals + (decimals > 2)}f}"

@@ -29,6 +29,8 @@ class SavedViolations:
     source: str
     cases: tuple[LawCase, ...]
     words: tuple[str, ...]
+    #: Whether all calls of a case that draw at random had the same numbers, as in files of version 1.
+    one_stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ def replay_violations(
     saved: SavedViolations, model: Model, domain: Domain | None, *, allow_code: bool = True
 ) -> tuple[Replayed, ...]:
     """Run every saved case again, record by record. Raises InputError where that is not possible."""
-    plan = make_plan(saved.law, domain, allow_code=allow_code)
+    plan = make_plan(saved.law, domain, allow_code=allow_code, one_stream=saved.one_stream)
     wanted = len(plan.random)
     uses_labels = "label(" in saved.law.text and saved.source == "test" and plan.domain.inputs is not None
     source = find_source("test", plan.domain) if uses_labels else None

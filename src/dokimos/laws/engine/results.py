@@ -51,7 +51,8 @@ class LawResult:
 
     `held` of `draws` cases satisfied the precondition, `rejected` did not; of the `tested`, `violated`
     violate the law, `unique` with distinct draws and `inputs` with distinct inputs. `failed` cases ended in
-    an exception, the first of each kind are `errors`. `unconfirmed` of the kept violate in batches only:
+    an exception, the first of each kind are `errors`; the test is given up where the first ones all end in
+    the same. `unconfirmed` of the kept violate in batches only:
     rounding. Draws that were gone through `in_order`, all of them or until an interruption, are no random
     sample: what they say of the others has no interval of confidence.
     """
@@ -75,6 +76,7 @@ class LawResult:
     is_in_order: bool
     is_interrupted: bool
     is_starved: bool
+    is_given_up: bool
     classes: NamedRates
     groups: tuple[Grouping, ...]
     violations: tuple[LawViolation, ...]

@@ -40,6 +40,7 @@ class Runner:
         self.plan, self.model, self.errors = plan, model, CaseErrors()
         self.rejected = 0
         self.labels = labels
+        self._has_judged = False
         self._block = BlockCode(plan, model, labels)
 
     def prepare(self, frame: Frame, draw: Drawer) -> Frame:
@@ -58,11 +59,11 @@ class Runner:
 
     def _each(self, frame: Frame, evaluate: Callable[[Evaluator], Any], name: str | None) -> Frame:
         """The frame with one more column, or where a condition holds (no name), without failing cases."""
-        failures = Failures()
+        failures = self._failures()
         try:
             value = evaluate(Evaluator(self.plan, frame, failures, self.labels))
         except AllFailed:
-            return self._without(frame, failures)
+            return self._none_left(frame, failures)
         if name is not None:
             return self._without(frame.with_value(name, value), failures)
         bad = np.isin(frame.ids, list(failures.by_case))
@@ -78,15 +79,28 @@ class Runner:
             self.errors.add(failures.by_case[int(frame.ids[row])], frame.take(np.array([row])))
         return frame.where(~bad)
 
+    def _none_left(self, frame: Frame, failures: Failures) -> Frame:
+        self._without(frame, failures)
+        return frame.part(0, 0)
+
+    def _failures(self) -> Failures:
+        """What may be given up on: as long as no case at all has run to the end."""
+        return Failures(gives_up=not self._has_judged)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether nothing but failures of one kind has come of all cases, and of enough of them."""
+        return not self._has_judged and not self.rejected and self.errors.are_alike
+
     def _drawn(self, frame: Frame, call: laws.Call, draw: Drawer) -> Frame:
         if frame.size == 0:
             return frame
-        failures = Failures()
+        failures = self._failures()
         evaluator = Evaluator(self.plan, frame, failures, self.labels)
         try:
             ends = [full(evaluator.column(each), frame.size) for each in call.arguments]
         except AllFailed:
-            return self._without(frame, failures)
+            return self._none_left(frame, failures)
         low, high = (
             (_integers if call.function == "randInt" else _reals)(each, frame, failures) for each in ends
         )
@@ -108,24 +122,29 @@ class Runner:
         for statement in self.plan.law.ensures:
             if frame.size == 0:
                 break
-            failures = Failures()
+            failures = self._failures()
             evaluator = Evaluator(self.plan, frame, failures, self.labels)
             try:
                 holds = holds & evaluator.condition(statement.condition)
             except AllFailed:
-                holds = np.zeros(frame.size, dtype=np.bool_)
+                frame = self._none_left(frame, failures)
+                holds = np.ones(0, dtype=np.bool_)
+                break
             kept = ~np.isin(frame.ids, list(failures.by_case))
             frame, holds = self._without(frame, failures), holds[kept]
+        self._has_judged = self._has_judged or frame.size > 0
         return Judged(frame, holds)
 
     def _predicted(self, frame: Frame, one_by_one: bool) -> Frame:
         """All predictions of the block in one batch."""
         assert self.plan.predictions is not None
         names = list(dict.fromkeys(each.record for each in self.plan.predictions))
-        failures = Failures()
-        decisions = self._decisions(
-            [self._records(frame, name) for name in names], frame, failures, one_by_one
-        )
+        failures = self._failures()
+        batches = [self._records(frame, name) for name in names]
+        try:
+            decisions = self._decisions(batches, frame, failures, one_by_one)
+        except AllFailed:
+            return self._none_left(frame, failures)
         for each in self.plan.predictions:
             frame = frame.with_value(each.output, decisions[names.index(each.record)])
         return self._without(frame, failures)
@@ -161,13 +180,17 @@ class Runner:
                 raise
             except Exception as problem:
                 failures.add(int(frame.ids[row]), explain(problem, "the model"))
+                failures.expect_another(frame.ids[: row + 1])
                 answers.append(answers[0] if answers else 0)
         return column(answers)
 
     def _executed(self, frame: Frame) -> Frame:
         """The block as the Python that it is, case by case."""
-        failures = Failures()
-        outputs = self._block.outputs(frame, failures)
+        failures = self._failures()
+        try:
+            outputs = self._block.outputs(frame, failures)
+        except AllFailed:
+            return self._none_left(frame, failures)
         frame = self._without(frame, failures)
         for name, values in outputs.items():
             frame = frame.with_value(name, column(values))

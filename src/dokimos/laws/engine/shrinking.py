@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dokimos.laws.engine.cases import LawCase, case_of, frame_of
 from dokimos.laws.engine.drawing import Given
+from dokimos.laws.engine.equality import same_values
 from dokimos.laws.engine.frame import Frame, Records
 from dokimos.laws.engine.runner import Runner
 
@@ -96,10 +97,7 @@ def change_sizes(frame: Frame, inputs: list[str]) -> list[tuple[float, float]]:
 
 
 def _differs(a: NDArray[np.generic], b: NDArray[np.generic]) -> NDArray[np.bool_]:
-    same = np.asarray(a == b, dtype=np.bool_)
-    if a.dtype.kind == "f" and b.dtype.kind == "f":
-        same |= np.isnan(a) & np.isnan(b)
-    return ~same.reshape(len(a), -1)
+    return ~same_values(a, b).reshape(len(a), -1)
 
 
 def _amount(

@@ -45,6 +45,8 @@ class Pool:
 
     name: str
     data: NDArray[Any]
+    #: Whether records are handed out as doubles, whatever kind of numbers the data set is kept in.
+    as_doubles: bool = False
 
     @property
     def size(self) -> int:
@@ -57,7 +59,9 @@ class Pool:
 
     def at(self, rows: Rows) -> Records:
         """See Source."""
-        return Records(self.data[rows], np.asarray(rows, dtype=np.int64))
+        drawn = self.data[rows]
+        made = drawn.astype(np.float64, copy=False) if self.as_doubles else drawn
+        return Records(made, np.asarray(rows, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -101,15 +105,18 @@ def find_source(given: str, domain: Domain) -> InputSource:
                 ways = "give --domain, or use --source pool:FILE"
                 raise InputError(f"The law imports no domain, so there is no test set: {ways}.")
             raise InputError(f"The domain {domain.name} has no test set: {ways}.")
-        return Pool(
-            "test", as_records(call_domain(domain.inputs, domain, "inputs"), domain.layout, "inputs()")
-        )
+        given_set = call_domain(domain.inputs, domain, "inputs")
+        return _pool("test", as_records(given_set, domain.layout, "inputs()"), domain)
     if given == "range":
         return _range_source(domain)
     kind, _, file = given.partition(":")
     if kind != "pool" or not file:
         raise InputError(f"{given!r} is no source of inputs; write test, range or pool:FILE.")
-    return Pool(given, read_pool(Path(file), domain.layout))
+    return _pool(given, read_pool(Path(file), domain.layout), domain)
+
+
+def _pool(name: str, data: NDArray[Any], domain: Domain) -> Pool:
+    return Pool(name, data, as_doubles=domain.layout is not None and data.dtype != object)
 
 
 def labels_of(domain: Domain, source: InputSource) -> Callable[[], NDArray[Any]]:

@@ -25,13 +25,17 @@ _MIN_ROWS_PER_RUN = 256
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of an ONNX file. Raises InputError."""
+    encode = encoding_of(domain)
     labels = label_function(content, name=name)
     if labels is not None:
-        return Model(name, labels, decision_of(domain), hashlib.sha256(content).hexdigest())
+        return Model(
+            name,
+            lambda records: labels(encode(records)),
+            decision_of(domain),
+            hashlib.sha256(content).hexdigest(),
+        )
     network = Replayer(content, name=name)
     rows_per_run = max(_MIN_ROWS_PER_RUN, _NUMBERS_PER_RUN // network.input_size)
-
-    encode = encoding_of(domain)
 
     def scores(records: Rows) -> NDArray[np.float32]:
         rows = as_numbers(encode(records), name).reshape(len(records), -1)

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from dokimos.core.files import write_whole
 from dokimos.laws.engine.descriptions import which_case
 from dokimos.laws.engine.grouping import NamedRates
-from dokimos.laws.engine.rates import Rate
+from dokimos.laws.engine.rates import Rate, percent
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
 from dokimos.laws.reporting.case_view import CaseView, view_case
@@ -215,7 +215,7 @@ def _counts(result: LawResult) -> Markup:
 
 
 def _share(rate: Rate) -> str:
-    return f"{100 * rate.value:.2f} %"
+    return f"{percent(rate.value)} %"
 
 
 def _rate_table(title: str, rates: NamedRates, exact: bool) -> RateTable:
@@ -224,7 +224,7 @@ def _rate_table(title: str, rates: NamedRates, exact: bool) -> RateTable:
     scale = max([high for _, high in ends], default=1.0) or 1.0
     views = []
     for (name, rate), (low, high) in zip(rates, ends, strict=True):
-        between = "" if exact else f"{100 * low:.2f} to {100 * high:.2f}"
+        between = "" if exact else f"{percent(low)} to {percent(high)}"
         places = [round(100 * each / scale, 2) for each in (low, high - low, rate.value)]
         views.append(RateView(name, rate, _share(rate), between, *places))
     return RateTable(title.replace("_", " "), tuple(views))

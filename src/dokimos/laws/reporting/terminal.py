@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dokimos.laws.engine.descriptions import which_case
 from dokimos.laws.engine.grouping import NamedRates
+from dokimos.laws.engine.rates import percent
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, verdict_of
 
@@ -16,6 +17,8 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
         lines.append(f"  violated: {result.rate}")
     if result.is_starved:
         lines.append(f"  the precondition almost never holds: in {result.held:,} of {result.draws:,} draws")
+    if result.is_given_up:
+        lines.append(f"  given up: the first {result.failed:,} cases all failed in the same way")
     if result.is_interrupted:
         order = ", the draws being gone through in order" if result.is_in_order else ""
         lines.append(f"  interrupted: this is what was found until then{order}")
@@ -66,5 +69,5 @@ def _counts(result: LawResult) -> str:
 
 def _table(title: str, rates: NamedRates, exact: bool) -> list[str]:
     """A line for each group; what was gone through in order has no interval."""
-    texts = [(name, rate, f"{100 * rate.value:.2f} %" if exact else str(rate)) for name, rate in rates]
+    texts = [(name, rate, f"{percent(rate.value)} %" if exact else str(rate)) for name, rate in rates]
     return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in texts]

@@ -22,7 +22,9 @@ from dokimos.laws.language.parser import parse_law
 from dokimos.laws.language.syntax import Law
 
 FORMAT = "dokimos-law-violations"
-_VERSION = 1
+_VERSION = 2
+#: In files of version 1 all calls of a case that draw at random had the same numbers.
+_OLD_VERSION = 1
 
 
 class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,6 +45,7 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     is_in_order: bool
     is_interrupted: bool
     is_starved: bool
+    is_given_up: bool = False
     rate: _RateForm
     rates_by_first_decision: dict[str, _RateForm]
     rates_by_group: dict[str, dict[str, _RateForm]]
@@ -135,6 +138,7 @@ def save_result(result: LawResult, path: Path) -> None:
         is_in_order=result.is_in_order,
         is_interrupted=result.is_interrupted,
         is_starved=result.is_starved,
+        is_given_up=result.is_given_up,
         rate=_rate(result.rate),
         rates_by_first_decision={name: _rate(rate) for name, rate in result.classes},
         rates_by_group={
@@ -167,7 +171,8 @@ def read_violations(path: Path) -> SavedViolations:
     """A file that `save_result` wrote. Raises UnreadableFile."""
     document = strict_json.parse(read_whole(path), file=path, nan=True)
     wanted = "is no file of violations that `dokimos law test` wrote"
-    expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
+    is_old = isinstance(document, dict) and document.get("version") == _OLD_VERSION
+    expect_format(document, FORMAT, _OLD_VERSION if is_old else _VERSION, file=path, otherwise=wanted)
     form = strict_json.convert(document, _ResultForm, file=path, what="a file of violations")
     law = parse_law(form.law.text, name=form.law.file)
     folder = path.absolute().parent
@@ -179,6 +184,7 @@ def read_violations(path: Path) -> SavedViolations:
         source=form.source,
         cases=tuple(_read_case(each, law, path) for each in form.violations),
         words=tuple(each.words for each in form.violations),
+        one_stream=is_old,
     )
 
 
