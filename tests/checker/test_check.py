@@ -334,3 +334,40 @@ def test_claims_restate_what_is_proven() -> None:
 def test_unknown_kinds_are_input_errors() -> None:
     with pytest.raises(InputError):
         prove(holds(), Certificate("slopes"), Label.UNSAT, None)
+
+
+@pytest.fixture
+def float64_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.networks.semantics.exact.EXACT_FIRST", -1)
+
+
+@pytest.mark.usefixtures("float64_first")
+def test_a_claimed_margin_is_proven_exactly_where_float64_falls_short_of_it() -> None:
+    rough = check(fails(), witnessed("-0.5", real=Fraction(1, 5))).real
+    assert Fraction(1, 5) < rough < Fraction(1, 4)
+    assert check(fails(), witnessed("-0.5", real=Fraction(1, 4))).real == Fraction(1, 4)
+    with pytest.raises(InvalidProof, match="larger"):
+        check(fails(), witnessed("-0.5", real=Fraction(1, 4) + Fraction(1, 10**30)))
+
+
+@pytest.mark.usefixtures("float64_first")
+def test_a_float32_margin_is_proven_exactly_where_float64_falls_short_of_it() -> None:
+    exact = prove(fails(), Certificate("witness"), Label.SAT, (Fraction(-1, 2),)).float32
+    assert exact is not None
+    assert check(fails(), witnessed("-0.5", float32=exact)).float32 == exact
+    rough = check(fails(), witnessed("-0.5", float32=exact / 2)).float32
+    assert rough is not None and exact / 2 < rough < exact
+    with pytest.raises(InvalidProof, match="larger"):
+        check(fails(), witnessed("-0.5", float32=exact + Fraction(1, 10**30)))
+
+
+@pytest.mark.usefixtures("float64_first")
+@pytest.mark.parametrize(("x", "reason"), [("0.5", "not unsafe"), ("-2", "outside the box by 1")])
+def test_a_witness_that_shows_nothing_is_refused_by_float64_too(x: str, reason: str) -> None:
+    with pytest.raises(InvalidProof, match=reason):
+        check(fails(), witnessed(x))
+
+
+@pytest.mark.usefixtures("float64_first")
+def test_without_a_claim_the_margin_is_the_largest_there_is() -> None:
+    assert prove(fails(), Certificate("witness"), Label.SAT, (Fraction(-1, 2),)).real == Fraction(1, 4)

@@ -41,7 +41,7 @@ FORBIDDEN = (
     "dokimos.suites.writing",
 )
 MOST_LINES_IN_ALL = 6300
-MOST_LINES_FOR_ONE_KIND = 4400
+MOST_LINES_FOR_ONE_KIND = 4420
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.core.readable import Number, exact_number, float_number, megabytes, printable, seconds
+from dokimos.core.readable import (
+    Number,
+    enclosed_number,
+    exact_number,
+    float_number,
+    least_number,
+    megabytes,
+    printable,
+    seconds,
+)
 
 
 @pytest.mark.parametrize(
@@ -76,3 +85,21 @@ def test_megabytes() -> None:
 
 def test_text_that_no_page_can_show_is_replaced() -> None:
     assert printable("\x1b[31mred\x1b[0m\r\nbell\x07 \udcff ok\t") == "red\nbell� � ok\t"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "short", "full"),
+    [
+        (Fraction(1, 3), Fraction(0), "0.333333", "0." + 400 * "3" + "…"),
+        (Fraction(1, 3), Fraction(1, 10**12), "0.333333", "0.33333333333333333 ± 1e-12"),
+        (Fraction(-5), Fraction(1, 81), "-5 ± 0.013", "-5 ± 0.013"),
+        (Fraction(0), Fraction(1, 10**9), "0 ± 1e-09", "0 ± 1e-09"),
+    ],
+)
+def test_a_number_says_how_far_it_is_known(value: Fraction, error: Fraction, short: str, full: str) -> None:
+    assert enclosed_number(value, error) == Number(short=short, full=full)
+
+
+def test_a_lower_bound_is_rounded_down() -> None:
+    assert least_number(Fraction(2, 3)) == Number("0.666667", "at least 0.66666666666666666")
+    assert least_number(Fraction(-2, 3)) == Number("-0.666667", "at least -0.66666666666666667")

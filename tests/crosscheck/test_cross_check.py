@@ -17,8 +17,10 @@ from dokimos.crosscheck import cross_check as module
 from dokimos.crosscheck.cross_check import Contradiction, CrossCheck, cross_check
 from dokimos.crosscheck.points import points_to_compare
 from dokimos.crosscheck.runtimes import CannotRun, OnnxRuntime
+from dokimos.networks.graph import Network
 from dokimos.networks.reading import onnx_file
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule
+from dokimos.networks.semantics.exact import Enclosure, evaluate
 from dokimos.properties.model import Point
 from dokimos.properties.reading import parse_vnnlib
 from dokimos.suites.instance import Instance, Label, LabelledInstance, Truth
@@ -262,3 +264,21 @@ def test_points_are_float32_mixed_and_different() -> None:
 def test_points_beyond_float32_are_left_out() -> None:
     asked = parse_vnnlib(question([("0.0", "1" + "0" * 39 + ".0")] * 9, 1, "(<= Y_0 0.0)").decode())
     assert points_to_compare(asked, None, few=False) == {}
+
+
+def test_exact_values_are_computed_only_where_float64_does_not_decide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Point] = []
+
+    def noted(network: Network, point: Point) -> Enclosure:
+        asked.append(point)
+        return evaluate(network, point)
+
+    monkeypatch.setattr(module, "evaluate", noted)
+    instance, truth = leaky()
+    assert cross_check(instance, truth) == CrossCheck("onnxruntime")
+    assert not asked
+    misread(monkeypatch, "LeakyRelu", slope_of_zero)
+    assert "has the exact value 0 " in cross_check(instance, truth).contradiction
+    assert len(asked) == 1

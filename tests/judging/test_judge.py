@@ -329,7 +329,7 @@ def test_nobody_is_blamed_where_no_precision_tells(tmp_path: Path, monkeypatch: 
         given = instance(tmp_path, "i", asked=BOUND, label=label)
         assert verdict(given, Answer.SAT, NEITHER).verdict is Verdict.BAD_WITNESS
         with monkeypatch.context() as patched:
-            patched.setattr("dokimos.judging.witness_replay.evaluate", wide)
+            patched.setattr("dokimos.networks.semantics.exact.evaluate", wide)
             assert verdict(given, Answer.SAT, NEITHER).verdict is expected
 
 

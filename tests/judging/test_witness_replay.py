@@ -154,7 +154,7 @@ def test_a_value_that_no_precision_tells_shows_nothing(monkeypatch: pytest.Monke
     def undecided(*_: object, **__: object) -> Enclosure:
         raise Undecided("it divides by zero")
 
-    monkeypatch.setattr("dokimos.judging.witness_replay.evaluate", undecided)
+    monkeypatch.setattr("dokimos.networks.semantics.exact.evaluate", undecided)
     replays = replay_witness(question(), (F(1), F(1)))
     assert replays.as_spelt is not None
     assert (replays.as_spelt.violates_exactly, replays.as_spelt.violation) == (False, None)
@@ -168,10 +168,25 @@ def test_an_enclosure_that_cannot_be_narrowed_decides_what_it_can(monkeypatch: p
             raise Undecided("no narrower")
         return Enclosure((F(1),), (F(2),))
 
-    monkeypatch.setattr("dokimos.judging.witness_replay.evaluate", wide)
+    monkeypatch.setattr("dokimos.networks.semantics.exact.evaluate", wide)
     for bound, violates in (("1.0", True), ("1.5", False), ("2.5", False)):
         replay = replay_witness(question(bound), (F(1), F(1))).as_spelt
         assert replay is not None
         assert replay.violates_exactly is violates
         assert replay.exact_outputs == (F(3, 2),)
         assert replay.violation == 1 - F(bound)
+
+
+def test_what_float64_decides_is_said_to_be_near_the_exact_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.networks.semantics.exact.EXACT_FIRST", -1)
+    for bound, violates in (("1.5", True), ("1.8", False)):
+        replay = replay_witness(question(bound), (F(1), F(3, 4))).as_spelt
+        assert replay is not None
+        assert (replay.violates_exactly, replay.is_decided) == (violates, True)
+        assert 0 < replay.output_error < F(1, 10**14)
+        assert abs(replay.exact_outputs[0] - F(7, 4)) <= replay.output_error
+        assert replay.violation is not None
+        assert F(7, 4) - F(bound) - F(1, 10**14) < replay.violation <= F(7, 4) - F(bound)
+    touching = replay_witness(question("1.75"), (F(1), F(3, 4))).as_spelt
+    assert touching is not None
+    assert (touching.violates_exactly, touching.violation, touching.output_error) == (True, 0, 0)

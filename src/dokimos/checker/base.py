@@ -18,21 +18,31 @@ DEFAULT_ULPS = 8
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What a proof speaks of, as read from the two files, and the witness that came with the label."""
-
-    network: Network
-    property: Property
-    witness: Point | None = None
-    ulps: int = DEFAULT_ULPS
-
-
-@dataclass(frozen=True)
 class Proven:
     """The margins that a proof establishes (see `Claim`); None where float32 is not proven."""
 
     real: Fraction
     float32: Fraction | None
+
+    def reaches(self, asked: Proven) -> bool:
+        """Whether both margins are at least those asked for; a float32 margin of None asks for none."""
+        enough = asked.float32 is None or (self.float32 is not None and self.float32 >= asked.float32)
+        return enough and self.real >= asked.real
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a proof speaks of, as read from the two files, and the witness that came with the label.
+
+    `asked` are the margins that the label claims: a proof may stop once it has shown them. None asks for
+    the largest that it can show.
+    """
+
+    network: Network
+    property: Property
+    witness: Point | None = None
+    ulps: int = DEFAULT_ULPS
+    asked: Proven | None = None
 
 
 class CertificateKind(ABC):

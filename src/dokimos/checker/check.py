@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from dokimos.checker.base import DEFAULT_ULPS, CertificateKind, Problem, Proven
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
@@ -21,10 +23,12 @@ def prove(
     *,
     ulps: int = DEFAULT_ULPS,
     kinds: Registry[CertificateKind] = CERTIFICATES,
+    asked: Proven | None = None,
 ) -> Proven:
     """The margins that `certificate` establishes for `label` on the files of `instance`.
 
-    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32; `kinds` are those to trust.
+    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32; `kinds` are those to trust;
+    `asked` are margins that are enough, where the proof may stop early.
 
     Raises InvalidProof where it does not prove the label, UnreadableFile or UnsupportedOp where a file
     cannot be read.
@@ -34,6 +38,7 @@ def prove(
         property=read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib"),
         witness=witness,
         ulps=ulps,
+        asked=asked,
     )
     if certificate.kind not in kinds:
         raise UnreadableFile(instance.name, f"its certificate has the unknown kind {certificate.kind!r}")
@@ -63,7 +68,8 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
             raise InvalidProof(f"the {what} is not the file that the label was proven for (sha256 differs)")
     if (truth.label is Label.SAT) != (truth.witness is not None):
         raise InvalidProof("a witness must stand beside the label sat, and only there")
-    ulps = truth.claim(Semantics.FLOAT32).ulps
+    real, float32 = truth.claim(Semantics.REAL), truth.claim(Semantics.FLOAT32)
+    ulps = float32.ulps
     proven = prove(
         instance,
         truth.certificate,
@@ -71,6 +77,7 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
         truth.witness,
         ulps=DEFAULT_ULPS if ulps is None else ulps,
         kinds=kinds,
+        asked=Proven(real.margin or Fraction(0), float32.margin if float32.proven else None),
     )
     for semantics, margin in ((Semantics.REAL, proven.real), (Semantics.FLOAT32, proven.float32)):
         claim = truth.claim(semantics)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal, Inexact
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_DOWN,
+    ROUND_FLOOR,
+    ROUND_HALF_EVEN,
+    ROUND_UP,
+    Context,
+    Decimal,
+    Inexact,
+)
 from fractions import Fraction
 
 _SHORT_DIGITS = 6
 _FULL_DIGITS = 400
+_FLOAT64_DIGITS = 17
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -30,6 +41,26 @@ def exact_number(value: Fraction) -> Number:
     full, exact = _quotient(value, _FULL_DIGITS, ROUND_DOWN)
     short, _ = _quotient(value, _SHORT_DIGITS, ROUND_HALF_EVEN)
     return Number(short=_spell(short), full=_spell(full) + ("" if exact else "…"))
+
+
+def enclosed_number(value: Fraction, error: Fraction) -> Number:
+    """A number known to within `error`, for display; an exact one where that is 0."""
+    if error == 0:
+        return exact_number(value)
+    leading = _quotient(value, _SHORT_DIGITS, ROUND_HALF_EVEN)[0]
+    off = _spell(_quotient(error, 2, ROUND_UP)[0])
+    digits, _ = _quotient(value, _FLOAT64_DIGITS, ROUND_HALF_EVEN)
+    is_sharp = error < abs(value) / 10**_SHORT_DIGITS
+    return Number(
+        short=_spell(leading) if is_sharp else f"{_spell(leading)} ± {off}",
+        full=f"{_spell(digits)} ± {off}",
+    )
+
+
+def least_number(value: Fraction) -> Number:
+    """A lower bound for display."""
+    digits, _ = _quotient(value, _FLOAT64_DIGITS, ROUND_FLOOR)
+    return Number(short=exact_number(value).short, full=f"at least {_spell(digits)}")
 
 
 def float_number(value: float) -> Number:

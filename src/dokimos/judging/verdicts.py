@@ -41,11 +41,13 @@ class Verdict(Enum):
 class Replay:
     """What really happens at a witness.
 
-    `violation` is exact over the reals: the largest, over unsafe conjunctions, of the smallest slack of
-    their constraints; the witness violates where it is >= 0 (> 0 if a strict constraint decides), and a
-    negative number says by how much it fails to. `exact_outputs` and `onnxruntime_outputs` are what the
-    network gives there. `outside_by` is the largest distance by which a coordinate leaves the box (0
-    when inside). `is_decided` is False where no precision tells whether the witness violates.
+    `violates_exactly` speaks of the real numbers, as does `violation`: the largest, over unsafe
+    conjunctions, of the smallest slack of their constraints. The witness violates where it is >= 0 (> 0 if
+    a strict constraint decides), and a negative number says by how much it fails to. `exact_outputs` and
+    `onnxruntime_outputs` are what the network gives there. Each exact output is off by `output_error` at
+    most; that is 0 where the exact value was computed, and positive where less decided the question: then
+    `violation` is a lower bound. `outside_by` is the largest distance by which a coordinate leaves the box
+    (0 when inside). `is_decided` is False where no precision tells whether the witness violates.
     """
 
     in_box: bool
@@ -57,6 +59,7 @@ class Replay:
     onnxruntime_outputs: tuple[float, ...]
     witness_in_float32: bool
     is_decided: bool = True
+    output_error: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -14,13 +13,11 @@ from dokimos.judging.referee import Referee
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.exact import Enclosure, Undecided, evaluate
+from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.replay import Replayer
-from dokimos.properties.model import Box, Case, Linear, Point, Property
+from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.reading import read_vnnlib
-
-#: How narrow the outputs are enclosed, step by step, until the constraints are decided.
-_WIDTHS = (Fraction(1, 2**40), Fraction(1, 2**200), Fraction(1, 2**1000))
+from dokimos.properties.violation import outside_by, violation_at
 
 
 @dataclass(frozen=True)
@@ -195,115 +192,36 @@ def _replay_clipped(question: Question, witness: Point) -> Replay | None:
 def _replay(question: Question, point: Point, point32: Point | None) -> Replay:
     """What happens at `point`; onnxruntime is asked at `point32`, the float32 point next to it."""
     asked = question.property
-    try:
-        outputs = _decisive_outputs(question, point)
-    except Undecided:
-        outputs = None
     runtime: tuple[float, ...] = ()
     if point32 is not None:
         row = np.array([[float(x) for x in point32]], dtype=np.float32)
         runtime = tuple(float(y) for y in question.replayer(row)[0])
     finite = bool(runtime) and bool(np.all(np.isfinite(runtime)))
     in_runtime = finite and point32 is not None and asked.unsafe(point32, [Fraction(y) for y in runtime])
-    outside = min((_outside_by(case.box, point) for case in asked.cases), default=Fraction(0))
-    violates = outputs is not None and _certainly_unsafe(asked, point, outputs)
-    return Replay(
-        in_box=any(point in case.box for case in asked.cases),
-        outside_by=outside,
-        violates_exactly=violates,
-        violation=None if outputs is None else _violation(asked, point, outputs),
-        exact_outputs=() if outputs is None else _middle(outputs),
+    holding = [case for case in asked.cases if point in case.box]
+    unknown = Replay(
+        in_box=bool(holding),
+        outside_by=min((outside_by(case.box, point) for case in asked.cases), default=Fraction(0)),
+        violates_exactly=False,
+        violation=None,
+        exact_outputs=(),
         violates_in_onnxruntime=in_runtime,
         onnxruntime_outputs=runtime,
         witness_in_float32=point == point32,
-        is_decided=violates or not _possibly_unsafe(asked, point, outputs),
+        is_decided=not any(case.any_of for case in holding),
     )
-
-
-def _decisive_outputs(question: Question, point: Point) -> Enclosure:
-    """The outputs, enclosed so narrowly that every constraint is decided where any precision decides it.
-
-    A constraint that holds with equality at an irrational output stays open; then it counts as not shown.
-    """
-    constraints = [c for case in question.property.cases for one in case.any_of for c in one]
-    found: Enclosure | None = None
-    for width in _WIDTHS:
-        try:
-            found = evaluate(question.network, point, relative_width=width)
-        except Undecided:
-            if found is None:
-                raise
-            break
-        if found.is_exact or all(_is_decided(c, point, found) for c in constraints):
-            break
-    assert found is not None
-    return found
-
-
-def _slack_bounds(constraint: Linear, x: Point, y: Enclosure) -> tuple[Fraction, Fraction]:
-    """The least and the largest slack over all outputs in `y`."""
-    least, most = list(y.lower), list(y.lower)
-    for j, coefficient in constraint.outputs:
-        ends = (y.upper[j], y.lower[j]) if coefficient > 0 else (y.lower[j], y.upper[j])
-        least[j], most[j] = ends
-    return constraint.slack(x, least), constraint.slack(x, most)
-
-
-def _is_decided(constraint: Linear, x: Point, y: Enclosure) -> bool:
-    low, high = _slack_bounds(constraint, x, y)
-    return (low > 0 or high <= 0) if constraint.strict else (low >= 0 or high < 0)
-
-
-def _certainly_holds(constraint: Linear, x: Point, y: Enclosure) -> bool:
-    low, _ = _slack_bounds(constraint, x, y)
-    return low > 0 if constraint.strict else low >= 0
-
-
-def _possibly_holds(constraint: Linear, x: Point, y: Enclosure) -> bool:
-    _, high = _slack_bounds(constraint, x, y)
-    return high > 0 if constraint.strict else high >= 0
-
-
-def _certainly_unsafe(asked: Property, x: Point, y: Enclosure) -> bool:
-    """Whether `x` is unsafe whichever of the outputs in `y` is the true one."""
-    return any(
-        x in case.box and any(all(_certainly_holds(c, x, y) for c in one) for one in case.any_of)
-        for case in asked.cases
+    try:
+        found = violation_at(question.network, asked, point)
+    except Undecided:
+        return unknown
+    return replace(
+        unknown,
+        violates_exactly=found.violates is True,
+        violation=found.margin_lower,
+        exact_outputs=found.outputs.middle,
+        output_error=found.outputs.width / 2,
+        is_decided=found.violates is not None,
     )
-
-
-def _possibly_unsafe(asked: Property, x: Point, y: Enclosure | None) -> bool:
-    """Whether `x` is unsafe for some of the outputs in `y` (None: any outputs), as far as bounds tell."""
-    return any(
-        x in case.box
-        and any(y is None or all(_possibly_holds(c, x, y) for c in one) for one in case.any_of)
-        for case in asked.cases
-    )
-
-
-def _violation(asked: Property, x: Point, y: Enclosure) -> Fraction | None:
-    """The largest, over unsafe conjunctions, of their smallest slack; None where no constraint is asked.
-
-    Only the cases whose box holds `x` count, or all of them where none does.
-    """
-    inside = [case for case in asked.cases if x in case.box]
-    smallest = [
-        min(_slack_bounds(c, x, y)[0] for c in one) for one in _conjunctions(inside or asked.cases) if one
-    ]
-    return max(smallest, default=None)
-
-
-def _conjunctions(cases: Sequence[Case]) -> Iterator[tuple[Linear, ...]]:
-    return (one for case in cases for one in case.any_of)
-
-
-def _outside_by(box: Box, point: Point) -> Fraction:
-    gaps = (max(a - x, x - b) for a, x, b in zip(box.lower, point, box.upper, strict=True))
-    return max(Fraction(0), max(gaps, default=Fraction(0)))
-
-
-def _middle(y: Enclosure) -> tuple[Fraction, ...]:
-    return tuple((a + b) / 2 for a, b in zip(y.lower, y.upper, strict=True))
 
 
 def nearest_float32(x: Fraction) -> Fraction | None:

@@ -129,3 +129,16 @@ class Network:
     def output_size(self) -> int:
         """How many numbers come out."""
         return prod(self.output_shape)
+
+    @property
+    def multiplications(self) -> int:
+        """How many multiplications one evaluation takes, about; every other operation counts as one."""
+        return sum(prod(self.shapes[node.output]) * self._terms(node) for node in self.nodes)
+
+    def _terms(self, node: Node) -> int:
+        """How many products one number of the output adds up."""
+        if node.op == "Conv":
+            return prod(self.shapes[node.inputs[1]][1:])
+        if node.op == "Gemm":
+            return self.shapes[node.inputs[0]][0 if node.integer("transA") else 1]
+        return self.shapes[node.inputs[0]][-1] if node.op == "MatMul" else 1

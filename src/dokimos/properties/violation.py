@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network
-from dokimos.networks.semantics.exact import Enclosure, evaluate
+from dokimos.networks.semantics.exact import Enclosure, enclosures
 from dokimos.properties.model import Box, Case, Linear, Property
-
-#: How narrow outputs that are not rational are enclosed before the answer is given up as undecided.
-NARROW = tuple(Fraction(1, 2**bits) for bits in (40, 160, 640))
 
 
 @dataclass(frozen=True)
@@ -21,7 +18,8 @@ class Violation:
 
     `margin_lower` is a lower bound on the largest, over the unsafe conjunctions of the cases whose box
     holds the input (of all cases, where none does), of the smallest slack of their constraints; None
-    where no conjunction has a constraint. `violates` is None where even narrow enclosures leave it open.
+    where no conjunction has a constraint. `violates` is None where the outputs, which are enclosed, leave
+    it open; else it is a theorem about the exact outputs, as is every number here.
     """
 
     in_box: bool
@@ -32,13 +30,23 @@ class Violation:
 
 
 def violation_at(network: Network, property: Property, point: Sequence[Fraction]) -> Violation:
-    """Replay `point` exactly. Raises InputError where sizes do not fit, Undecided where exact.py does."""
-    require_fit(network, property)
-    for width in NARROW:
-        result = _judge(property, point, evaluate(network, point, relative_width=width))
-        if result.violates is not None or result.outputs.is_exact:
+    """Replay `point`: `violates` is what holds exactly, by float64 where that decides it.
+
+    Raises InputError where sizes do not fit, Undecided where the network has no value that can be told.
+    """
+    for found in violations(network, property, point):
+        if found.violates is not None:
             break
-    return result
+    return found
+
+
+def violations(
+    network: Network, property: Property, point: Sequence[Fraction], *, floats_first: bool = True
+) -> Iterator[Violation]:
+    """What is known of `point` from ever narrower enclosures of the outputs (see `enclosures`)."""
+    require_fit(network, property)
+    for outputs in enclosures(network, point, floats_first=floats_first):
+        yield _judge(property, point, outputs)
 
 
 def require_fit(network: Network, property: Property) -> None:

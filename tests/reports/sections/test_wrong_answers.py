@@ -46,3 +46,13 @@ def test_outputs_that_are_too_many_or_missing_are_accounted_for() -> None:
     assert (len(row.outputs), row.outputs_left_off) == (OUTPUTS_SHOWN, 100 - OUTPUTS_SHOWN)
     assert row.outputs[1].onnxruntime is None
     assert replay_row(replace(FALSE_SAT, violation=None)).violation is None
+
+
+def test_a_replay_that_float64_decided_claims_no_more_digits_than_it_knows() -> None:
+    row = replay_row(replace(FALSE_SAT, output_error=Fraction(1, 10**11)))
+    assert row.violation is not None
+    assert row.violation == Number("-0.000488281", "at least -0.00048828125000000001")
+    assert [o.exact for o in row.outputs][1:] == [
+        Number("0.333333", "0.33333333333333333 ± 1e-11"),
+        Number("-4.54747e-12 ± 1e-11", "-4.5474735088646412e-12 ± 1e-11"),
+    ]

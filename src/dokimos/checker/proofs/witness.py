@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
+from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, about, if_provable
 from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.rounding_slack import output_errors
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics.exact import Undecided
+from dokimos.networks.semantics.exact import Enclosure, Undecided
 from dokimos.properties.model import Box, Point
-from dokimos.properties.violation import slack_range, violation_at
+from dokimos.properties.violation import slack_range, violations
 from dokimos.suites.instance import Label
 
 
@@ -22,8 +23,9 @@ class Witness(CertificateKind):
     """`sat`.
 
     Theorem. A property is `sat` if a point lies in the box of one of its cases and all constraints of
-    one of that case's conjunctions hold there. The network is evaluated at the point in exact rationals
-    or, where it has no rational value, in balls that decide every comparison.
+    one of that case's conjunctions hold there. The network's value at the point is enclosed, in float64
+    rounded outward, in exact rationals or in balls, until every comparison that matters comes out the same
+    for all that the enclosure holds: then it comes out so for the exact value.
 
     In float32 the point must be a float32 point, and the constraints must hold with more to spare than
     rounding can move their left sides at that point.
@@ -43,17 +45,30 @@ class Witness(CertificateKind):
                 f"the witness has {len(point)} coordinates, the network {problem.network.input_size} inputs"
             )
         try:
-            found = violation_at(problem.network, problem.property, point)
+            return self._prove_at(problem, point)
         except Undecided as error:
             raise InvalidProof(f"the output at the witness is not known: {error}") from error
-        if not found.in_box:
-            raise InvalidProof(f"the witness lies outside the box by {about(found.outside_by)}")
-        if not found.violates:
+
+    def _prove_at(self, problem: Problem, point: Point) -> Proven:
+        """The margins, from enclosures that narrow until they show what is asked, or all they can."""
+        errors = output_errors(problem)
+        proven: Proven | None = None
+        for found in violations(
+            problem.network, problem.property, point, floats_first=problem.asked is not None
+        ):
+            if not found.in_box:
+                raise InvalidProof(f"the witness lies outside the box by {about(found.outside_by)}")
+            if found.violates is False:
+                break
+            if found.violates:
+                margin = Fraction(0) if found.margin_lower is None else max(found.margin_lower, Fraction(0))
+                in_float32 = partial(float32_margin, problem, point, found.outputs, errors)
+                proven = Proven(margin, if_provable(in_float32))
+                if problem.asked is None or proven.reaches(problem.asked):
+                    break
+        if proven is None:
             raise InvalidProof("the output at the witness is not unsafe")
-        return Proven(
-            real=Fraction(0) if found.margin_lower is None else max(found.margin_lower, Fraction(0)),
-            float32=if_provable(lambda: float32_margin(problem, point)),
-        )
+        return proven
 
 
 def is_float32(point: Point) -> bool:
@@ -61,16 +76,17 @@ def is_float32(point: Point) -> bool:
     return all(abs(x) < 2**127 and Fraction(float(np.float32(float(x)))) == x for x in point)
 
 
-def float32_margin(problem: Problem, point: Point) -> Fraction:
-    """The best, over conjunctions of cases that hold the point, of the smallest slack less rounding."""
+def float32_margin(problem: Problem, point: Point, outputs: Enclosure, error: LowerBound) -> Fraction:
+    """The best, over conjunctions of cases that hold the point, of the smallest slack less rounding.
+
+    `outputs` encloses the real outputs at the point, `error` bounds what rounding does to a constraint.
+    """
     if not is_float32(point):
         raise InvalidProof("the witness is not a float32 point")
     here = Box(point, point)
-    error = output_errors(problem)
     cases = [case for case in problem.property.cases if point in case.box]
     if any(not conjunction for case in cases for conjunction in case.any_of):
         return Fraction(0)  # nothing is asked of the outputs, so no rounding of theirs matters
-    outputs = violation_at(problem.network, problem.property, point).outputs
     slacks = [
         [slack_range(c, point, outputs)[0] - error(c, here) for c in conjunction]
         for case in cases

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics import ball, rational
+from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.propagation import propagate
 
 _FIRST_BITS = 64
 #: Magnitudes outside 2**±_MAX_EXPONENT are not written down as fractions.
 _MAX_EXPONENT = 1 << 16
+#: Up to so many multiplications the exact value is as good as free, and float64 is not asked first.
+EXACT_FIRST = 1 << 15
+#: How narrow `enclosures` become where a value is not rational.
+NARROW = tuple(Fraction(1, 2**bits) for bits in (40, 200, 1000))
 
 
 class Undecided(DokimosError):
@@ -32,6 +39,54 @@ class Enclosure:
     def is_exact(self) -> bool:
         """Whether the bounds are the value itself."""
         return self.lower == self.upper
+
+    @property
+    def width(self) -> Fraction:
+        """The largest distance between the bounds of an output."""
+        return max((b - a for a, b in zip(self.lower, self.upper, strict=True)), default=Fraction(0))
+
+    @property
+    def middle(self) -> tuple[Fraction, ...]:
+        """The numbers halfway between the bounds."""
+        return tuple((a + b) / 2 for a, b in zip(self.lower, self.upper, strict=True))
+
+
+def enclosures(
+    network: Network, point: Sequence[Fraction], *, floats_first: bool = True
+) -> Iterator[Enclosure]:
+    """Ever narrower enclosures of the outputs at `point`, at least one; stop at the first that decides.
+
+    Theorem. The network has a value at `point`, and every enclosure holds it. So a comparison that has the
+    same answer for all members of one enclosure has that answer for the exact value.
+
+    With `floats_first`, the first is that of outward-rounded float64, where this is worth it and the ends
+    of every tensor are finite (a network that is undefined at `point` has a tensor whose ends are not).
+    The next are those of `evaluate`; an exact one is the last. Raises Undecided where there is none.
+    """
+    worth_it = floats_first and network.multiplications > EXACT_FIRST
+    found = in_float64(network, point) if worth_it else None
+    if found is not None:
+        yield found
+    for width in NARROW:
+        if found is not None and found.is_exact:
+            return
+        try:
+            found = evaluate(network, point, relative_width=width)
+        except Undecided:
+            if found is None:
+                raise
+            return
+        yield found
+
+
+def in_float64(network: Network, point: Sequence[Fraction]) -> Enclosure | None:
+    """The enclosure that outward-rounded float64 gives; None where a tensor has an infinite end."""
+    tensors = enclose(network, point, point)
+    if not all(np.isfinite(end).all() for x in tensors.values() for end in (x.lower, x.upper)):
+        return None
+    ends = (tensors[network.output].lower, tensors[network.output].upper)
+    lower, upper = (tuple(Fraction(value) for value in end.reshape(-1).tolist()) for end in ends)
+    return Enclosure(lower, upper)
 
 
 def evaluate(

@@ -9,7 +9,14 @@ from typing import Annotated
 
 from rich.text import Text
 
-from dokimos.core.readable import Number, exact_number, float_number, printable
+from dokimos.core.readable import (
+    Number,
+    enclosed_number,
+    exact_number,
+    float_number,
+    least_number,
+    printable,
+)
 from dokimos.core.tables import HIDDEN, Column, TableRows, table
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
@@ -100,7 +107,7 @@ def replay_row(replay: Replay) -> ReplayRow:
     outputs = tuple(
         OutputRow(
             index=i,
-            exact=exact_number(exact[i]) if i < len(exact) else None,
+            exact=enclosed_number(exact[i], replay.output_error) if i < len(exact) else None,
             onnxruntime=float_number(floats[i]) if i < len(floats) else None,
         )
         for i in range(min(size, OUTPUTS_SHOWN))
@@ -109,12 +116,19 @@ def replay_row(replay: Replay) -> ReplayRow:
         in_box=replay.in_box,
         outside_by=exact_number(replay.outside_by),
         violates_exactly=replay.violates_exactly,
-        violation=None if replay.violation is None else exact_number(replay.violation),
+        violation=_slack(replay),
         violates_in_onnxruntime=replay.violates_in_onnxruntime,
         witness_in_float32=replay.witness_in_float32,
         outputs=outputs,
         outputs_left_off=size - len(outputs),
     )
+
+
+def _slack(replay: Replay) -> Number | None:
+    """The slack for display; where only a lower bound is known, it says so."""
+    if replay.violation is None:
+        return None
+    return (least_number if replay.output_error else exact_number)(replay.violation)
 
 
 class WrongAnswers(Section[tuple[WrongRow, ...]]):
