@@ -82,6 +82,64 @@ def test_a_relu_on_exactly_zero_is_stable_whatever_the_rounding() -> None:
     assert found(nodes, weights, -1, 1) == (1, 2)
 
 
+ZERO = {"w": [[0.0], [0.0]], "b": [0.0]}
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_a_relu_that_is_constant_is_stable(scale: float) -> None:
+    """0·x₀ + 0·x₁ is 0, and its enclosure is wider only by what rounding outward adds: about 1e-321."""
+    nodes = [("Gemm", ["X", "w", "b"], "a"), ("Relu", ["a"], "Y")]
+    assert found(nodes, ZERO, -scale, scale, size=2) == (0, 1)
+
+
+def test_what_constant_units_lead_to_is_stable() -> None:
+    """Large weights make more of the rounding, layer by layer."""
+    weights = {**ZERO, "v": [[1e4]]}
+    layers: list[tuple[Any, ...]] = [("Gemm", ["X", "w", "b"], "a0"), ("Relu", ["a0"], "z0")]
+    for k in range(1, 5):
+        layers += [("MatMul", [f"z{k - 1}", "v"], f"a{k}"), ("Relu", [f"a{k}"], f"z{k}")]
+    assert found([*layers, ("Neg", ["z4"], "Y")], weights, -1, 1, size=2) == (0, 5)
+
+
+def test_a_relu_whose_terms_cancel_is_stable() -> None:
+    """With relu(−1 − x) = 0 on the box, 3·(relu(−1 − x) + t) − 3·t is 0, but for roundings of about t."""
+    third = 349525 / 2**20
+    weights = {"m": [[-1.0]], "c": [-1.0], "t": [[third]], "three": [[3.0]], "less": [[-3 * third]]}
+    nodes = [
+        ("Gemm", ["X", "m", "c"], "h"),
+        ("Relu", ["h"], "off"),
+        ("Add", ["off", "t"], "third"),
+        ("MatMul", ["third", "three"], "thrice"),
+        ("Add", ["thrice", "less"], "nothing"),
+        ("Relu", ["nothing"], "Y"),
+    ]
+    assert found(nodes, weights, -0.5, 1) == (0, 2)
+
+
+def test_equal_constants_are_no_contest() -> None:
+    nodes = [("Gemm", ["X", "w", "b"], "a"), ("Gemm", ["X", "w", "b"], "c"), ("Max", ["a", "c"], "Y")]
+    assert found(nodes, ZERO, -1, 1, size=2) == (0, 1)
+    pooled = [
+        ("Gemm", ["X", "w", "b"], "a"),
+        ("Reshape", ["a", "i_image"], "image"),
+        ("MaxPool", ["image"], "p", {"kernel_shape": [1, 2]}),
+        ("Reshape", ["p", "i_row"], "Y"),
+    ]
+    weights = {
+        "w": np.zeros((2, 2)),
+        "b": np.zeros(2),
+        "i_image": np.array([1, 1, 1, 2]),
+        "i_row": np.array([1, 1]),
+    }
+    assert found(pooled, weights, -1, 1, size=2) == (0, 1)
+
+
+def test_small_numbers_that_vary_are_unstable() -> None:
+    assert found([("Relu", ["X"], "Y")], {}, -1e-30, 1e-30) == (1, 1)
+    weights = {"w": [[1e-20]]}
+    assert found([("MatMul", ["X", "w"], "a"), ("Relu", ["a"], "Y")], weights, -1e-9, 1e-9) == (1, 1)
+
+
 def test_the_threshold_of_slopes_does_not_touch_relus() -> None:
     assert found([("Relu", ["X"], "Y")], {}, -1, 1, tau_slope=5.0) == (1, 1)
 

@@ -14,13 +14,17 @@ among them, over the enclosures of what they are made of.
 
 Operators that join their inputs by sums, or only move them, have no such units, whatever varies.
 
-Enclosures are rounded outward; an end that is 0 up to 1e-12 of the other one counts as 0.
+Enclosures are rounded outward, and rounding alone decides nothing: a kink must lie inside by more than
+1e-12 of the larger end, and by more than `NOISE` times the width that the enclosure has at the centre of
+the box, where it would have none without rounding. The second holds for numbers of any size: one that is
+constant, be it 0, has no other width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
@@ -29,10 +33,13 @@ from numpy.typing import NDArray
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics import structural
+from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Floats, Interval, divide, multiply, point
 
 Mask = NDArray[np.bool_]
 _ROUNDING = 1e-12
+#: How many times the width at the centre counts as rounding: it is somewhat more elsewhere in the box.
+NOISE = 4.0
 
 
 @dataclass(frozen=True)
@@ -45,10 +52,14 @@ class Phases:
 
 @dataclass(frozen=True)
 class Setting:
-    """A node with the enclosures of its inputs and output; `varies` says which inputs are no constants."""
+    """A node with the enclosures of its inputs and output; `varies` says which inputs are no constants.
+
+    `noise` is how wide rounding alone makes the enclosure of each input.
+    """
 
     node: Node
     inputs: Sequence[Interval]
+    noise: Sequence[Floats]
     varies: Sequence[bool]
     output: Interval
     tau: float
@@ -61,11 +72,15 @@ Rule = Callable[[Setting], Mask | None]
 def phases(network: Network, enclosures: Sequence[Mapping[str, Interval]], tau: float) -> Phases:
     """Count the units over all nodes; `tau` is the threshold for slopes. Raises UnsupportedOp."""
     nonlinear = unstable = 0
+    at_centres = [_at_centre(network, enclosure) for enclosure in enclosures]
     for node in network.nodes:
         rule = PHASE_RULES.get(node.op)
         if rule is None:
             raise UnsupportedOp(node.op, "no rule says which of its units are nonlinear")
-        masks = [_mask(network, node, rule, enclosure, tau) for enclosure in enclosures]
+        masks = [
+            _mask(network, node, rule, enclosure, at_centre, tau)
+            for enclosure, at_centre in zip(enclosures, at_centres, strict=True)
+        ]
         found = [mask for mask in masks if mask is not None]
         if found:
             nonlinear += found[0].size
@@ -73,27 +88,47 @@ def phases(network: Network, enclosures: Sequence[Mapping[str, Interval]], tau: 
     return Phases(nonlinear, unstable)
 
 
+def _at_centre(network: Network, enclosure: Mapping[str, Interval]) -> Mapping[str, Interval]:
+    """Enclosures of all tensors at the centre of the box: as wide as rounding makes them."""
+    box = enclosure[network.input]
+    with np.errstate(all="ignore"):
+        centre = np.nan_to_num(0.5 * box.lower + 0.5 * box.upper).ravel()
+    point_of_box = [Fraction(x) for x in centre.tolist()]
+    return enclose(network, point_of_box, point_of_box)
+
+
 def _mask(
-    network: Network, node: Node, rule: Rule, enclosure: Mapping[str, Interval], tau: float
+    network: Network,
+    node: Node,
+    rule: Rule,
+    enclosure: Mapping[str, Interval],
+    at_centre: Mapping[str, Interval],
+    tau: float,
 ) -> Mask | None:
     names = [name for name in node.inputs if name]
-    setting = Setting(
-        node=node,
-        inputs=[enclosure[name] for name in names],
-        varies=[name not in network.constants for name in names],
-        output=enclosure[node.output],
-        tau=tau,
-    )
     with np.errstate(all="ignore"):
+        setting = Setting(
+            node=node,
+            inputs=[enclosure[name] for name in names],
+            noise=[NOISE * _width(at_centre[name]) for name in names],
+            varies=[name not in network.constants for name in names],
+            output=enclosure[node.output],
+            tau=tau,
+        )
         return rule(setting)
 
 
-def _crosses(x: Interval, kink: float = 0.0) -> Mask:
+def _crosses(x: Interval, noise: Floats, kink: float = 0.0) -> Mask:
     """Where `kink` lies inside, by more than a rounding."""
     below, above = kink - x.lower, x.upper - kink
-    size = np.maximum(np.abs(x.lower), np.abs(x.upper))
-    tolerance = np.where(np.isfinite(size), _ROUNDING * size, 0.0)
+    tolerance = _tolerance(x.magnitude, noise)
     return np.asarray((below > tolerance) & (above > tolerance))
+
+
+def _tolerance(size: Floats, noise: Floats) -> Floats:
+    """What rounding may do to numbers of this size; what is not finite says nothing about it."""
+    parts = [np.where(np.isfinite(part), part, 0.0) for part in (_ROUNDING * size, noise)]
+    return np.asarray(np.maximum(*parts))
 
 
 def _affine(setting: Setting) -> None:
@@ -101,31 +136,37 @@ def _affine(setting: Setting) -> None:
 
 
 def _relu(setting: Setting) -> Mask:
-    return _crosses(setting.inputs[0])
+    return _crosses(setting.inputs[0], setting.noise[0])
 
 
 def _leaky_relu(setting: Setting) -> Mask | None:
-    return None if setting.node.real("alpha") == 1 else _crosses(setting.inputs[0])
+    if setting.node.real("alpha") == 1:
+        return None
+    return _crosses(setting.inputs[0], setting.noise[0])
 
 
 def _clip(setting: Setting) -> Mask:
-    x, node = setting.inputs[0], setting.node
+    x, noise, node = setting.inputs[0], setting.noise[0], setting.node
     kinks = [k for k in (node.real("min"), node.real("max")) if np.isfinite(k)]
-    return np.asarray(np.any([np.zeros(x.shape, dtype=np.bool_), *(_crosses(x, k) for k in kinks)], axis=0))
+    crossed = [_crosses(x, noise, k) for k in kinks]
+    return np.asarray(np.any([np.zeros(x.shape, dtype=np.bool_), *crossed], axis=0))
 
 
-def _undecided(lower: Floats, upper: Floats) -> Mask:
+def _undecided(lower: Floats, upper: Floats, noise: Floats) -> Mask:
     """Along the last axis, whether no entry is the largest throughout: none with l_i >= u_j for all j ≠ i.
 
-    An entry that is must have the largest l, so only that one (the first, if several) is looked at.
+    `noise` is what rounding may do to each entry. One that is the largest must have the largest l, so only
+    that one (the first, if several) is looked at.
     """
     best = np.expand_dims(lower.argmax(axis=-1), -1)
     others = upper.copy()
     np.put_along_axis(others, best, -np.inf, axis=-1)
-    rival = others.max(axis=-1)
+    nearest = np.expand_dims(others.argmax(axis=-1), -1)
+    rival = np.take_along_axis(others, nearest, axis=-1)[..., 0]
     leader = np.take_along_axis(lower, best, axis=-1)[..., 0]
+    both = sum(np.take_along_axis(noise, each, axis=-1)[..., 0] for each in (best, nearest))
     size = np.maximum(np.abs(rival), np.abs(leader))
-    return np.asarray(rival - leader > np.where(np.isfinite(size), _ROUNDING * size, 0.0))
+    return np.asarray(rival - leader > _tolerance(size, np.asarray(both)))
 
 
 def _extreme(sign: int) -> Rule:
@@ -135,7 +176,8 @@ def _extreme(sign: int) -> Rule:
         ends = [(x.lower, x.upper) if sign > 0 else (-x.upper, -x.lower) for x in setting.inputs]
         lower = np.stack(np.broadcast_arrays(*(low for low, _ in ends)), axis=-1)
         upper = np.stack(np.broadcast_arrays(*(high for _, high in ends)), axis=-1)
-        return _undecided(lower, upper)
+        noise = np.stack(np.broadcast_arrays(*setting.noise), axis=-1)
+        return _undecided(lower, upper, noise)
 
     return rule
 
@@ -146,8 +188,9 @@ def _max_pool(setting: Setting) -> Mask | None:
     if int(np.prod(kernel)) == 1:
         return None
     lower, upper = (structural.windows(node, end, kernel, -np.inf) for end in (x.lower, x.upper))
+    noise = structural.windows(node, setting.noise[0], kernel, 0.0)
     shape = (*lower.shape[: -len(kernel)], -1)
-    return _undecided(lower.reshape(shape), upper.reshape(shape))
+    return _undecided(*(each.reshape(shape) for each in (lower, upper, noise)))
 
 
 def _varies_more(omega: Floats, tau: float) -> Mask:
