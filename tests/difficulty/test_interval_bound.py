@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.inspection import Inspection
+from dokimos.networks.semantics import structural
 from dokimos.properties.violation import violation_at
 from tests.checker.files import model
-from tests.difficulty.inspections import dense, observe, random_dense, unit_box
+from tests.difficulty.inspections import dense, observe, observe_labelled, random_dense, unit_box
 
 
 def never_above(seen: Inspection, count: int = 12) -> None:
@@ -75,6 +77,83 @@ def test_conjunctions_and_disjunctions() -> None:
     assert both.ibp_bound == pytest.approx(2, rel=1e-14)  # the larger of 2 and 1
     either = observe(network, unit_box(2, 2, "(or (and (<= Y_0 -3)) (and (<= Y_1 -2)))"))
     assert either.ibp_bound == pytest.approx(1, rel=1e-14)
+
+
+def plain_ibp(seen: Inspection) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Interval bound propagation as everybody does it: ends in floats, products by their four corners."""
+    (box,) = seen.boxes
+    shape = seen.network.input_shape
+    known = {name: (array, array) for name, array in seen.network.constants.items()}
+    known[seen.network.input] = tuple(np.array(end, float).reshape(shape) for end in (box.lower, box.upper))
+    for node in seen.network.nodes:
+        if node.op not in PLAIN:
+            raise AssertionError(f"plain IBP has no rule for {node.op}")
+        known[node.output] = PLAIN[node.op](node, *(known[name] for name in node.inputs))
+    return known
+
+
+def corners(product: Any, a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+    found = [product(x, y) for x in a for y in b]
+    return np.minimum.reduce(found), np.maximum.reduce(found)
+
+
+def by_corners(node: Any, a: Any, b: Any) -> tuple[np.ndarray, np.ndarray]:
+    terms = corners(lambda x, y: x[..., :, :, None] * y[..., None, :, :], a, b)
+    return terms[0].sum(axis=-2), terms[1].sum(axis=-2)
+
+
+def plain_gemm(node: Any, a: Any, b: Any, c: Any = (0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
+    right = tuple(end.T for end in b) if node.integer("transB") else b
+    low, high = by_corners(node, a, right)
+    return low + c[0], high + c[1]
+
+
+def plain_softmax(node: Any, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    axis = node.integer("axis")
+    low, high = np.exp(x[0]), np.exp(x[1])
+    others = [end.sum(axis=axis, keepdims=True) - end for end in (low, high)]
+    return low / (low + others[1]), high / (high + others[0])
+
+
+def monotone(function: Any) -> Any:
+    return lambda node, x: (function(node, x[0]), function(node, x[1]))
+
+
+PLAIN: dict[str, Any] = {
+    **{op: monotone(move) for op, move in structural.REARRANGE.items()},
+    "Concat": lambda node, *parts: tuple(
+        np.concatenate(ends, axis=node.integer("axis")) for ends in zip(*parts, strict=True)
+    ),
+    "Add": lambda node, a, b: (a[0] + b[0], a[1] + b[1]),
+    "Sub": lambda node, a, b: (a[0] - b[1], a[1] - b[0]),
+    "Mul": lambda node, a, b: corners(np.multiply, a, b),
+    "Div": lambda node, a, b: corners(np.divide, a, b),
+    "Gemm": plain_gemm,
+    "MatMul": by_corners,
+    "Relu": monotone(lambda node, end: np.maximum(end, 0)),
+    "ReduceSum": monotone(
+        lambda node, end: end.sum(axis=node.integers("axes"), keepdims=bool(node.integer("keepdims")))
+    ),
+    "Softmax": plain_softmax,
+}
+
+
+@pytest.mark.parametrize("family", ["linear-attention", "softmax-attention"])
+@pytest.mark.parametrize("half", [0, 1])
+def test_the_bound_of_attention_is_never_looser_than_plain_ibp(family: str, half: int) -> None:
+    """Where both factors of a product vary: in every tensor, and so in the margin."""
+    seen = observe_labelled(CONSTRUCTIONS[family](seed=half)[half], samples=2)
+    (enclosure,) = seen.enclosures
+    plain = plain_ibp(seen)
+    assert any(
+        node.op in ("MatMul", "Mul") and not any(name in seen.network.constants for name in node.inputs)
+        for node in seen.network.nodes
+    )
+    for name, (low, high) in plain.items():
+        slack = 1e-9 * np.maximum(np.abs(low), np.abs(high)).max() + 1e-12
+        assert (enclosure[name].lower >= low - slack).all(), name
+        assert (enclosure[name].upper <= high + slack).all(), name
+    never_above(seen, 2)
 
 
 SMOOTH = ["Relu", "Tanh", "Sigmoid", "Exp"]

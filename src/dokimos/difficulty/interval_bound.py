@@ -57,9 +57,7 @@ def row_bounds(network: Network, enclosure: Mapping[str, Interval], rows: Rows) 
 
 
 def _apply(weights: Interval, values: Interval) -> Interval:
-    column = values.map(lambda end: end.reshape(-1, 1))
-    product = bilinear(weights, column, np.matmul, column.shape[0])
-    return product.map(lambda end: end[:, 0])
+    return total(multiply(weights, values.map(lambda end: end.reshape(1, -1))), (1,), keepdims=False)
 
 
 def fold(network: Network, functional: Functional) -> Functional:

@@ -19,6 +19,7 @@ from dokimos.networks.semantics.outward import (
     bilinear,
     divide,
     gamma,
+    matrix_product,
     multiply,
     point,
     square_root,
@@ -164,11 +165,58 @@ def test_matrix_products_hold_every_exact_product(a: Interval, b: Interval, seed
     if "b" in points:
         b = point(np.where(np.isinf(b.lower), 0.0, b.lower))
     with np.errstate(all="ignore"):
-        result = bilinear(a, b, np.matmul, 4)
+        results = bilinear(a, b, np.matmul, 4), matrix_product(a, b)
     for _ in range(4):
         x, y = members(a, rng), members(b, rng)
         for i, j in itertools.product(range(2), range(2)):
-            assert contains(result, (i, j), _dot(x[i], y[:, j]))
+            for result in results:
+                assert contains(result, (i, j), _dot(x[i], y[:, j]))
+
+
+ends_of = st.tuples(st.integers(-8, 8), st.integers(0, 8)).map(lambda p: (p[0] / 7, (p[0] + p[1]) / 7))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.integers(0, 3), st.sampled_from([(2, 2), (1, 2), (2, 1), (1, 1), (3, 2)]))
+def test_where_both_factors_vary_their_product_is_as_wide_as_its_corners(
+    data: st.DataObject, inner: int, ranks: tuple[int, int]
+) -> None:
+    """Of each sum of products, the least and greatest value over all corners, by trying them all."""
+
+    def drawn(shape: tuple[int, ...]) -> Interval:
+        count = int(np.prod(shape))
+        ends = np.array(data.draw(st.lists(ends_of, min_size=count, max_size=count))).reshape(-1, 2)
+        return Interval(ends[:, 0].reshape(shape), ends[:, 1].reshape(shape))
+
+    a = drawn({1: (inner,), 2: (2, inner), 3: (2, 2, inner)}[ranks[0]])
+    b = drawn({1: (inner,), 2: (inner, 2)}[ranks[1]])
+    found = matrix_product(a, b)
+    rows, columns = (np.stack([x.lower, x.upper], axis=-1) for x in (a, b))
+    shape = np.matmul(a.lower, b.lower).shape
+    assert found.shape == shape
+    left = rows.reshape(-1, inner, 2)
+    right = columns.reshape(inner, -1, 2)
+    for place, (i, j) in enumerate(np.ndindex(len(left), right.shape[1])):
+        least, greatest = Fraction(0), Fraction(0)
+        for k in range(inner):
+            products = [Fraction(x) * Fraction(y) for x in left[i, k] for y in right[k, j]]
+            least, greatest = least + min(products), greatest + max(products)
+        index = np.unravel_index(place, shape) if shape else ()
+        assert contains(found, tuple(index), least)
+        assert contains(found, tuple(index), greatest)
+        assert found.lower[index] == pytest.approx(float(least), rel=1e-12, abs=1e-13)
+        assert found.upper[index] == pytest.approx(float(greatest), rel=1e-12, abs=1e-13)
+
+
+def test_a_product_of_two_matrices_that_vary_holds_every_exact_product() -> None:
+    rng = np.random.default_rng(0)
+    a = Interval(np.array([[-np.inf, 0.0]]), np.array([[1.0, 0.0]]))
+    b = Interval(np.array([[2.0], [-np.inf]]), np.array([[3.0], [np.inf]]))
+    result = matrix_product(a, b)
+    assert (result.lower[0, 0], result.upper[0, 0]) == (-np.inf, pytest.approx(3.0, rel=1e-15))
+    for _ in range(20):
+        x, y = members(a, rng), members(b, rng)
+        assert contains(result, (0, 0), _dot(x[0], y[:, 0]))
 
 
 def test_an_unbounded_factor_that_only_meets_zeros_is_harmless() -> None:

@@ -21,6 +21,7 @@ from dokimos.networks.semantics.outward import (
     add,
     bilinear,
     divide,
+    matrix_product,
     multiply,
     negate,
     point,
@@ -219,7 +220,7 @@ def _batch_normalization(node: Node, arguments: Arguments) -> Interval:
 
 def _matmul(node: Node, arguments: Arguments) -> Interval:
     a, b = _one(arguments), _one(arguments, 1)
-    return bilinear(a, b, np.matmul, a.shape[-1])
+    return matrix_product(a, b)
 
 
 def _conv(node: Node, arguments: Arguments) -> Interval:
@@ -233,8 +234,11 @@ def _conv(node: Node, arguments: Arguments) -> Interval:
 
 
 def _gemm(node: Node, arguments: Arguments) -> Interval:
-    a, b = _one(arguments), _one(arguments, 1)
-    result = bilinear(a, b, gemm_product(node), a.shape[0 if node.integer("transA") else 1])
+    a, b = (
+        _one(arguments, k).map(lambda end: end.T) if node.integer(turned) else _one(arguments, k)
+        for k, turned in enumerate(("transA", "transB"))
+    )
+    result = matrix_product(a, b)
     if node.real("alpha") != 1.0:
         result = multiply(result, point(node.real("alpha")))
     c = arguments[2] if len(arguments) > 2 else None

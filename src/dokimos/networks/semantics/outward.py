@@ -6,7 +6,7 @@ gradual underflow, as numpy gives it. Two facts carry everything:
 * One operation: the exact result of +, −, ×, ÷ or √ lies between the two neighbours of the float64
   result, so one step of `nextafter` outward encloses it; an overflow to ∞ steps back to the largest float
   where ∞ would exclude the exact (finite) result.
-* Sums of products: see `bilinear` and `total`.
+* Sums of products: see `bilinear`, `matrix_product` and `total`.
 
 Ends are never nan, a lower end is never +∞ and an upper end never −∞. Since every member of an interval
 is a finite number, 0·∞ = 0 at the ends: a factor that is exactly zero makes the product zero however
@@ -172,6 +172,26 @@ def _centre_radius(x: Interval) -> tuple[Floats, Floats | None, NDArray[np.bool_
     if not unbounded.any():
         return centre, radius, None
     return np.where(unbounded, 0.0, centre), np.where(unbounded, 0.0, radius), unbounded
+
+
+def matrix_product(a: Interval, b: Interval) -> Interval:
+    """The matrix product, as `np.matmul` has it: no wider than sums of products of ends, but for rounding.
+
+    Where a factor is exact, that of `bilinear`. Where both vary, its radius would count r_i·s_i twice
+    (x_i·y_i is least and greatest at corners, which are not at equal distances from c_i·d_i: up to half as
+    wide again); then each product is the hull of its corners, and these are added up one by one.
+    """
+    if a.lower is a.upper or b.lower is b.upper:
+        return bilinear(a, b, np.matmul, a.shape[-1])
+    rows = a.map(lambda end: end[None, :]) if len(a.shape) == 1 else a
+    columns = b.map(lambda end: end[:, None]) if len(b.shape) == 1 else b
+    found = point(rows.lower[..., :0] @ columns.lower[..., :0, :])
+    for k in range(a.shape[-1]):
+        left = Interval(rows.lower[..., k, None], rows.upper[..., k, None])
+        right = Interval(columns.lower[..., None, k, :], columns.upper[..., None, k, :])
+        found = add(found, multiply(left, right))
+    dropped = tuple(axis for axis, x in ((-2, a), (-1, b)) if len(x.shape) == 1)
+    return found.map(lambda end: end.squeeze(dropped))
 
 
 def bilinear(a: Interval, b: Interval, product: Product, terms: int) -> Interval:
