@@ -177,7 +177,7 @@ ends_of = st.tuples(st.integers(-8, 8), st.integers(0, 8)).map(lambda p: (p[0] /
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.data(), st.integers(0, 3), st.sampled_from([(2, 2), (1, 2), (2, 1), (1, 1), (3, 2)]))
+@given(st.data(), st.integers(1, 3), st.sampled_from([(2, 2), (1, 2), (2, 1), (1, 1), (3, 2)]))
 def test_where_both_factors_vary_their_product_is_as_wide_as_its_corners(
     data: st.DataObject, inner: int, ranks: tuple[int, int]
 ) -> None:
@@ -206,6 +206,13 @@ def test_where_both_factors_vary_their_product_is_as_wide_as_its_corners(
         assert contains(found, tuple(index), greatest)
         assert found.lower[index] == pytest.approx(float(least), rel=1e-12, abs=1e-13)
         assert found.upper[index] == pytest.approx(float(greatest), rel=1e-12, abs=1e-13)
+
+
+def test_a_product_of_matrices_without_a_common_number_is_zero() -> None:
+    nothing = np.zeros((2, 0)), np.ones((2, 0))
+    found = matrix_product(Interval(*nothing), Interval(*(end.T for end in nothing)))
+    assert found.shape == (2, 2)
+    assert not found.magnitude.any()
 
 
 def test_a_product_of_two_matrices_that_vary_holds_every_exact_product() -> None:
