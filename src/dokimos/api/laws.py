@@ -20,6 +20,7 @@ from dokimos.core.files import expect_writable, write_whole
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.lookup import DomainNotFound, load_domain, shipped_domains, shipped_laws
+from dokimos.laws.domain.tables import with_table
 from dokimos.laws.engine import law_test
 from dokimos.laws.engine.replay import Replayed, SavedViolations, replay_violations
 from dokimos.laws.engine.results import LawResult, LawSettings
@@ -180,6 +181,7 @@ def test_law(
     tested: list[TestedLaw] = []
     for path, law in [(path, read_law(path)) for path in files]:
         found = _domain(law, path, domain, allow_code=chosen.allow_code)
+        found = None if found is None else with_table(found, chosen.source)
         for feature in chosen.by:
             _expect_feature(feature, found)
         named = isinstance(model, str | Path)
@@ -258,6 +260,8 @@ def replay_law(
         saved = read_violations(path)
         place = domain if domain is not None else saved.domain
         found = None if place is None else load_domain(place, allow_code=allow_code)
+        if found is not None and found.layout is None:
+            found = with_table(found)
         loaded = _recorded_model(saved, model, found, allow_code=allow_code)
         if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
             _log.warning("%s: the model is another than when the violations were found.", path)

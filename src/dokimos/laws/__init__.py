@@ -13,6 +13,7 @@ The rooms, each of which imports only those before it:
 A domain's file imports from here what its features are made of.
 """
 
-from dokimos.laws.domain.features import Feature, Layout, choice, flag, integer, real, text
+from dokimos.laws.domain.features import Feature, Layout, category, choice, flag, integer, real, text
+from dokimos.laws.domain.tables import features_of
 
-__all__ = ["Feature", "Layout", "choice", "flag", "integer", "real", "text"]
+__all__ = ["Feature", "Layout", "category", "choice", "features_of", "flag", "integer", "real", "text"]

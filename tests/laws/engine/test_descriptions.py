@@ -52,7 +52,9 @@ def test_words_for_records_without_names() -> None:
     assert describe(_case(one, base=image), parsed, plain).startswith("with feature 4 nan instead of 0 ")
     words = np.array(["x" * 100, "b"], dtype=object)
     assert "…" in describe(_case(np.array(["y" * 100, "b"], dtype=object), base=words), parsed, plain)
-    assert describe(_case("other", base="text"), parsed, plain).startswith("here the risk falls")
+    assert describe(_case("other", base="text"), parsed, plain).startswith(
+        "with 'other' instead of 'text' the risk falls"
+    )
 
 
 def test_singulars() -> None:

@@ -80,3 +80,29 @@ def test_the_domains_encoding_comes_first(tmp_path: Path) -> None:
     path.write_bytes(classifier())
     of = Domain("words", encode=lambda words: np.array([[0.0, len(word)] for word in words]))
     assert load_model(path, of).predict(np.array(["", "long"], dtype=object)).tolist() == [4, 7]
+
+
+def test_labels_and_scores_are_of_what_encode_gives(tmp_path: Path) -> None:
+    """The domain's `encode` makes numbers of records; files that give labels see those, as networks do."""
+    path = tmp_path / "trees.onnx"
+    path.write_bytes(classifier())
+    words = {"low": 0.5, "high": 0.6}
+    model = load_model(
+        path, Domain("words", encode=lambda xs: np.array([[0.0, words[each]] for each in xs]))
+    )
+    records = np.array(["low", "high"], dtype=object)
+    assert model.predict(records).tolist() == [4, 7]
+    found = model.classes.of(records, np.array([7, 4]), (), kind="proba")
+    assert found.tolist() == [0.0, 0.25]
+
+
+def test_scores_of_a_class_are_found_by_its_label_and_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "trees.onnx"
+    path.write_bytes(classifier(names=True))
+    model, rows = load_model(path, None), np.array([[0.0, 0.5], [0.0, 0.6]])
+    assert model.classes.of(rows, np.array(["b", "b"], dtype=object), (), kind="score").tolist() == [
+        0,
+        0.75,
+    ]
+    with pytest.raises(InputError, match="no class 'z'; it has a, b, c"):
+        model.classes.of(rows, np.array(["z", "a"], dtype=object), (), kind="score")

@@ -11,7 +11,7 @@ from typing import Any
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Feature, Layout
-from dokimos.laws.domain.functions import BUILTINS, DomainFunction
+from dokimos.laws.domain.functions import BUILTINS, SCORES, DomainFunction
 from dokimos.laws.domain.user_code import explain
 
 #: Functions of a domain's file that are not for laws to call.
@@ -153,6 +153,6 @@ def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
     names = {name.removesuffix(_BATCH) for name in own}
     functions = {name: DomainFunction(name, own.get(name), own.get(name + _BATCH)) for name in names}
     for name in functions:
-        if name in BUILTINS and name not in ("getFeat", "setFeat", "label"):
+        if name in BUILTINS and name not in ("getFeat", "setFeat", "label", *SCORES):
             raise InputError(f"The domain's function {name} has the name of a builtin; rename it.")
     return functions

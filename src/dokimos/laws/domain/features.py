@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
@@ -17,6 +18,7 @@ class Kind(Enum):
     INTEGER = "integer"
     REAL = "real"
     CHOICE = "choice"
+    CATEGORY = "category"
     TEXT = "text"
 
 
@@ -25,8 +27,9 @@ class Feature:
     """One feature of a record.
 
     `low` and `high` are the ends of its range, both included. A choice takes one column for each of its
-    `values`, exactly one of which is 1; its value in a law is the index of that one. `words` is how
-    sentences call the feature.
+    `values`, exactly one of which is 1; its value in a law is the index of that one. A category takes one
+    column, which holds one of its `values` as a string (any string where none are listed). `words` is how
+    sentences call the feature; `dtype` is that of its column where a model is handed a DataFrame.
     """
 
     name: str
@@ -35,6 +38,12 @@ class Feature:
     high: float | None = None
     values: tuple[str, ...] = ()
     words: str = ""
+    dtype: Any = field(default=None, compare=False)
+
+    @property
+    def holds_strings(self) -> bool:
+        """Whether its column holds strings."""
+        return self.kind in (Kind.TEXT, Kind.CATEGORY)
 
     @property
     def width(self) -> int:
@@ -67,6 +76,14 @@ def choice(name: str, *values: str, words: str = "") -> Feature:
     if len(values) < 2:
         raise InputError(f"The choice {name} needs at least two values.")
     return Feature(name, Kind.CHOICE, 0, len(values) - 1, values, words)
+
+
+def category(name: str, *values: str, words: str = "") -> Feature:
+    """A feature whose values are strings, in one column as they are; any strings where none are listed."""
+    for value in values:
+        if not isinstance(value, str):
+            raise InputError(f"The category {name} has the value {value!r}, which is no string.")
+    return Feature(name, Kind.CATEGORY, values=values, words=words)
 
 
 def text(name: str, *, words: str = "") -> Feature:
@@ -123,8 +140,18 @@ class Layout:
         if slot.feature.kind is not Kind.CHOICE:
             return slot
         value = slot.feature.values[index - slot.start]
-        name = re.sub(r"\W+", "_", f"{slot.feature.name}_{value}").strip("_")
+        name = self.column_name(f"{slot.feature.name}_{value}")
         return Slot(Feature(name, Kind.INTEGER, 0, 1, words=f"{slot.feature.spoken} {value}"), index)
+
+    @staticmethod
+    def column_name(words: str) -> str:
+        """What a law can call a column: letters, digits and _ only."""
+        return re.sub(r"\W+", "_", words).strip("_")
+
+    def with_dtypes(self, dtypes: Mapping[str, Any]) -> Layout:
+        """The same features, with the dtypes of those that are named."""
+        made = [replace(each, dtype=dtypes.get(each.name, each.dtype)) for each in self.features]
+        return Layout(made, self._aliases)
 
     @property
     def names(self) -> tuple[str, ...]:

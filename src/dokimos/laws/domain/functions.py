@@ -18,7 +18,11 @@ BUILTINS = {
     "abs": 1,
     "min": 2,
     "max": 2,
+    "score": 2,
+    "proba": 2,
 }
+#: Those that ask the model about a class.
+SCORES = ("score", "proba")
 #: Those that draw at random.
 RANDOM = ("randInt", "randReal")
 

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError
-from dokimos.laws.domain.functions import DomainFunction
+from dokimos.laws.domain.functions import SCORES, DomainFunction
 from dokimos.laws.domain.user_code import explain
 from dokimos.laws.engine.calls import Failures, block_rng, call_single, single_value
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Frame, Records, column
+from dokimos.laws.engine.frame import Frame, Records, column, stack
 from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.scoring import scoring
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
 
@@ -29,6 +30,7 @@ class BlockCode:
 
     def __init__(self, plan: LawPlan, model: Model, labels: Callable[[], NDArray[Any]]) -> None:
         self._plan, self._model, self._labels = plan, model, labels
+        self._score = scoring(model, plan.domain.classes)
         self._warned: dict[Any, Any] = {}  # so that a warning of the block is shown once, not in every case
 
     def outputs(self, frame: Frame, failures: Failures) -> dict[str, list[Any]]:
@@ -63,13 +65,14 @@ class BlockCode:
         """What the block sees of one case: the law's names, the domain's functions, builtins, `predict`."""
         rng = block_rng(int(frame.seeds[row]))
         functions: dict[str, Any] = {
-            "predict": lambda record: column([self._model.predict(np.asarray(record)[None])[0]]).item(),
+            "predict": lambda record: column([self._model.predict(stack([record]))[0]]).item(),
             "randInt": lambda low, high: int(rng.integers(low, high, endpoint=True)),
             "randReal": lambda low, high: float(rng.uniform(low, high)),
             "getFeat": self._get_feature,
             "setFeat": self._set_feature,
             "strConcat": lambda left, right: left + right,
             "MAX_INT": MAX_INT,
+            **{kind: partial(self._class_score, kind) for kind in SCORES},
         }
         for name, own in self._plan.domain.functions.items():
             functions[name] = partial(_called, own, rng, self._model)
@@ -79,6 +82,9 @@ class BlockCode:
         spaces = {each.name: SimpleNamespace(**functions) for each in self._plan.law.imports}
         values = {name: single_value(value, row) for name, value in frame.values.items()}
         return {**functions, **spaces, **values, "__warningregistry__": self._warned}
+
+    def _class_score(self, kind: str, record: Any, wanted: Any) -> float:
+        return float(self._score(kind, stack([record]), column([wanted]))[0])
 
     def _get_feature(self, record: Any, feature: str | int) -> Any:
         one = Records(np.asarray(record)[None])

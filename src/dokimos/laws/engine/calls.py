@@ -171,7 +171,11 @@ def _as_value(result: Any, arguments: Sequence[Value], frame: Frame) -> Value:
     values = list(result)
     if len(values) != frame.size:
         raise ValueError(f"{len(values)} values for {frame.size} cases")
-    return column(values) if all(_is_plain(each) for each in values) else Records(stack(values), origin)
+    is_text = (
+        given is not None and given.texts is not None and all(isinstance(each, str) for each in values)
+    )
+    plain = all(_is_plain(each) for each in values) and not is_text
+    return column(values) if plain else Records(stack(values), origin)
 
 
 def _is_plain(value: Any) -> bool:

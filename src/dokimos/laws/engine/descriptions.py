@@ -31,6 +31,8 @@ def describe(case: LawCase, law: Law, domain: Domain) -> str:
         record = case.values[name] if name in case.values else case.inputs[name]
         if name in case.inputs:
             clauses.append(f"with {name} instead of {base}")
+        elif isinstance(record, str):
+            clauses.append(f"with {_from_to(case.inputs[base], record)}")
         elif _comparable(case.inputs[base], record):
             clauses.append(_changes(case.inputs[base], record, domain.layout))
     rows = [f"{name} is row {row}" for name, row in case.rows.items() if row is not None]
@@ -62,7 +64,8 @@ def _outcome(
         if old == new:
             return f"the {domain.decision} stays {decision_name(old, domain)}"
         return f"the {domain.decision} {_verb(old, new) if domain.is_ordered else 'changes'} from {change}"
-    return " and ".join(f"{name} is {decision_name(case.values[name], domain)}" for name in outputs)
+    said = " and ".join(f"{name} is {decision_name(case.values[name], domain)}" for name in outputs)
+    return said or "the law is violated"
 
 
 def _verb(old: Any, new: Any) -> str:
@@ -109,7 +112,7 @@ def _slot_change(slot: Slot, base: Any, other: Any) -> str:
         return f"{feature.spoken} {new} instead of {old}"
     old, new = base[slot.start], other[slot.start]
     is_flag = (feature.low, feature.high) == (0, 1)
-    if feature.kind is Kind.TEXT or is_flag:
+    if feature.holds_strings or is_flag:
         return f"{feature.spoken} {_from_to(old, new)}"
     fewer = "fewer" if feature.kind is Kind.INTEGER else "less"
     amount = abs(new - old)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.engine.frame import Column, Records, Value, constant
+from dokimos.laws.engine.frame import Column, Records, Value, are_strings, constant
 
 
 class NotComparable(Exception):
@@ -20,6 +20,7 @@ class NumberAndString(NotComparable):
 
 def equal(left: Value, right: Value) -> Column:
     """Whether two values are equal in each case. Raises NotComparable where they never can be."""
+    left, right = _plain(left), _plain(right)
     if isinstance(left, Records) and isinstance(right, Records):
         return _same_records(left, right)
     if isinstance(left, Records) or isinstance(right, Records):
@@ -28,9 +29,15 @@ def equal(left: Value, right: Value) -> Column:
         raise NotComparable("a record is compared with something that is no record")
     if _is_null(left) or _is_null(right):
         return np.asarray(np.logical_and(_nulls(left), _nulls(right)))
-    if (_is_numbers(left) and _is_strings(right)) or (_is_strings(left) and _is_numbers(right)):
+    if (_is_numbers(left) and are_strings(right)) or (are_strings(left) and _is_numbers(right)):
         raise NumberAndString("a number is never equal to a string")
     return np.asarray(np.equal(left, right), dtype=np.bool_)
+
+
+def _plain(value: Value) -> Value:
+    """Records that are strings as these strings."""
+    texts = value.texts if isinstance(value, Records) else None
+    return value if texts is None else texts
 
 
 def _is_null(value: Value) -> bool:
@@ -41,10 +48,6 @@ def _is_null(value: Value) -> bool:
 
 def _is_numbers(value: Column) -> bool:
     return value.dtype.kind in "uif"
-
-
-def _is_strings(value: Column) -> bool:
-    return value.dtype == object and value.size > 0 and all(isinstance(each, str) for each in value.flat)
 
 
 def _nulls(value: Column) -> Column:

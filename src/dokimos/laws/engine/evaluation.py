@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.errors import InputError
 from dokimos.laws.domain.functions import RANDOM
 from dokimos.laws.engine.calls import AllFailed, CallSite, Failures, call_function
 from dokimos.laws.engine.equality import NotComparable, NumberAndString, equal
 from dokimos.laws.engine.feature_access import FeatureAccess, NoFeature, Reference
 from dokimos.laws.engine.frame import Column, Frame, Records, Value, constant, full
 from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.scoring import ScoreFunction, score_cases
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Expression
@@ -46,8 +48,16 @@ _SAFE = 2.0**62
 class Evaluator:
     """Evaluates expressions on one frame; `failures` gets what goes wrong, case by case."""
 
-    def __init__(self, plan: LawPlan, frame: Frame, failures: Failures, labels: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        plan: LawPlan,
+        frame: Frame,
+        failures: Failures,
+        labels: Callable[[], Any],
+        score: ScoreFunction | None = None,
+    ) -> None:
         self._plan, self._frame, self._failures, self._labels = plan, frame, failures, labels
+        self._score = score
         self._bound: dict[str, Column] = {}
 
     def condition(self, expression: Expression) -> NDArray[np.bool_]:
@@ -81,10 +91,16 @@ class Evaluator:
 
     def column(self, expression: Expression) -> Column:
         """The value of an expression that is no record."""
-        value = self.value(expression)
-        if isinstance(value, Records):
+        return self._plain(self.value(expression), expression)
+
+    def _plain(self, value: Value, expression: Expression) -> Column:
+        """A value that is no record; of records that are texts, the texts."""
+        if not isinstance(value, Records):
+            return value
+        texts = value.texts
+        if texts is None:
             raise self._wrong(expression, "a record stands where a plain value is needed.")
-        return value
+        return texts
 
     def _records(self, expression: Expression) -> Records:
         value = self.value(expression)
@@ -144,7 +160,7 @@ class Evaluator:
         result = np.zeros(self._frame.size, dtype=np.bool_)
         rows = np.flatnonzero(wanted)
         if rows.size:
-            inner = Evaluator(self._plan, self._frame.take(rows), self._failures, self._labels)
+            inner = Evaluator(self._plan, self._frame.take(rows), self._failures, self._labels, self._score)
             inner._bound = self._bound
             with (
                 self._failures.going_on(),
@@ -217,15 +233,13 @@ class Evaluator:
                 return self.changed(self._records(first), self._reference(call.arguments[1]), value, call)
             case "label":
                 return self._label(self._records(first), call)
+            case "score" | "proba":
+                return self._class_score(call)
             case "abs":
                 number = self._number(first)
                 return np.asarray(np.abs(number))
             case "strConcat":
-                left, right = (self.column(each) for each in call.arguments)
-                try:
-                    return np.asarray(left + right, dtype=object)
-                except TypeError:
-                    raise self._wrong(call, "strConcat joins strings only.") from None
+                return self._joined(call)
         choose = np.minimum if call.function == "min" else np.maximum
         return np.asarray(choose(self._number(first), self._number(call.arguments[1])))
 
@@ -236,10 +250,34 @@ class Evaluator:
             return ()
         return (number, *(int(value) for value in self._bound.values()))
 
+    def _joined(self, call: laws.Call) -> Value:
+        """Two strings as one; a record where one of them is a record that is a text."""
+        values = [self.value(each) for each in call.arguments]
+        left, right = map(self._plain, values, call.arguments)
+        try:
+            joined = np.asarray(left + right, dtype=object)
+        except TypeError:
+            raise self._wrong(call, "strConcat joins strings only.") from None
+        given = next((each for each in values if isinstance(each, Records)), None)
+        return joined if given is None else Records(joined, given.origin)
+
     def _label(self, records: Records, call: laws.Call) -> Column:
         if records.origin is None:
             raise self._wrong(call, "these records come from no data set, so they have no label.")
         return np.asarray(self._labels()[records.origin])
+
+    def _class_score(self, call: laws.Call) -> Column:
+        assert self._score is not None  # whoever evaluates a law knows its model
+        records, size = self._records(call.arguments[0]), self._frame.size
+        wanted = full(self.column(call.arguments[1]), size)
+        try:
+            return score_cases(
+                self._score, call.function, records.data, wanted, self._frame, self._failures
+            )
+        except LawError:
+            raise
+        except InputError as problem:
+            raise self._wrong(call, f"{problem}.") from None
 
     def _reference(self, expression: Expression) -> Reference:
         declared = {**self._frame.values, **self._bound}

@@ -20,6 +20,11 @@ class Records:
     data: NDArray[Any]
     origin: Rows | None = None
 
+    @property
+    def texts(self) -> Column | None:
+        """The records as a column of strings where each is a string by itself; None where they are not."""
+        return self.data if self.data.ndim == 1 and are_strings(self.data) else None
+
     def take(self, rows: Rows) -> Records:
         """Some of the records, in a given order."""
         return Records(self.data[rows], None if self.origin is None else self.origin[rows])
@@ -87,6 +92,11 @@ def _part(value: Value, rows: slice) -> Value:
     if isinstance(value, Records):
         return Records(value.data[rows], None if value.origin is None else value.origin[rows])
     return value if value.ndim == 0 else value[rows]
+
+
+def are_strings(values: Column) -> bool:
+    """Whether there are values, and each is a string."""
+    return values.dtype == object and values.size > 0 and all(isinstance(each, str) for each in values.flat)
 
 
 def full(value: Column, size: int) -> Column:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.tables import with_table
 from dokimos.laws.engine.all_draws import AllDraws
 from dokimos.laws.engine.calls import Failures
 from dokimos.laws.engine.cases import case_of
@@ -52,6 +53,7 @@ def test_law(
     settings = settings or LawSettings()
     if settings.budget < 1 or settings.keep < 1:
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
+    domain = None if domain is None else with_table(domain, settings.source)
     plan = make_plan(law, domain, allow_code=settings.allow_code)
     source = find_source(settings.source, plan.domain)
     runner = Runner(plan, as_domain_model(model, plan.domain), labels_of(plan.domain, source))

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
-from dokimos.laws.domain.features import Kind, Layout
+from dokimos.laws.domain.features import Layout
+from dokimos.laws.domain.tables import is_table, rows_of
 from dokimos.laws.engine.frame import stack
 
 
@@ -23,6 +24,8 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
 
     An array of numbers is given back as it is, not copied.
     """
+    if layout is not None and is_table(given) and len(given):
+        return rows_of(given, layout, what)
     if hasattr(given, "__array__"):  # arrays, and tables and tensors of other packages
         data = np.asarray(given)
     elif isinstance(given, Iterable):
@@ -39,7 +42,7 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
         raise InputError(
             f"{what}: records of shape {data.shape[1:]}, where FEATURES has {layout.width} columns."
         )
-    texts = [slot.start for slot in layout.slots if slot.feature.kind is Kind.TEXT]
+    texts = [slot.start for slot in layout.slots if slot.feature.holds_strings]
     numbers = np.setdiff1d(np.arange(layout.width), texts)
     try:
         if not texts:
@@ -52,7 +55,10 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
 
 
 def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
-    """Records from .npy, .json (a list of lists) or .csv (with or without a header). Raises InputError."""
+    """Records from .npy, .json (a list), .csv (with or without a header) or .txt (a text a line).
+
+    Raises InputError.
+    """
     content = read_whole(path)
     if path.suffix == ".npy":
         try:
@@ -67,6 +73,8 @@ def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise UnreadableFile(path, "is not UTF-8 text.") from None
+    if path.suffix == ".txt":
+        return as_records([line for line in text.splitlines() if line.strip()], layout, str(path))
     lines = [row for row in csv.reader(text.splitlines()) if row]
     if lines and layout is not None and set(lines[0]) <= set(layout.names):
         lines = lines[1:]

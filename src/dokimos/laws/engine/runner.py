@@ -16,8 +16,9 @@ from dokimos.laws.engine.calls import AllFailed, Failures
 from dokimos.laws.engine.case_errors import CaseErrors
 from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Column, Frame, Records, column, full
+from dokimos.laws.engine.frame import Column, Frame, Records, are_strings, column, full
 from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.scoring import scoring
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
 
@@ -42,6 +43,7 @@ class Runner:
         self.labels = labels
         self._has_judged = False
         self._block = BlockCode(plan, model, labels)
+        self._score = scoring(model, plan.domain.classes)
 
     def prepare(self, frame: Frame, draw: Drawer) -> Frame:
         """The cases with all variables, without those in which a precondition fails."""
@@ -61,7 +63,7 @@ class Runner:
         """The frame with one more column, or where a condition holds (no name), without failing cases."""
         failures = self._failures()
         try:
-            value = evaluate(Evaluator(self.plan, frame, failures, self.labels))
+            value = evaluate(Evaluator(self.plan, frame, failures, self.labels, self._score))
         except AllFailed:
             return self._none_left(frame, failures)
         if name is not None:
@@ -96,7 +98,7 @@ class Runner:
         if frame.size == 0:
             return frame
         failures = self._failures()
-        evaluator = Evaluator(self.plan, frame, failures, self.labels)
+        evaluator = Evaluator(self.plan, frame, failures, self.labels, self._score)
         try:
             ends = [full(evaluator.column(each), frame.size) for each in call.arguments]
         except AllFailed:
@@ -123,7 +125,7 @@ class Runner:
             if frame.size == 0:
                 break
             failures = self._failures()
-            evaluator = Evaluator(self.plan, frame, failures, self.labels)
+            evaluator = Evaluator(self.plan, frame, failures, self.labels, self._score)
             try:
                 holds = holds & evaluator.condition(statement.condition)
             except AllFailed:
@@ -138,6 +140,8 @@ class Runner:
     def _predicted(self, frame: Frame, one_by_one: bool) -> Frame:
         """All predictions of the block in one batch."""
         assert self.plan.predictions is not None
+        if not self.plan.predictions:
+            return frame
         names = list(dict.fromkeys(each.record for each in self.plan.predictions))
         failures = self._failures()
         batches = [self._records(frame, name) for name in names]
@@ -151,6 +155,8 @@ class Runner:
 
     def _records(self, frame: Frame, name: str) -> NDArray[Any]:
         value = frame.values[name]
+        if not isinstance(value, Records) and are_strings(value):
+            return full(value, frame.size)
         if not isinstance(value, Records):
             raise InputError(f"{self.plan.law.name}: the block predicts {name}, which is no record.")
         return value.data

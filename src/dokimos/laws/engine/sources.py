@@ -78,9 +78,14 @@ class Ranges:
 
     def sample(self, rng: np.random.Generator, count: int) -> Records:
         """See Source."""
-        data = np.zeros((count, self.layout.width))
+        strings = any(feature.holds_strings for feature in self.layout.features)
+        data = np.zeros((count, self.layout.width), dtype=object if strings else np.float64)
         for slot in self.layout.slots:
             feature = slot.feature
+            if feature.kind is Kind.CATEGORY:
+                chosen = rng.integers(0, len(feature.values), size=count)
+                data[:, slot.start] = np.array(feature.values, dtype=object)[chosen]
+                continue
             assert feature.low is not None and feature.high is not None  # range_source has seen to it
             if feature.kind is Kind.CHOICE:
                 data[np.arange(count), slot.start + rng.integers(0, feature.width, size=count)] = 1
@@ -152,7 +157,9 @@ def _range_source(domain: Domain) -> Ranges:
             f"The domain {domain.name} declares no FEATURES, so there are no ranges to draw from."
         )
     for feature in domain.layout.features:
-        if feature.kind is Kind.TEXT or feature.low is None or feature.high is None:
+        if feature.kind is Kind.CATEGORY and feature.values:
+            continue
+        if feature.holds_strings or feature.low is None or feature.high is None:
             raise InputError(f"Domain {domain.name}: the feature {feature.name} has no range to draw from.")
         if not feature.low <= feature.high:
             raise InputError(f"Domain {domain.name}: the range of the feature {feature.name} is empty.")

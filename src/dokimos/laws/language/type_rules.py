@@ -9,7 +9,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Slot
-from dokimos.laws.domain.functions import BUILTINS, RANDOM
+from dokimos.laws.domain.functions import BUILTINS, RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.syntax import Expression, Position
 from dokimos.laws.language.value_types import Type, type_of_slot
@@ -131,6 +131,10 @@ class Typing:
     def _order(self, binary: laws.Binary) -> Type:
         sides = (binary.left, binary.right)
         kinds = [self._want(side, f"`{binary.operator}` needs", Type.NUMBER, Type.STRING) for side in sides]
+        for kind, side in zip(kinds, sides, strict=True):
+            if kind is Type.PLAIN_RECORD:
+                message = f"`{binary.operator}` needs a number or a string, and this is {Type.RECORD.value}"
+                self.error(side.at, message)
         if set(kinds) == {Type.NUMBER, Type.STRING}:
             self.error(binary.at, "a number cannot be compared with a string")
         return Type.BOOLEAN
@@ -158,8 +162,11 @@ class Typing:
 
     def _builtin(self, call: laws.Call) -> Type:
         name, arguments = call.function, call.arguments
-        if name in ("getFeat", "setFeat", "label"):
+        if name in ("getFeat", "setFeat", "label", *SCORES):
             self._want(arguments[0], f"{name} needs", Type.RECORD)
+        if name in SCORES:
+            self._want(arguments[1], f"{name} needs the class:", Type.NUMBER, Type.STRING)
+            return Type.NUMBER
         if name == "label":
             if self.domain is not None and self.domain.labels is None:
                 self.error(call.at, f"the domain {self.domain.name} has no labels")
@@ -171,11 +178,10 @@ class Typing:
             self._fits(arguments[2], slot)
             return Type.RECORD
         wanted = Type.STRING if name == "strConcat" else Type.NUMBER
-        for argument in arguments:
-            self._want(argument, f"{name} needs", wanted)
+        kinds = [self._want(argument, f"{name} needs", wanted) for argument in arguments]
         if name in RANDOM:
             self._random(call)
-        return wanted
+        return Type.PLAIN_RECORD if Type.PLAIN_RECORD in kinds else wanted
 
     def _random(self, call: laws.Call) -> None:
         if self._bound:

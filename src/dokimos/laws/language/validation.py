@@ -11,7 +11,7 @@ from enum import Enum
 
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.functions import BUILTINS
+from dokimos.laws.domain.functions import BUILTINS, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import parse_block
 from dokimos.laws.language.problems import LawError, caret
@@ -85,7 +85,7 @@ class _Checker:
         for statement in law.declarations:
             match statement:
                 case laws.Input(name=name):
-                    self._declare(name, Type.RECORD, statement.at)
+                    self._declare(name, self._record, statement.at)
                 case laws.Output(name=name):
                     self._declare(name, Type.ANY, statement.at)
                 case laws.Var(name=name, value=value):
@@ -96,6 +96,12 @@ class _Checker:
         self._block()
         self._ensures()
         self._unused()
+
+    @property
+    def _record(self) -> Type:
+        """What an input is: where the domain names no features, records may be texts."""
+        has_features = self.domain is not None and self.domain.layout is not None
+        return Type.RECORD if has_features else Type.PLAIN_RECORD
 
     def _declare(self, name: str, kind: Type, at: Position) -> None:
         if name in self.types:
@@ -132,12 +138,18 @@ class _Checker:
         for statement in self.law.ensures:
             self._condition(statement.condition, "ensures", outputs_allowed=True)
             mentioned = {each.name for each in statement.condition.walk() if isinstance(each, laws.Name)}
-            if not mentioned & outputs:
+            if not mentioned & outputs and not self._scores(statement.condition):
                 self.error(
                     statement.at, "this `ensures` mentions no output, so it says nothing about the model"
                 )
         if not self.law.ensures:
             self.warn(self.law.block.at, "the law ensures nothing, so nothing can violate it")
+
+    def _scores(self, condition: Expression) -> bool:
+        """Whether a condition asks the model for a score."""
+        own = {} if self.domain is None else self.domain.functions
+        calls = [each.function for each in condition.walk() if isinstance(each, laws.Call)]
+        return any(name in SCORES and name not in own for name in calls)
 
     def _block(self) -> None:
         """Every output is assigned, and every name that is read is known."""

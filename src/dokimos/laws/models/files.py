@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.models.model import Model, Rows, as_numbers, decision_of, encoding_of
-from dokimos.laws.models.onnx_classifiers import label_function
+from dokimos.laws.models.class_scores import ClassScores, Rows, network_classes
+from dokimos.laws.models.model import Model, as_numbers, decision_of, encoded, encoding_of
+from dokimos.laws.models.onnx_classifiers import label_classifier
 from dokimos.laws.models.tree_files import read_trees
 from dokimos.networks.semantics.replay import Replayer
 
@@ -25,15 +26,13 @@ _MIN_ROWS_PER_RUN = 256
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of an ONNX file. Raises InputError."""
-    encode = encoding_of(domain)
-    labels = label_function(content, name=name)
-    if labels is not None:
-        return Model(
-            name,
-            lambda records: labels(encode(records)),
-            decision_of(domain),
-            hashlib.sha256(content).hexdigest(),
-        )
+    encode, sha256 = encoding_of(domain), hashlib.sha256(content).hexdigest()
+    found = label_classifier(content, name=name)
+    if found is not None:
+        labels = encoded(found.predict, encode)
+        classes = encoded(found.probabilities, encode)
+        scores_of = ClassScores(classes, classes, found.labels)
+        return Model(name, labels, decision_of(domain), sha256, scores_of)
     network = Replayer(content, name=name)
     rows_per_run = max(_MIN_ROWS_PER_RUN, _NUMBERS_PER_RUN // network.input_size)
 
@@ -41,7 +40,7 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         rows = as_numbers(encode(records), name).reshape(len(records), -1)
         return network(rows, rows_per_run=rows_per_run)
 
-    return Model(name, scores, decision_of(domain), hashlib.sha256(content).hexdigest())
+    return Model(name, scores, decision_of(domain), sha256)
 
 
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
@@ -49,7 +48,9 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     ensemble = read_trees(content, name=name)
     own = domain is not None and domain.decide is not None
     decide = decision_of(domain) if own else ensemble.decide
-    return Model(name, ensemble, decide, hashlib.sha256(content).hexdigest())
+    scores = encoded(ensemble, encoding_of(domain))
+    classes = network_classes(scores, ensemble.classes)
+    return Model(name, scores, decide, hashlib.sha256(content).hexdigest(), classes)
 
 
 def read_pickle(path: Path) -> tuple[Any, bytes]:

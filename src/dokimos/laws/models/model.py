@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-
-Rows = NDArray[Any]
+from dokimos.laws.models.class_scores import ClassScores, Rows, network_classes
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,12 @@ class Model:
     scores: Callable[[Rows], NDArray[Any]]
     decide: Callable[[NDArray[Any]], NDArray[Any]]
     sha256: str | None = None
+    class_scores: ClassScores | None = None
+
+    @property
+    def classes(self) -> ClassScores:
+        """What it gives for each class: unless it is known better, what it gives for each record."""
+        return self.class_scores or network_classes(self.scores)
 
     def predict(self, records: Rows) -> NDArray[Any]:
         """One decision for each record. Raises InputError where the model gives another number of them."""
@@ -51,6 +56,11 @@ def largest(scores: NDArray[Any]) -> NDArray[Any]:
 def encoding_of(domain: Domain | None) -> Callable[[Rows], Rows]:
     """What makes of records the numbers that a network sees: the domain's `encode`, or the records."""
     return (lambda records: records) if domain is None or domain.encode is None else domain.encode
+
+
+def encoded(function: Callable[[Rows], Any], encode: Callable[[Rows], Rows]) -> Callable[[Rows], Any]:
+    """A function of what a network sees as one of records."""
+    return lambda records: function(np.asarray(encode(records)))
 
 
 def decision_of(domain: Domain | None) -> Callable[[NDArray[Any]], NDArray[Any]]:

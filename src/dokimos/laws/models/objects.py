@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import has_parameter
-from dokimos.laws.models.model import Model, Rows, as_numbers, decision_of, encoding_of
+from dokimos.laws.models.class_scores import Rows, estimator_classes
+from dokimos.laws.models.handing import handing
+from dokimos.laws.models.model import Model, as_numbers, decision_of, encoding_of
 from dokimos.laws.models.sklearn_trees import native_predict
 
 
@@ -22,15 +24,13 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
         return Model(name, _torch_scores(torch, given, encoding_of(domain)), decision_of(domain), sha256)
-    native = native_predict(given)
-    if native is not None:
-        return Model(name, native, decision_of(domain), sha256)
     if callable(getattr(given, "predict", None)):
         # A policy of stable-baselines3 draws its actions at random unless asked not to.
         options = {"deterministic": True} if has_parameter(given.predict, "deterministic") else {}
-        return Model(
-            name, lambda records: _first(given.predict(records, **options)), decision_of(domain), sha256
-        )
+        hand = handing(given, domain, name=name)
+        native = native_predict(given, hand)
+        predict = native or (lambda records: _first(given.predict(hand(records), **options)))
+        return Model(name, predict, decision_of(domain), sha256, estimator_classes(given, hand))
     if not callable(given):
         raise InputError(f"{name}: is no model: it has no method `predict` and cannot be called.")
     if getattr(given, "batched", False):

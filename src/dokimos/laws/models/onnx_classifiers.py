@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,53 @@ _NUMBERS = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
 }
+_LABEL_LISTS = ("classlabels_ints", "classlabels_int64s", "classlabels_strings")
 _LABELS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.STRING)
 
 
-def label_function(content: bytes, *, name: str) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """A function from records to labels; None where the file is a network like any other.
+@dataclass(frozen=True)
+class LabelClassifier:
+    """A loaded file that gives labels first; `labels` are those that it lists for its classes."""
+
+    name: str
+    session: Any
+    kind: type
+    labels: tuple[Any, ...]
+
+    def predict(self, records: NDArray[Any]) -> NDArray[Any]:
+        """The label of each record. Raises InputError."""
+        return np.asarray(self._run(records, 0)).reshape(len(records))
+
+    def probabilities(self, records: NDArray[Any]) -> NDArray[Any]:
+        """What it gives for each class, in the order of the labels. Raises InputError."""
+        if len(self.session.get_outputs()) < 2:
+            raise InputError("the model gives labels and nothing else, so there is no score")
+        found = self._run(records, 1)
+        if isinstance(found, list):  # one dictionary from labels to numbers for each record
+            order = self.labels or tuple(found[0])
+            return np.array([[row[label] for label in order] for row in found])
+        return np.asarray(found)
+
+    def _run(self, records: NDArray[Any], output: int) -> Any:
+        (source,) = self.session.get_inputs()
+        try:
+            rows: NDArray[Any] = np.ascontiguousarray(records.reshape(len(records), -1), dtype=self.kind)
+        except (TypeError, ValueError):
+            message = f"{self.name}: takes numbers, and these records are not made of numbers."
+            raise InputError(message) from None
+        try:
+            (found,) = self.session.run([self.session.get_outputs()[output].name], {source.name: rows})
+        except Exception as problem:  # onnxruntime's errors share no base class of their own
+            raise InputError(f"{self.name}: onnxruntime failed: {_first_line(problem)}.") from None
+        return found
+
+
+def label_classifier(content: bytes, *, name: str) -> LabelClassifier | None:
+    """The classifier in the content of a file; None where the file is a network like any other.
 
     Such a file has one input, and its first output is one integer or string for each record: those of
     the operators TreeEnsembleClassifier, LinearClassifier, SVMClassifier, and pipelines that end in them.
-    Whatever else it gives is left alone. Raises UnreadableFile where onnxruntime cannot load it.
+    Raises UnreadableFile where onnxruntime cannot load it.
     """
     plain = uncompressed(content, file=name)
     graph = _graph(plain)
@@ -44,20 +82,18 @@ def label_function(content: bytes, *, name: str) -> Callable[[NDArray[Any]], NDA
     (source,) = session.get_inputs()
     if source.type not in _NUMBERS:
         raise UnreadableFile(name, f"its input is a {source.type}, not a tensor of numbers.")
-    kind, first = _NUMBERS[source.type], session.get_outputs()[0].name
+    return LabelClassifier(name, session, _NUMBERS[source.type], _labels(graph))
 
-    def labels(records: NDArray[Any]) -> NDArray[Any]:
-        try:
-            rows = np.ascontiguousarray(records.reshape(len(records), -1), dtype=kind)
-        except (TypeError, ValueError):
-            raise InputError(f"{name}: takes numbers, and these records are not made of numbers.") from None
-        try:
-            (found,) = session.run([first], {source.name: rows})
-        except Exception as problem:  # onnxruntime's errors share no base class of their own
-            raise InputError(f"{name}: onnxruntime failed: {_first_line(problem)}.") from None
-        return np.asarray(found).reshape(len(rows))
 
-    return labels
+def _labels(graph: onnx.GraphProto) -> tuple[Any, ...]:
+    """The labels that the classifier in a graph lists; none where there is none, or more than one."""
+    lists = [
+        tuple(each.decode() if isinstance(each, bytes) else each for each in (*part.ints, *part.strings))
+        for node in graph.node
+        for part in node.attribute
+        if part.name in _LABEL_LISTS and (part.ints or part.strings)
+    ]
+    return lists[0] if len(set(lists)) == 1 else ()
 
 
 def _graph(content: bytes) -> onnx.GraphProto | None:

@@ -38,21 +38,27 @@ def read_sklearn(estimator: Any) -> Ensemble | None:
         return None
 
 
-def native_predict(estimator: Any) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+def native_predict(
+    estimator: Any, hand: Callable[[NDArray[Any]], Any] = np.asarray
+) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
     """What `estimator.predict` computes, natively where `read_sklearn` reads it; None where it does not.
 
-    Records that do not fit, or have numbers that are not finite in float32, go to the estimator, which
-    knows what it does with them.
+    `hand` makes of records what the estimator takes. Records that do not fit, or have numbers that are not
+    finite in float32, go to the estimator, which knows what it does with them.
     """
     ensemble = read_sklearn(estimator)
     if ensemble is None:
         return None
 
     def predict(records: NDArray[Any]) -> NDArray[Any]:
-        with np.errstate(over="ignore"):
-            rows = np.asarray(records, dtype=np.float32)
+        given = hand(records)
+        try:
+            with np.errstate(over="ignore"):
+                rows = np.asarray(given, dtype=np.float32)
+        except (TypeError, ValueError):
+            return np.asarray(estimator.predict(given))
         if rows.ndim != 2 or rows.shape[1] != ensemble.inputs or not np.isfinite(rows).all():
-            return np.asarray(estimator.predict(records))
+            return np.asarray(estimator.predict(given))
         return ensemble.decide(ensemble(rows))
 
     return predict

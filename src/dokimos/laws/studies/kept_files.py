@@ -18,6 +18,12 @@ def kept_file(place: str, make: Callable[[], bytes]) -> Path:
     return path
 
 
+def kept_model(name: str, key: str, train: Callable[[int], bytes], seed: int) -> Path:
+    """The ONNX file of a network trained with a seed; `train` makes it where it is not there yet."""
+    trained = f"-seed-{seed}" if seed else ""
+    return kept_file(f"models/{name}{trained}-{key}.onnx", lambda: train(seed))
+
+
 def key_of(made_from: bytes) -> str:
     """A key for the name of a file: files made from different things get different keys."""
     return hashlib.sha256(made_from).hexdigest()[:16]

@@ -14,7 +14,7 @@ from dokimos.laws.domain.features import Feature, Layout
 from dokimos.laws.engine.fuzzing import fuzz
 from dokimos.laws.engine.pools import pool_file
 from dokimos.laws.models.files import onnx_model
-from dokimos.laws.studies.kept_files import kept_file, key_of
+from dokimos.laws.studies.kept_files import kept_file, kept_model, key_of
 from dokimos.laws.studies.lander_training import RECIPE, rewards, train_policy
 from dokimos.laws.studies.network_training import relu_network
 
@@ -36,9 +36,9 @@ class LanderStudy:
         share = f"{100 * np.mean(landed):.0f} % of them landed"
         return f"mean reward {np.mean(earned):.0f} ± {np.std(earned):.0f} in {len(earned)} games, {share}"
 
-    def model(self) -> Path:
-        """The policy trained with seed 0, trained and kept where it is not there yet."""
-        return kept_file(f"models/lunar_lander-{key_of(RECIPE.encode())}.onnx", self.train)
+    def model(self, seed: int = 0) -> Path:
+        """The policy trained with a seed, trained and kept where it is not there yet."""
+        return kept_model("lunar_lander", key_of(RECIPE.encode()), self.train, seed)
 
     def pool(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.studies.kept_files import kept_file, key_of
+from dokimos.laws.studies.kept_files import kept_model, key_of
 from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
 
@@ -80,12 +80,12 @@ class Study:
         scores = replay(content, self.split.test.astype(np.float32))
         return rightness(np.argmax(scores, axis=1), self.split.test_labels)
 
-    def model(self) -> Path:
-        """The file of the network trained with seed 0, trained and kept where it is not there yet."""
+    def model(self, seed: int = 0) -> Path:
+        """The file of the network trained with a seed, trained and kept where it is not there yet."""
         split = self.split
         content = split.train.tobytes() + split.train_labels.tobytes() + repr(self.hidden).encode()
         content += str((self.epochs, self.decay)).encode()
-        return kept_file(f"models/{self.name}-{key_of(content)}.onnx", self.train)
+        return kept_model(self.name, key_of(content), self.train, seed)
 
 
 def rightness(decisions: Labels, labels: Labels) -> str:

@@ -41,6 +41,10 @@ class Trainable(Protocol):
         """How good a trained model is, in words."""
         ...
 
+    def model(self, seed: int = 0) -> Path:
+        """The file of the model trained with a seed, trained and kept where it is not there yet."""
+        ...
+
 
 def find_study(name: str, kind: str = "network") -> Trainable:
     """What is trained for a shipped domain: its network, or its tree. Raises InputError."""

@@ -32,8 +32,8 @@ class TreeStudy:
         scores = read_trees(content, name=self.data.name)(split.test)
         return rightness(np.argmax(scores, axis=1), split.test_labels)
 
-    def model(self) -> Path:
-        """The file of the tree, grown and kept where it is not there yet."""
+    def model(self, seed: int = 0) -> Path:
+        """The file of the tree, the same for every seed, grown and kept where it is not there yet."""
         split = self.data.split
         made_from = split.train.tobytes() + split.train_labels.tobytes() + str(self.depth).encode()
         return kept_file(f"models/{self.data.name}-tree-{key_of(made_from)}.json", self.train)

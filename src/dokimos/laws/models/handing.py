@@ -1,0 +1,131 @@
+"""What an estimator is handed: an array, or a DataFrame with the names and dtypes that it was fitted on."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
+
+Rows = NDArray[Any]
+
+
+def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Rows], Any]:
+    """What makes of records what the estimator takes.
+
+    A DataFrame where it was fitted on one (it has `feature_names_in_`), or where the domain's features are
+    the columns of one; then columns are found by name, whatever their order. Otherwise the records as they
+    are. Raises InputError where it was fitted on a column that no feature has the name of.
+    """
+    layout = None if domain is None else domain.layout
+    if layout is None:
+        return lambda records: records
+    fitted = [str(each) for each in getattr(estimator, "feature_names_in_", ())]
+    from_table = all(feature.dtype is not None for feature in layout.features)
+    if not fitted and not from_table:
+        return lambda records: records
+    wanted = fitted or [feature.name for feature in layout.features]
+    slots = {column: _slot(layout, column) for column in wanted}
+    needed = set(_needed(estimator, wanted)) if fitted else set(wanted)
+    for column in wanted:
+        if slots[column] is None and column in needed:
+            hint = did_you_mean(column, layout.names)
+            raise InputError(
+                f"{name}: was fitted on the column {column}, and no feature is called so{hint}."
+            )
+    known = {column: slot for column, slot in slots.items() if slot is not None}
+    return lambda records: _table(records, known)
+
+
+def _slot(layout: Layout, column: str) -> Slot | None:
+    """The feature, or the column of a choice, of that name; None where there is none."""
+    for each in (column, layout.column_name(column)):
+        if each in layout.names:
+            return layout.named(each)
+    return None
+
+
+def _needed(estimator: Any, fitted: list[str]) -> list[str]:
+    """The columns that an estimator looks at: a ColumnTransformer at its beginning may leave some out."""
+    steps = getattr(estimator, "steps", None)
+    first = steps[0][1] if steps else estimator
+    parts = getattr(first, "transformers_", None)
+    if parts is None:
+        return fitted
+    needed: list[str] = []
+    for _, transformer, columns in parts:
+        if isinstance(transformer, str) and transformer == "drop":
+            continue
+        listed = [columns] if isinstance(columns, str) else columns
+        if not isinstance(listed, list | tuple | np.ndarray):
+            return fitted
+        needed += [each if isinstance(each, str) else fitted[int(each)] for each in listed]
+    return needed
+
+
+def _table(records: Rows, slots: dict[str, Slot]) -> Any:
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError:
+        raise InputError(
+            "A model that was fitted on a DataFrame needs pandas: pip install pandas."
+        ) from None
+    rows = np.asarray(records)
+    if rows.ndim != 2:
+        raise InputError("A model that was fitted on a DataFrame needs records with features.")
+    return pandas.DataFrame({name: _column(pandas, rows, slot) for name, slot in slots.items()})
+
+
+def _column(pandas: Any, rows: Rows, slot: Slot) -> Any:
+    feature = slot.feature
+    if feature.kind is Kind.CHOICE:
+        hot = rows[:, slot.start : slot.stop].astype(np.float64)
+        chosen = np.where(hot.any(axis=1), hot.argmax(axis=1), -1).tolist()
+        return pandas.Series([feature.values[index] if index >= 0 else None for index in chosen])
+    values = rows[:, slot.start]
+    if feature.holds_strings:
+        return _strings(pandas, values.tolist(), feature)
+    numbers = values.astype(np.float64)
+    dtype = (
+        feature.dtype
+        if feature.dtype is not None
+        else "int64"
+        if feature.kind is Kind.INTEGER
+        else "float64"
+    )
+    return _as_dtype(pandas.Series(numbers), numbers, dtype)
+
+
+def _strings(pandas: Any, values: list[Any], feature: Feature) -> Any:
+    made = pandas.Series(values)
+    categories = getattr(feature.dtype, "categories", None)
+    if feature.dtype is None or (categories is not None and not set(values) - {None} <= set(categories)):
+        return made
+    return made.astype(feature.dtype)
+
+
+def _as_dtype(made: Any, numbers: NDArray[np.float64], dtype: Any) -> Any:
+    """The column in its dtype where that holds its numbers as they are; otherwise as floats.
+
+    A whole number may have become a fraction, or be missing: neither may be rounded away.
+    """
+    kind = np.dtype(dtype).kind if isinstance(dtype, str) else dtype.kind
+    if kind in "biu":
+        known = numbers[~np.isnan(numbers)]
+        whole = bool(np.all(np.isfinite(known) & (np.floor(known) == known)))
+        if kind == "b":
+            whole = bool(np.isin(known, (0, 1)).all())
+        can_miss = not isinstance(dtype, str | np.dtype)
+        if not whole or (len(known) < len(numbers) and not can_miss):
+            return made
+    try:
+        return made.astype(dtype)
+    except (OverflowError, TypeError, ValueError):
+        return made
