@@ -42,13 +42,15 @@ def descend(
     shares: Iterable[float],
     *,
     aims: NDArray[np.int64] | None = None,
-) -> None:
+) -> Points:
     """From `points` with these gradients, go down by the signs, each step a share of the box's radius.
 
-    A direction without a gradient (not a number) stands still.
+    Where that ends is returned; the target has looked at every step of the way. A direction without a
+    gradient (not a number) stands still.
     """
     radius = (target.upper - target.lower) / 2
     for share in shares:
         step = share * radius * np.sign(np.nan_to_num(gradients))
         points = np.clip(points - step, target.lower, target.upper)
         gradients = target.look(points, aims).gradients
+    return points

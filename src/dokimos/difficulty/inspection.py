@@ -23,6 +23,7 @@ from dokimos.suites.profile_file import ProfileSettings
 if TYPE_CHECKING:
     from dokimos.attacks.margin_pass import MarginValues
     from dokimos.difficulty.crown import CrownBound
+    from dokimos.difficulty.guided_sampling import GuidedSamples
 
 #: A case has at least this many samples, however many cases share them.
 LEAST_SAMPLES = 2
@@ -34,7 +35,9 @@ MOST_NUMBERS = 10**8
 class Inspection:
     """One instance under the eye of a profile: samples, margins, gradients and enclosures.
 
-    The samples are shared out evenly among the cases of the property.
+    The samples are shared out evenly among the cases of the property. They are drawn by chance; what
+    gradients lead to (`guided`) is apart, so that means and counts over samples are of the box, not of its
+    lowest places.
     """
 
     network: Network
@@ -95,10 +98,38 @@ class Inspection:
             )
 
     @cached_property
+    def sampled_cases(self) -> tuple[MarginValues, ...]:
+        """What was sampled, apart for each case."""
+        from dokimos.attacks.margin_pass import MarginValues
+
+        ends = np.cumsum([len(points) for points in self.points])[:-1]
+        apart = np.split(self.sampled.margins, ends), np.split(self.sampled.gradients, ends)
+        return tuple(MarginValues(*case) for case in zip(*apart, strict=True))
+
+    @cached_property
+    def guided(self) -> tuple[GuidedSamples, ...]:
+        """Where gradients lead from the samples of each case."""
+        from dokimos.difficulty.guided_sampling import guided_samples
+
+        return tuple(
+            guided_samples(
+                self.network,
+                self.forms[number],
+                self.boxes[number],
+                self.points[number],
+                known.gradients,
+                np.random.default_rng([self.settings.seed, number, 1]),
+            )
+            for number, known in enumerate(self.sampled_cases)
+        )
+
+    @cached_property
     def least_margin(self) -> float | None:
         """M̂_min, or None where the margin of a sample is not a finite float64."""
         margins = self.sampled.margins
-        return float(margins.min()) if np.isfinite(margins).all() else None
+        if not np.isfinite(margins).all():
+            return None
+        return min(float(margins.min()), *(case.least_margin for case in self.guided))
 
     @cached_property
     def enclosures(self) -> tuple[Mapping[str, Interval], ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 
-SCHEMA = 1
+SCHEMA = 2
 FOLDER = "profiles"
 """Where a suite keeps its profiles: `<suite>/profiles/<instance>.json`."""
 

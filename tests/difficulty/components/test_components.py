@@ -157,10 +157,10 @@ def test_the_dimension_is_a_mean_over_samples() -> None:
 
 
 def test_an_attack_finds_what_samples_miss() -> None:
-    """A valley at the middle of 6 inputs: Σ |x_i − 0.3| by hinges, whose minimum no sample comes near."""
+    """A valley off the middle of 6 inputs: Σ |x_i − 0.3125| by hinges; no sample comes near its minimum."""
     size = 6
     rows = np.vstack([np.eye(size), -np.eye(size)])
-    biases = np.r_[np.full(size, -0.25), np.full(size, 0.25)]
+    biases = np.r_[np.full(size, -0.3125), np.full(size, 0.3125)]
     network = dense((rows, biases), ([[1] * (2 * size)], [0.125]))
     asked = unit_box(size, 1, BELOW)
     sampled, attacked = measured("margin", network, asked), measured("attacked_margin", network, asked)

@@ -10,7 +10,6 @@ from dokimos.attacks.base import Target
 from dokimos.attacks.pgd import descend
 from dokimos.difficulty.components.base import Component
 from dokimos.difficulty.components.margin import not_finite
-from dokimos.difficulty.sampling import Floats
 from dokimos.suites.profile_file import Measurement
 
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ FIRST_STEP, LAST_STEP = 0.25, 0.01
 class AttackedMargin(Component):
     """min(M̂_min, min of μ over the points that projected gradient descent visits).
 
-    On the box of each case, the samples of least margin descend by the signs of ∇μ, in steps that shorten
-    from a quarter of the radius to a hundredth. An upper bound of the true least margin, as M̂_min is, and
-    never above it.
+    On the box of each case, the points of least margin known descend by the signs of ∇μ, in steps that
+    shorten from a quarter of the radius to a hundredth. An upper bound of the true least margin, as M̂_min
+    is, and never above it.
     """
 
     name = "attacked_margin"
@@ -38,18 +37,17 @@ class AttackedMargin(Component):
         """The least margin known."""
         if seen.least_margin is None:
             return not_finite(seen.sampled.margins)
-        ends = np.cumsum([len(points) for points in seen.points])[:-1]
-        cases = zip(
-            np.split(seen.sampled.margins, ends), np.split(seen.sampled.gradients, ends), strict=True
-        )
-        found = [_attacked(seen, number, *case) for number, case in enumerate(cases)]
+        found = [_attacked(seen, case) for case in range(len(seen.forms))]
         return Measurement(min(seen.least_margin, *found))
 
 
-def _attacked(seen: Inspection, case: int, margins: Floats, gradients: Floats) -> float:
+def _attacked(seen: Inspection, case: int) -> float:
     """The least margin on the way down from the best samples of one case; ∞ if it is never finite."""
     target = Target(seen.network, seen.forms[case], seen.boxes[case], dtype=np.float64)
+    sampled, guided = seen.sampled_cases[case], seen.guided[case]
+    margins = np.concatenate([sampled.margins, guided.found.margins])
     best = np.argsort(margins, kind="stable")[:STARTS]
-    shares = np.linspace(FIRST_STEP, LAST_STEP, STEPS).tolist()
-    descend(target, seen.points[case][best], gradients[best], shares)
+    starts = np.concatenate([seen.points[case], guided.points])[best]
+    gradients = np.concatenate([sampled.gradients, guided.found.gradients])[best]
+    descend(target, starts, gradients, np.linspace(FIRST_STEP, LAST_STEP, STEPS).tolist())
     return target.least_margin

@@ -17,7 +17,8 @@ class LeastMargin(Component):
     """M̂_min = min over the samples x of μ(x): how close sampling comes to a counterexample.
 
     μ is the margin of `properties.margins`, the least over conjunctions and cases; the samples are those of
-    `sampling`. Below 0, a sample is a counterexample (in float64: replay it before it counts).
+    `sampling` and the points that gradients lead to from there (`guided_sampling`). Below 0, a sample is a
+    counterexample (in float64: replay it before it counts).
     """
 
     name = "margin"
@@ -25,7 +26,7 @@ class LeastMargin(Component):
     meaning = "smallest sampled margin"
 
     def measure(self, seen: Inspection) -> Measurement:
-        """The least of the sampled margins."""
+        """The least margin of all samples."""
         if seen.least_margin is None:
             return not_finite(seen.sampled.margins)
         return Measurement(seen.least_margin)
