@@ -212,6 +212,8 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | None)
     parts += [f"{option} {quote(str(value))}" for option, value in given.items() if value is not None]
     if settings.source != "test":
         parts.append(f"--source {quote(settings.source)}")
+    if settings.in_range:
+        parts.append("--in-range")
     if settings.exhaustive is not None:
         parts.append("--exhaustive" if settings.exhaustive else "--no-exhaustive")
     return " ".join(parts)

@@ -37,6 +37,10 @@ def test(
     keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
     shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
     shrink: Annotated[bool, typer.Option(help="Look for the smallest change that still violates.")] = True,
+    in_range: Annotated[
+        bool,
+        typer.Option("--in-range", help="Refuse cases with a record outside of what the domain declares."),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="A folder for results, one JSON file a law.")] = None,
     html: Annotated[Path | None, typer.Option(help="A page to write of what was found.")] = None,
     no_code: NoCode = False,
@@ -56,6 +60,7 @@ def test(
         keep=keep,
         by=tuple(by or ()),
         shrink=shrink,
+        in_range=in_range,
         allow_code=not no_code,
     )
 

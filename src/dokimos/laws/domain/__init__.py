@@ -3,6 +3,7 @@
 A domain is a plain Python file (or package). What it may define, all of it optional:
 
     FEATURES   a list of names, or of features made by `integer`, `real`, `flag`, `choice` and `text`
+    CONSTRAINTS  what is true of every record: 'is_recid == 0 ==> r_charge_degree == "none"'
     INDICES    {-1: "job"}: further indices that laws may use for features
     CLASSES    names of the decisions 0, 1, …, from the least to the greatest
     DECISION   what is decided, for sentences: "risk"

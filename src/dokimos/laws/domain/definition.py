@@ -41,6 +41,8 @@ class Domain:
     classes: tuple[str, ...] = ()
     decision: str = "decision"
     is_ordered: bool = True
+    #: What is true of every record, in the language of laws, features named as they are.
+    constraints: tuple[str, ...] = ()
     #: What names the domain in a later run: a shipped one's name, or the path of its file.
     place: str | None = None
     #: The files of laws that come with it.
@@ -62,6 +64,7 @@ class Domain:
             classes=self.classes or other.classes,
             decision=self.decision if self.decision != "decision" else other.decision,
             is_ordered=self.is_ordered and other.is_ordered,
+            constraints=self.constraints if self.layout is not None else other.constraints,
             place=self.place,
             laws=self.laws,
         )
@@ -105,6 +108,7 @@ def read_domain(
         classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
         decision=str(getattr(module, "DECISION", "decision")),
         is_ordered=bool(getattr(module, "ORDERED", True)),
+        constraints=_constraints(getattr(module, "CONSTRAINTS", ()), layout, name),
         place=place,
         laws=laws,
     )
@@ -128,6 +132,14 @@ def _groups(given: Sequence[str], layout: Layout | None, name: str) -> tuple[str
             layout.named(each)
         except InputError as problem:
             raise InputError(f"Domain {name}: GROUPS: {problem}.") from None
+    return tuple(given)
+
+
+def _constraints(given: Sequence[str], layout: Layout | None, name: str) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(each, str) for each in given):
+        raise InputError(f"Domain {name}: CONSTRAINTS must be a list of conditions, each a string.")
+    if given and layout is None:
+        raise InputError(f"Domain {name}: CONSTRAINTS speaks of features, and there are no FEATURES.")
     return tuple(given)
 
 

@@ -11,6 +11,9 @@ from typing import Any
 from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 
+#: What a choice that has no value is called.
+NONE = "none"
+
 
 class Kind(Enum):
     """What values a feature has."""
@@ -27,9 +30,10 @@ class Feature:
     """One feature of a record.
 
     `low` and `high` are the ends of its range, both included. A choice takes one column for each of its
-    `values`, exactly one of which is 1; its value in a law is the index of that one. A category takes one
-    column, which holds one of its `values` as a string (any string where none are listed). `words` is how
-    sentences call the feature; `dtype` is that of its column where a model is handed a DataFrame.
+    `values`, exactly one of which is 1, or none where it `has_none`; its value in a law is the index of
+    that one, -1 for none, also written by its name. A category takes one column, which holds one of its
+    `values` as a string (any string where none are listed). `words` is how sentences call the feature;
+    `dtype` is that of its column where a model is handed a DataFrame.
     """
 
     name: str
@@ -38,12 +42,28 @@ class Feature:
     high: float | None = None
     values: tuple[str, ...] = ()
     words: str = ""
+    has_none: bool = False
     dtype: Any = field(default=None, compare=False)
 
     @property
     def holds_strings(self) -> bool:
         """Whether its column holds strings."""
         return self.kind in (Kind.TEXT, Kind.CATEGORY)
+
+    def index_of(self, value: str) -> int:
+        """The index of a value of a choice, -1 for "none" where that is one. Raises InputError."""
+        if value in self.values:
+            return self.values.index(value)
+        if value == NONE and self.has_none:
+            return -1
+        named = ", ".join(self.named_values[:10])
+        hint = did_you_mean(value, self.named_values)
+        raise InputError(f'{self.name} has no value "{value}"{hint}; it has {named}')
+
+    @property
+    def named_values(self) -> tuple[str, ...]:
+        """The names of the values of a choice, "none" last where that is one."""
+        return (*self.values, *([NONE] if self.has_none and NONE not in self.values else []))
 
     @property
     def width(self) -> int:
@@ -71,11 +91,14 @@ def flag(name: str, *, words: str = "") -> Feature:
     return Feature(name, Kind.INTEGER, 0, 1, words=words)
 
 
-def choice(name: str, *values: str, words: str = "") -> Feature:
-    """A feature with one of several values, encoded one-hot in as many columns."""
+def choice(name: str, *values: str, words: str = "", none: bool = False) -> Feature:
+    """A feature with one of several values, encoded one-hot in as many columns.
+
+    With `none` it may have no value: all columns are 0.
+    """
     if len(values) < 2:
         raise InputError(f"The choice {name} needs at least two values.")
-    return Feature(name, Kind.CHOICE, 0, len(values) - 1, values, words)
+    return Feature(name, Kind.CHOICE, 0, len(values) - 1, values, words, none)
 
 
 def category(name: str, *values: str, words: str = "") -> Feature:
@@ -135,8 +158,15 @@ class Layout:
             raise InputError(f"Two features are called {name}; give each a name of its own.")
         self._by_name[name] = slot
 
+    def feature_at(self, column: int) -> Feature:
+        """The feature that a column belongs to: of a column of a choice, the choice."""
+        return self._slot_at(column).feature
+
+    def _slot_at(self, column: int) -> Slot:
+        return next(slot for slot in self.slots if slot.start <= column < slot.stop)
+
     def _column(self, index: int) -> Slot:
-        slot = next(slot for slot in self.slots if slot.start <= index < slot.stop)
+        slot = self._slot_at(index)
         if slot.feature.kind is not Kind.CHOICE:
             return slot
         value = slot.feature.values[index - slot.start]

@@ -54,15 +54,15 @@ class AllDraws:
         if not self._plan.random:
             return self._inputs
         held = 0
-        quiet = Runner(self._plan, self._runner.model, self._runner.labels)
+        quiet = self._runner.alike()
         for frame in self._all_inputs():
             try:
                 held += quiet.prepare(frame, Enumerator(self._limit - held)).size
             except TooMany:
                 return self._limit + 1
-            if held + quiet.rejected > self._limit:
+            if held + quiet.rejected + quiet.refused > self._limit:
                 break
-        return held + quiet.rejected
+        return held + quiet.rejected + quiet.refused
 
     def batches(self) -> Iterator[tuple[Frame, Enumerator]]:
         """The cases whose preconditions hold, with what draws for them. Raises InputError at too many."""
@@ -71,19 +71,21 @@ class AllDraws:
         held = 0
         while (frame := pending.pop() if pending else next(coming, None)) is not None:
             enumerator = Enumerator(self._batch if frame.size > 1 else self._limit)
-            rejected, errors = self._runner.rejected, self._runner.errors.copy()
+            rejected, refused = self._runner.rejected, self._runner.refused
+            errors = self._runner.errors.copy()
             try:
                 prepared = self._runner.prepare(frame, enumerator)
             except TooMany:
                 if frame.size == 1:
                     raise self._too_many() from None
-                self._runner.rejected, self._runner.errors = rejected, errors
+                self._runner.rejected, self._runner.refused = rejected, refused
+                self._runner.errors = errors
                 half = frame.size // 2
                 pending += [frame.take(np.arange(half, frame.size)), frame.take(np.arange(half))]
                 continue
             held += prepared.size
             yield prepared, enumerator
-            if held + self._runner.rejected > self._settings.most_draws:
+            if held + self._runner.rejected + self._runner.refused > self._settings.most_draws:
                 raise self._too_many()
 
     def _all_inputs(self) -> Iterator[Frame]:

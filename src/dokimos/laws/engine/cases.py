@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
 from dokimos.laws.engine.calls import single_value
-from dokimos.laws.engine.frame import Column, Frame, Records, Value, stack
+from dokimos.laws.engine.frame import UNCHANGED, Column, Frame, Records, Value, stack
 from dokimos.laws.language.syntax import Law
 
 
@@ -52,7 +52,7 @@ def frame_of(cases: list[LawCase]) -> tuple[Frame, list[Column]]:
         rows = [case.rows[name] for case in cases]
         known = [row for row in rows if row is not None]
         origin = np.array(known, dtype=np.int64) if len(known) == len(rows) else None
-        values[name] = Records(stack([case.inputs[name] for case in cases]), origin)
+        values[name] = Records(stack([case.inputs[name] for case in cases]), origin, UNCHANGED)
     seeds = np.array([case.seed for case in cases], dtype=np.int64)
     draws = [np.array(each) for each in zip(*(case.draws for case in cases), strict=True)]
     return Frame(np.arange(len(cases)), seeds, values), draws

@@ -50,5 +50,12 @@ def _confirmed(case: LawCase, runner: Runner) -> LawViolation | None:
     again = run_cases([case], runner, one_by_one=True)
     if again.size == 0:
         return None
-    found = case_of(again, 0, runner.plan.law)
-    return LawViolation(found, describe(found, runner.plan.law, runner.plan.domain))
+    return LawViolation(case_of(again, 0, runner.plan.law), put_in_words(again, runner))
+
+
+def put_in_words(violating: Frame, runner: Runner) -> str:
+    """The first of these cases: what changed, what the model made of it, and what is not declared."""
+    plan = runner.plan
+    said = describe(case_of(violating, 0, plan.law), plan.law, plan.domain)
+    outside = runner.rules.reasons(violating, plan.judged_records, plan.law.inputs[0].name)
+    return f"{said}, outside of what the domain declares: {'; '.join(outside)}" if outside else said

@@ -24,9 +24,9 @@ from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.scoring import ScoreFunction, score_cases
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.references import constant as constant_integer
+from dokimos.laws.language.references import feature_reference
 from dokimos.laws.language.syntax import Expression
-from dokimos.laws.language.type_rules import constant as constant_integer
-from dokimos.laws.language.type_rules import feature_reference
 
 _ORDER: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,

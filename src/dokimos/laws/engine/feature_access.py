@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError
-from dokimos.laws.domain.features import Kind, Layout, Slot
+from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.engine.frame import Column, Records, Rows, column, full
 
 #: What names a feature: a name or an index, one for all or one for each case.
@@ -55,7 +55,10 @@ class FeatureAccess:
     def change(self, records: Records, reference: Reference, value: Column) -> Records:
         """The records with one feature changed. Raises NoFeature."""
         data = _with_columns(records)
-        if value.dtype == object and data.dtype != object:
+        chosen = None if isinstance(reference, np.ndarray) else self._slot(reference, data.shape[1])
+        if isinstance(chosen, Slot) and chosen.feature.kind is Kind.CHOICE and value.dtype == object:
+            value = self._indices(chosen.feature, full(value, len(data)))
+        elif value.dtype == object and data.dtype != object:
             value = _numbers(value)
         if isinstance(reference, np.ndarray) and reference.dtype == object:
             return self._change_named(records, reference, value)
@@ -64,21 +67,33 @@ class FeatureAccess:
             made[np.arange(len(made)), self._columns(reference, data)] = value
             return Records(made, records.origin)
         slot = self._slot(reference, data.shape[1])
+        changed = records.changed
+        if changed is not None and isinstance(slot, Slot) and self.layout is not None:
+            changed |= {self.layout.feature_at(slot.start).name}
         if isinstance(slot, int):
             made[:, slot] = value
         elif slot.feature.kind is Kind.CHOICE:
             self._choose(made, slot, full(value, len(made)).astype(np.float64))
         else:
             made[:, slot.start] = value
-        return Records(made, records.origin)
+        return Records(made, records.origin, changed)
 
     def _choose(self, made: NDArray[Any], slot: Slot, chosen: Column) -> None:
         """Set the columns of a choice: 1 in the one that is chosen, 0 in the others."""
-        wrong = ~np.isin(chosen, np.arange(slot.feature.width))
-        known = ", ".join(f"{index} {name}" for index, name in enumerate(slot.feature.values[:10]))
-        self.fail(wrong, f"{slot.feature.name} has no such value (it has {known})")
+        feature = slot.feature
+        wrong = ~np.isin(chosen, np.arange(-1 if feature.has_none else 0, feature.width))
+        known = ", ".join(f"{index} {name}" for index, name in enumerate(feature.values[:10]))
+        none = ", -1 none" if feature.has_none else ""
+        self.fail(wrong, f"{feature.name} has no such value (it has {known}{none})")
         made[:, slot.start : slot.stop] = 0
-        made[np.arange(len(made)), slot.start + np.where(wrong, 0, chosen).astype(np.int64)] = 1
+        rows = np.flatnonzero(~wrong & (chosen >= 0))
+        made[rows, slot.start + chosen[rows].astype(np.int64)] = 1
+
+    def _indices(self, feature: Feature, values: Column) -> Column:
+        """The index of each value, of a choice, that is given by its name."""
+        index = {name: feature.index_of(name) for name in feature.named_values}
+        unknown = len(feature.values)
+        return column([index.get(each, unknown) if isinstance(each, str) else each for each in values])
 
     def _columns(self, reference: Column, data: NDArray[Any]) -> Column:
         """The column in each case; where there is no such column the case fails, and any will do."""

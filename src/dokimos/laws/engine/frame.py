@@ -9,25 +9,33 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+#: The features changed of a record as it was drawn.
+UNCHANGED: frozenset[str] = frozenset()
+
 Column = NDArray[Any]
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Records:
-    """One record a case, and the row of the data set that each comes from (None: from none)."""
+    """One record a case, and the row of the data set that each comes from (None: from none).
+
+    `changed` are the names of the features that the law has changed since they were drawn; None where only
+    the records can tell.
+    """
 
     data: NDArray[Any]
     origin: Rows | None = None
+    changed: frozenset[str] | None = None
 
     @property
     def texts(self) -> Column | None:
         """The records as a column of strings where each is a string by itself; None where they are not."""
         return self.data if self.data.ndim == 1 and are_strings(self.data) else None
 
-    def take(self, rows: Rows) -> Records:
-        """Some of the records, in a given order."""
-        return Records(self.data[rows], None if self.origin is None else self.origin[rows])
+    def take(self, rows: Rows | slice) -> Records:
+        """Some of the records, in a given order; a slice copies nothing."""
+        return Records(self.data[rows], None if self.origin is None else self.origin[rows], self.changed)
 
 
 #: One value a case; an array without dimensions is the same for all.
@@ -90,7 +98,7 @@ def taken(value: Value, rows: Rows) -> Value:
 
 def _part(value: Value, rows: slice) -> Value:
     if isinstance(value, Records):
-        return Records(value.data[rows], None if value.origin is None else value.origin[rows])
+        return value.take(rows)
     return value if value.ndim == 0 else value[rows]
 
 

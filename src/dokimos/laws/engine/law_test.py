@@ -56,7 +56,14 @@ def test_law(
     domain = None if domain is None else with_table(domain, settings.source)
     plan = make_plan(law, domain, allow_code=settings.allow_code)
     source = find_source(settings.source, plan.domain)
-    runner = Runner(plan, as_domain_model(model, plan.domain), labels_of(plan.domain, source))
+    if settings.in_range and plan.domain.layout is None:
+        raise InputError(f"{law.name}: its domain declares no FEATURES, so no record can leave its ranges.")
+    runner = Runner(
+        plan,
+        as_domain_model(model, plan.domain),
+        labels_of(plan.domain, source),
+        in_range=settings.in_range,
+    )
     return _Session(runner, source, settings).run()
 
 
@@ -70,7 +77,7 @@ class _Session:
         self._runner, self._source, self._settings = runner, source, settings
         self._plan: LawPlan = runner.plan
         self._tally = Tally(settings.keep)
-        self._draws = self._held = self._tested = 0
+        self._draws = self._held = self._tested = self._outside = 0
         self._interrupted = self._starved = self._given_up = False
         self._part = _FIRST_PART
         self._batch = _batch_size(self._plan, source)
@@ -92,7 +99,7 @@ class _Session:
     def _go_through(self, draws: AllDraws) -> None:
         for prepared, enumerator in draws.batches():
             self._held += prepared.size
-            self._draws = self._held + self._runner.rejected
+            self._draws = self._held + self._runner.rejected + self._runner.refused
             self._judge(prepared, enumerator)
             if self._runner.is_hopeless:
                 self._given_up = True
@@ -142,6 +149,8 @@ class _Session:
 
     def _record(self, judged: Judged) -> None:
         self._tested += judged.frame.size
+        if not self._settings.in_range and judged.frame.size:
+            self._outside += int(self._runner.outside(judged.frame).sum())
         outputs = self._plan.law.outputs
         by_class = judged.frame.values[outputs[0].name] if outputs and judged.frame.size else None
         self._tally.add(
@@ -169,6 +178,7 @@ class _Session:
         exhaustive = in_order and not self._interrupted and not self._given_up
         errors = tuple((each.reason, case_of(each.case, 0, law)) for each in self._runner.errors.kept)
         failed, rejected = self._runner.errors.count, self._runner.rejected
+        refused = self._runner.refused
         violations, unconfirmed = confirm(
             tally.kept, self._runner, shrinks=self._settings.shrink, guard=self._guarded
         )
@@ -180,6 +190,8 @@ class _Session:
             source=self._source.name,
             draws=self._draws,
             rejected=rejected,
+            refused=refused,
+            outside=self._outside,
             held=self._held,
             tested=self._tested,
             violated=tally.violated,

@@ -11,6 +11,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import RANDOM
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import Prediction, predictions, runnable
+from dokimos.laws.language.choices import resolve_choices
 from dokimos.laws.language.syntax import Expression, Law
 from dokimos.laws.language.validation import require_checked
 
@@ -47,6 +48,13 @@ class LawPlan:
         return (*(call for step in self.steps for call in step.random), *self.random_in_ensures)
 
     @property
+    def judged_records(self) -> tuple[str, ...]:
+        """The names of the records that the model is run on; all that there may be where code runs it."""
+        if self.predictions is not None:
+            return tuple(dict.fromkeys(each.record for each in self.predictions))
+        return tuple(each.name for each in self.law.variables)
+
+    @property
     def calls_case_by_case(self) -> bool:
         """Whether the law calls a function of the domain that has something to do for each case."""
         found = (self.domain.functions.get(each.function) for each in _calls(self.law))
@@ -81,6 +89,7 @@ def make_plan(
     """
     domain = domain or Domain("none")
     require_checked(law, domain)
+    law = resolve_choices(law, domain)
     found = predictions(law)
     if found is None and not allow_code:
         place = f"{law.name}:{law.block.at.line}"

@@ -7,8 +7,8 @@ from typing import Any
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.engine.cases import LawCase, case_of
-from dokimos.laws.engine.descriptions import describe
+from dokimos.laws.engine.cases import LawCase
+from dokimos.laws.engine.confirmation import put_in_words
 from dokimos.laws.engine.plan import make_plan
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.engine.runner import Runner
@@ -62,7 +62,7 @@ def replay_violations(
         frame = run_cases([case], runner, one_by_one=True)
         if runner.errors.count:
             raise InputError(f"Replaying failed: {runner.errors.kept[0].reason}.")
-        now = describe(case_of(frame, 0, saved.law), saved.law, plan.domain) if frame.size else None
+        now = put_in_words(frame, runner) if frame.size else None
         replayed.append(Replayed(words, now))
     return tuple(replayed)
 

@@ -19,7 +19,8 @@ class LawSettings:
     `budget` is the number of tests: cases in which the precondition holds. `exhaustive` goes through all
     draws, unless there are more than `most_draws`; None does where there are no more than the budget.
     `keep` limits how many violations are kept, each of another input. `by` names features to report rates
-    by, the domain's GROUPS where none.
+    by, the domain's GROUPS where none. With `in_range`, cases with a record that was changed to what the
+    domain does not declare are no tests.
     """
 
     budget: int = 5000
@@ -30,6 +31,7 @@ class LawSettings:
     keep: int = 100
     by: tuple[str, ...] | str = ()
     shrink: bool = True
+    in_range: bool = False
     allow_code: bool = True
 
     def __post_init__(self) -> None:
@@ -49,7 +51,8 @@ class LawViolation:
 class LawResult:
     """What became of the tests of one law.
 
-    `held` of `draws` cases satisfied the precondition, `rejected` did not; of the `tested`, `violated`
+    `held` of `draws` cases satisfied the precondition, `rejected` did not, and `refused` have a record that
+    was changed to what the domain does not declare (`outside` of the tests do); of the `tested`, `violated`
     violate the law, `unique` with distinct draws and `inputs` with distinct inputs. `failed` cases ended in
     an exception, the first of each kind are `errors`; the test is given up where the first ones all end in
     the same. `unconfirmed` of the kept violate in batches only:
@@ -64,6 +67,8 @@ class LawResult:
     source: str
     draws: int
     rejected: int
+    refused: int
+    outside: int
     held: int
     tested: int
     violated: int

@@ -18,6 +18,7 @@ from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, are_strings, column, full
 from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.record_rules import RecordRules
 from dokimos.laws.engine.scoring import scoring
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
@@ -35,11 +36,21 @@ class Runner:
     """Runs frames of cases of one law against one model.
 
     `errors` collects what fails, `rejected` counts cases that a precondition or an empty range rules out.
+    With `in_range`, cases with a record that was changed to what the domain does not declare are `refused`.
     """
 
-    def __init__(self, plan: LawPlan, model: Model, labels: Callable[[], NDArray[Any]]) -> None:
+    def __init__(
+        self,
+        plan: LawPlan,
+        model: Model,
+        labels: Callable[[], NDArray[Any]],
+        *,
+        in_range: bool = False,
+    ) -> None:
         self.plan, self.model, self.errors = plan, model, CaseErrors()
-        self.rejected = 0
+        self.rejected = self.refused = 0
+        self.rules = RecordRules(plan.domain)
+        self._in_range = in_range
         self.labels = labels
         self._has_judged = False
         self._block = BlockCode(plan, model, labels)
@@ -57,7 +68,19 @@ class Runner:
                 frame = self._each(frame, lambda e, expr=expression: e.value(expr), name)  # type: ignore[misc]
             else:
                 frame = self._each(frame, lambda e, expr=step.expression: e.condition(expr), None)  # type: ignore[misc]
+        if self._in_range and frame.size:
+            outside = self.outside(frame)
+            self.refused += int(outside.sum())
+            frame = frame.where(~outside)
         return frame
+
+    def outside(self, frame: Frame) -> NDArray[np.bool_]:
+        """The cases in which the model sees a record changed to what the domain does not declare."""
+        return self.rules.left_by(frame, self.plan.judged_records, self.plan.law.inputs[0].name)
+
+    def alike(self) -> Runner:
+        """A runner of the same law and model that has counted nothing yet."""
+        return Runner(self.plan, self.model, self.labels, in_range=self._in_range)
 
     def _each(self, frame: Frame, evaluate: Callable[[Evaluator], Any], name: str | None) -> Frame:
         """The frame with one more column, or where a condition holds (no name), without failing cases."""

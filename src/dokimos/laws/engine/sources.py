@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Kind, Layout
-from dokimos.laws.engine.frame import Records, Rows, column
+from dokimos.laws.engine.frame import UNCHANGED, Records, Rows, column
 from dokimos.laws.engine.pools import as_records, read_pool
+from dokimos.laws.engine.record_rules import RecordRules
+
+#: Records drawn at a time where some are drawn again; and when that is given up.
+_LEAST_DRAWN = 256
+_LEAST_TRIED, _TRIED_PER_RECORD = 20_000, 1000
 
 
 class InputSource(Protocol):
@@ -61,14 +66,18 @@ class Pool:
         """See Source."""
         drawn = self.data[rows]
         made = drawn.astype(np.float64, copy=False) if self.as_doubles else drawn
-        return Records(made, np.asarray(rows, dtype=np.int64))
+        return Records(made, np.asarray(rows, dtype=np.int64), UNCHANGED)
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """Every record whose features are in their ranges, each feature drawn by itself."""
+    """Every record whose features are in their ranges, each feature drawn by itself.
+
+    Those that break a constraint of the domain are drawn again.
+    """
 
     layout: Layout
+    rules: RecordRules
     name: str = "range"
 
     @property
@@ -77,7 +86,25 @@ class Ranges:
         return None
 
     def sample(self, rng: np.random.Generator, count: int) -> Records:
-        """See Source."""
+        """See Source. Raises InputError where almost every record breaks a constraint."""
+        if not self.rules.constraints:
+            return Records(self._drawn(rng, count), None, UNCHANGED)
+        kept: list[NDArray[Any]] = []
+        found = drawn = 0
+        while found < count:
+            if drawn >= _LEAST_TRIED and found < drawn / _TRIED_PER_RECORD:
+                raise InputError(
+                    f"The constraints of the domain {self.rules.domain.name} rule out almost every record "
+                    f"drawn from the ranges of its features: {found:,} of {drawn:,} satisfy them."
+                )
+            data = self._drawn(rng, max(count - found, _LEAST_DRAWN))
+            good = data[self.rules.satisfied(data)][: count - found]
+            kept.append(good)
+            drawn, found = drawn + len(data), found + len(good)
+        return Records(np.concatenate(kept), None, UNCHANGED)
+
+    def _drawn(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
+        """Records in the ranges, whatever the constraints say of them."""
         strings = any(feature.holds_strings for feature in self.layout.features)
         data = np.zeros((count, self.layout.width), dtype=object if strings else np.float64)
         for slot in self.layout.slots:
@@ -88,13 +115,15 @@ class Ranges:
                 continue
             assert feature.low is not None and feature.high is not None  # range_source has seen to it
             if feature.kind is Kind.CHOICE:
-                data[np.arange(count), slot.start + rng.integers(0, feature.width, size=count)] = 1
+                chosen = rng.integers(0, feature.width + feature.has_none, size=count)
+                rows = np.flatnonzero(chosen < feature.width)
+                data[rows, slot.start + chosen[rows]] = 1
             elif feature.kind is Kind.INTEGER:
                 low, high = int(feature.low), int(feature.high)
                 data[:, slot.start] = rng.integers(low, high, size=count, endpoint=True)
             else:
                 data[:, slot.start] = rng.uniform(feature.low, feature.high, size=count)
-        return Records(data)
+        return data
 
     def at(self, rows: Rows) -> Records:
         """See Source."""
@@ -163,4 +192,4 @@ def _range_source(domain: Domain) -> Ranges:
             raise InputError(f"Domain {domain.name}: the feature {feature.name} has no range to draw from.")
         if not feature.low <= feature.high:
             raise InputError(f"Domain {domain.name}: the range of the feature {feature.name} is empty.")
-    return Ranges(domain.layout)
+    return Ranges(domain.layout, RecordRules(domain))

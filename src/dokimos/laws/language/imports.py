@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.language.constraints import constraints_of
 from dokimos.laws.language.syntax import Law
 
 
@@ -14,11 +15,14 @@ def domain_of(
 ) -> Domain | None:
     """The domain that a law imports, or `given`; None where there is neither.
 
-    Where a law imports several, the first counts, with what the others add. Raises what `load_domain` does.
+    Where a law imports several, the first counts, with what the others add. Raises what `load_domain` does,
+    and LawError where a constraint of the domain is wrong.
     """
     names = [given] if given is not None else [each.name for each in law.imports]
     found: Domain | None = None
     for name in names:
         domain = load_domain(name, folder=folder, allow_code=allow_code)
         found = domain if found is None else found.with_functions_of(domain)
+    if found is not None:
+        constraints_of(found)
     return found

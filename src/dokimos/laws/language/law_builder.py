@@ -26,13 +26,23 @@ def build_law(
 ) -> Law:
     """The law that a tree stands for. Raises LawError for what is nested too deeply or too large."""
     try:
-        return _Builder(name, text, block, comments).transform(tree)
+        law: Law = _Builder(name, text, block, comments).transform(tree)
+        return law
+    except VisitError as problem:
+        raise problem.orig_exc from None
+
+
+def build_condition(tree: Tree[Token], *, name: str, text: str) -> Expression:
+    """The expression that a tree stands for. Raises LawError for what is nested too deeply or too large."""
+    try:
+        condition: Expression = _Builder(name, text, laws.Block("", ""), ()).transform(tree)
+        return condition
     except VisitError as problem:
         raise problem.orig_exc from None
 
 
 @v_args(meta=True)
-class _Builder(Transformer_NonRecursive[Any, Law]):
+class _Builder(Transformer_NonRecursive[Any, Any]):
     """One method for each rule of the grammar; none recurses."""
 
     def __init__(self, name: str, text: str, block: laws.Block, comments: tuple[Comment, ...]) -> None:
@@ -64,6 +74,9 @@ class _Builder(Transformer_NonRecursive[Any, Law]):
             imports, declarations, self._block, ensures,
             name=self._name, text=self._text, comments=self._comments,
         )  # fmt: skip
+
+    def condition(self, meta: Any, children: list[Expression]) -> Expression:
+        return children[0]
 
     def import_(self, meta: Any, children: list[Token]) -> laws.Import:
         return laws.Import(".".join(children), at=self._at(meta), end_line=meta.end_line)

@@ -14,9 +14,9 @@ from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import find_block, meaning, parse_block, position
-from dokimos.laws.language.law_builder import build_law
+from dokimos.laws.language.law_builder import build_condition, build_law
 from dokimos.laws.language.problems import LawError
-from dokimos.laws.language.syntax import Comment, Law, Position
+from dokimos.laws.language.syntax import Comment, Expression, Law, Position
 from dokimos.laws.language.syntax_errors import explain_syntax
 
 #: Suffixes of the files that hold laws.
@@ -55,9 +55,18 @@ def parse_law(text: str, *, name: str = "law") -> Law:
 
 
 @cache
-def _lark() -> Lark:
+def _lark(start: str = "law") -> Lark:
     grammar = (resources.files("dokimos.laws.language") / "grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", start="law", propagate_positions=True, maybe_placeholders=False)
+    return Lark(grammar, parser="lalr", start=start, propagate_positions=True, maybe_placeholders=False)
+
+
+def parse_condition(text: str, *, name: str) -> Expression:
+    """The one expression written in `text`; `name` is how messages call it. Raises LawError."""
+    try:
+        tree = _lark("condition").parse(text)
+    except UnexpectedInput as problem:
+        raise explain_syntax(problem, name, text) from None
+    return build_condition(tree, name=name, text=text)
 
 
 def _comments(text: str) -> tuple[Comment, ...]:

@@ -8,41 +8,16 @@ from dataclasses import dataclass, field
 from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.features import Slot
+from dokimos.laws.domain.features import Feature, Kind, Slot
 from dokimos.laws.domain.functions import BUILTINS, RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.choices import ChoiceNames
+from dokimos.laws.language.references import constant, feature_reference
 from dokimos.laws.language.syntax import Expression, Position
 from dokimos.laws.language.value_types import Type, type_of_slot
 
 #: A `forall` over more than this many integers is refused.
 MAX_RANGE = 10_000
-
-
-def constant(expression: Expression) -> int | None:
-    """The integer that an expression of literals stands for, None where it is no such expression."""
-    match expression:
-        case laws.Literal(value=bool()):
-            return None
-        case laws.Literal(value=int() as value):
-            return value
-        case laws.Unary(operator="-", operand=operand):
-            inner = constant(operand)
-            return None if inner is None else -inner
-        case laws.Binary(operator="+" | "-" | "*" as operator, left=left, right=right):
-            sides = constant(left), constant(right)
-            if sides[0] is None or sides[1] is None:
-                return None
-            return {"+": sides[0] + sides[1], "-": sides[0] - sides[1], "*": sides[0] * sides[1]}[operator]
-    return None
-
-
-def feature_reference(expression: Expression, declared: Mapping[str, object]) -> str | int | None:
-    """The feature that an argument of getFeat or setFeat names as it is written; None for computed ones."""
-    if isinstance(expression, laws.Name) and expression.name not in declared:
-        return expression.name
-    if isinstance(expression, laws.Literal) and isinstance(expression.value, str):
-        return expression.value
-    return constant(expression)
 
 
 @dataclass
@@ -55,6 +30,8 @@ class Typing:
     domain: Domain | None
     error: Callable[[Position, str], None]
     used: set[str] = field(default_factory=set)
+    #: The choices that variables hold.
+    choices: Mapping[str, Feature] = field(default_factory=dict)
     _bound: tuple[str, ...] = ()
 
     def of(self, expression: Expression) -> Type:
@@ -116,6 +93,8 @@ class Typing:
             return Type.BOOLEAN
         if operator in ("==", "!="):
             left, right = self.of(binary.left), self.of(binary.right)
+            if self._by_name(binary.left, binary.right) or self._by_name(binary.right, binary.left):
+                return Type.BOOLEAN
             if Type.NULL not in (left, right) and not left.may_be(right) and not right.may_be(left):
                 self.error(binary.at, f"{left.value} is never equal to {right.value}")
             return Type.BOOLEAN
@@ -128,6 +107,30 @@ class Typing:
                 self.error(side.at, f"`{operator}` needs a number, and this is {kind.value}{hint}")
         return Type.NUMBER
 
+    def choice_of(self, expression: Expression) -> Feature | None:
+        """The choice whose values an expression has; None where it is none, or only a run can tell."""
+        layout = None if self.domain is None else self.domain.layout
+        declared = {**self.types, **dict.fromkeys(self._bound)}
+        return ChoiceNames(layout, self.choices, declared).of(expression)
+
+    def _by_name(self, expression: Expression, value: Expression) -> bool:
+        """Whether a choice is compared with a string, which then is one of its values."""
+        feature = self.choice_of(expression)
+        if feature is None or self.of(value) is not Type.STRING:
+            return False
+        self._value_name(value, feature)
+        return True
+
+    def _value_name(self, value: Expression, feature: Feature) -> None:
+        if not isinstance(value, laws.Literal):
+            message = f"{feature.name} is a choice: write out the name of the value that is meant"
+            self.error(value.at, message)
+            return
+        try:
+            feature.index_of(str(value.value))
+        except InputError as problem:
+            self.error(value.at, str(problem))
+
     def _order(self, binary: laws.Binary) -> Type:
         sides = (binary.left, binary.right)
         kinds = [self._want(side, f"`{binary.operator}` needs", Type.NUMBER, Type.STRING) for side in sides]
@@ -136,7 +139,9 @@ class Typing:
                 message = f"`{binary.operator}` needs a number or a string, and this is {Type.RECORD.value}"
                 self.error(side.at, message)
         if set(kinds) == {Type.NUMBER, Type.STRING}:
-            self.error(binary.at, "a number cannot be compared with a string")
+            chosen = next(filter(None, map(self.choice_of, sides)), None)
+            hint = "" if chosen is None else f"; values of {chosen.name} are compared with == and != only"
+            self.error(binary.at, f"a number cannot be compared with a string{hint}")
         return Type.BOOLEAN
 
     def _call(self, call: laws.Call) -> Type:
@@ -220,6 +225,9 @@ class Typing:
 
     def _fits(self, value: Expression, slot: Slot | None) -> None:
         kind, wanted = self.of(value), type_of_slot(slot)
+        if slot is not None and slot.feature.kind is Kind.CHOICE and kind is Type.STRING:
+            self._value_name(value, slot.feature)
+            return
         if not kind.may_be(wanted, Type.NULL) and wanted is not Type.ANY:
             assert slot is not None  # otherwise any value fits
             self.error(value.at, f"{slot.feature.name} is {wanted.value}, and this is {kind.value}")

@@ -11,6 +11,7 @@ from enum import Enum
 
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Feature
 from dokimos.laws.domain.functions import BUILTINS, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import parse_block
@@ -71,6 +72,7 @@ class _Checker:
         self.problems: list[LawProblem] = []
         self.types: dict[str, Type] = {}
         self.used: set[str] = set()
+        self.choices: dict[str, Feature] = {}
 
     def error(self, at: Position, message: str) -> None:
         self.problems.append(LawProblem(at, message))
@@ -89,7 +91,7 @@ class _Checker:
                 case laws.Output(name=name):
                     self._declare(name, Type.ANY, statement.at)
                 case laws.Var(name=name, value=value):
-                    kind = self._typed(value, outputs_allowed=False)
+                    kind = self._typed(value, outputs_allowed=False, name=name)
                     self._declare(name, kind, statement.at)
                 case laws.Requires(condition=condition):
                     self._condition(condition, "requires", outputs_allowed=False)
@@ -114,7 +116,8 @@ class _Checker:
             )
         self.types[name] = kind
 
-    def _typed(self, expression: Expression, *, outputs_allowed: bool) -> Type:
+    def _typed(self, expression: Expression, *, outputs_allowed: bool, name: str | None = None) -> Type:
+        """The type of an expression, which becomes the value of the variable `name` where that is given."""
         names = {each.name for each in self.law.outputs}
         later = {each.name: each.at for each in self.law.declarations if isinstance(each, laws.Named)}
         typing = Typing(
@@ -123,9 +126,13 @@ class _Checker:
             outputs=names if not outputs_allowed else set(),
             domain=self.domain,
             error=self.error,
+            choices=self.choices,
         )
         kind = typing.of(expression)
         self.used |= typing.used
+        chosen = typing.choice_of(expression)
+        if name is not None and chosen is not None:
+            self.choices[name] = chosen
         return kind
 
     def _condition(self, condition: Expression, word: str, *, outputs_allowed: bool) -> None:

@@ -17,6 +17,7 @@ from dokimos.laws.engine.rates import Rate, percent
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
 from dokimos.laws.reporting.case_view import CaseView, view_case
+from dokimos.laws.reporting.terminal import outside_remark
 from dokimos.reports.layout.page_head import PageHead, Tile, Tone
 from dokimos.reports.layout.rendering import render
 
@@ -98,6 +99,7 @@ class LawView:
     left_off: int
     errors: tuple[tuple[str, str], ...]
     command: str
+    outside: str
 
 
 def write_page(
@@ -189,6 +191,7 @@ def _law_view(index: int, result: LawResult, name: str, command: str) -> LawView
         left_off=len(result.violations) - len(kept),
         errors=tuple((reason, which_case(case)) for reason, case in result.errors),
         command=command,
+        outside=f"In {outside_remark(result)[3:]}.",
     )
 
 

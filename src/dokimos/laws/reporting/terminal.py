@@ -15,6 +15,8 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     lines.append(f"  {_counts(result)}")
     if result.tested and not result.is_in_order:
         lines.append(f"  violated: {result.rate}")
+    if result.outside:
+        lines.append(f"  {outside_remark(result)}; --in-range leaves such cases out")
     if result.is_starved:
         lines.append(f"  the precondition almost never holds: in {result.held:,} of {result.draws:,} draws")
     if result.is_given_up:
@@ -39,6 +41,14 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     return "\n".join(lines)
 
 
+def outside_remark(result: LawResult) -> str:
+    """In how many tests a record was changed to what its domain does not declare."""
+    return (
+        f"in {result.outside:,} of {result.tested:,} tests a changed record is outside of what the domain "
+        "declares (ranges, kinds, constraints)"
+    )
+
+
 def _verdict(result: LawResult) -> str:
     verdict = verdict_of(result)
     if verdict is LawVerdict.UNTESTED:
@@ -60,6 +70,8 @@ def _counts(result: LawResult) -> str:
     parts.append(f"{result.passed:,} passed")
     if result.rejected:
         parts.append(f"precondition failed in {result.rejected:,} of {result.draws:,} draws")
+    if result.refused:
+        parts.append(f"{result.refused:,} refused as out of range")
     if result.violated:
         parts.append(f"{result.violated:,} violated ({result.unique:,} unique, {result.inputs:,} inputs)")
     if result.failed:

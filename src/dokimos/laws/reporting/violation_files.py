@@ -40,6 +40,7 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     source: str
     seed: Count
     budget: Count
+    in_range: bool = False
     counts: _CountsForm
     is_exhaustive: bool
     is_in_order: bool
@@ -76,6 +77,8 @@ class _CountsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     distinct_inputs: Count
     failed: Count
     unconfirmed: Count
+    out_of_range: Count = 0
+    refused: Count = 0
 
 
 class _RateForm(Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +125,7 @@ def save_result(result: LawResult, path: Path) -> None:
         source=result.source,
         seed=result.settings.seed,
         budget=result.settings.budget,
+        in_range=result.settings.in_range,
         counts=_CountsForm(
             draws=result.draws,
             precondition_failed=result.rejected,
@@ -133,6 +137,8 @@ def save_result(result: LawResult, path: Path) -> None:
             distinct_inputs=result.inputs,
             failed=result.failed,
             unconfirmed=result.unconfirmed,
+            out_of_range=result.outside,
+            refused=result.refused,
         ),
         is_exhaustive=result.is_exhaustive,
         is_in_order=result.is_in_order,

@@ -41,8 +41,14 @@ FEATURES = [
     choice("sex", "Female", "Male"),
     choice("race", *_RACES),
     choice("c_charge_degree", "F", "M", "O"),
-    choice("r_charge_degree", "F", "M", "O"),
-    choice("vr_charge_degree", *_VIOLENT),
+    choice("r_charge_degree", "F", "M", "O", none=True),
+    choice("vr_charge_degree", *_VIOLENT, none=True),
+]
+#: What is true of all records of the data set.
+CONSTRAINTS = [
+    'is_recid == 0 ==> r_charge_degree == "none"',
+    'is_violent_recid == 0 ==> vr_charge_degree == "none"',
+    "is_violent_recid == 1 ==> is_recid == 1",
 ]
 CLASSES = ["low", "medium", "high"]
 DECISION = "risk"

@@ -1,0 +1,163 @@
+"""What a domain declares of its records: ranges, kinds and constraints; and which records leave that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Feature, Kind, Slot
+from dokimos.laws.engine.calls import Failures
+from dokimos.laws.engine.equality import same_values
+from dokimos.laws.engine.evaluation import Evaluator
+from dokimos.laws.engine.frame import UNCHANGED, Frame, Records
+from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.constraints import RECORD, Constraint, constraints_of
+
+Mask = NDArray[np.bool_]
+
+
+class RecordRules:
+    """The ranges, kinds and constraints of a domain. What is missing (null) leaves no range."""
+
+    def __init__(self, domain: Domain) -> None:
+        """Raises LawError where a constraint is wrong."""
+        self.domain = domain
+        self.constraints = constraints_of(domain)
+
+    @cached_property
+    def _plan(self) -> LawPlan:
+        nothing = laws.Law((), (), laws.Block("", ""), (), name=f"CONSTRAINTS of {self.domain.name}")
+        return LawPlan(nothing, self.domain, (), (), {}, {}, None, None)
+
+    def satisfied(self, data: NDArray[Any]) -> Mask:
+        """Which records satisfy all constraints; one whose evaluation fails does not."""
+        good = np.ones(len(data), dtype=np.bool_)
+        for each in self.constraints:
+            good &= self._satisfies(data, each)
+        return good
+
+    def _satisfies(self, data: NDArray[Any], constraint: Constraint) -> Mask:
+        if len(data) == 0:
+            return np.ones(0, dtype=np.bool_)
+        rows = np.arange(len(data))
+        failures = Failures()
+        frame = Frame(rows, np.zeros(len(data), dtype=np.int64), {RECORD: Records(data)})
+        held = Evaluator(self._plan, frame, failures, _no_labels).condition(constraint.condition)
+        return held & ~np.isin(rows, list(failures.by_case))
+
+    def left_by(self, frame: Frame, names: Sequence[str], base: str) -> Mask:
+        """The cases in which one of the records called `names` was changed such that it leaves the rules.
+
+        What a function of the domain has made counts as changed where it differs from the record `base`.
+        """
+        left = np.zeros(frame.size, dtype=np.bool_)
+        origin = frame.values[base]
+        for name in names:
+            records = frame.values[name]
+            if not isinstance(records, Records) or not isinstance(origin, Records):
+                continue
+            for _, broken in self._broken(records, origin):
+                left |= broken
+        return left
+
+    def reasons(self, frame: Frame, names: Sequence[str], base: str) -> tuple[str, ...]:
+        """How the records of the first case leave the rules, in words."""
+        origin = frame.values[base]
+        assert isinstance(origin, Records)  # it is an input
+        found = []
+        for name in names:
+            records = frame.values[name]
+            if isinstance(records, Records):
+                one = records.take(np.array([0]))
+                broken = self._broken(one, origin.take(np.array([0])))
+                found += [_reason(rule, one.data[0]) for rule, where in broken if where[0]]
+        return tuple(dict.fromkeys(found))
+
+    def _broken(self, records: Records, base: Records) -> list[tuple[Slot | Constraint, Mask]]:
+        """Each rule that the changes made to the records can have broken, and where they did."""
+        layout, data = self.domain.layout, records.data
+        if (
+            layout is None
+            or records.changed == UNCHANGED
+            or data.ndim != 2
+            or data.shape[1] != layout.width
+        ):
+            return []
+        unknown = records.changed is None and data.shape == base.data.shape
+        differs = ~same_values(data, base.data) if unknown else None
+        broken: list[tuple[Slot | Constraint, Mask]] = []
+        touched = set()
+        for slot in layout.slots:
+            if records.changed is not None and slot.feature.name not in records.changed:
+                continue
+            touched.add(slot.feature.name)
+            wrong = _outside(slot, data[:, slot.start : slot.stop])
+            if differs is not None:
+                wrong &= differs[:, slot.start : slot.stop].any(axis=1)
+            broken.append((slot, wrong))
+        for each in self.constraints:
+            named = {layout.feature_at(layout.named(name).start).name for name in each.features}
+            if named & touched:
+                wrong = ~self._satisfies(data, each)
+                if differs is not None:
+                    wrong &= differs.any(axis=1)
+                broken.append((each, wrong))
+        return broken
+
+
+def _no_labels() -> Any:
+    raise AssertionError("a constraint has no labels")  # constraints_of lets none of them ask
+
+
+def _outside(slot: Slot, columns: NDArray[Any]) -> Mask:
+    """Where the columns of a feature hold what it does not declare."""
+    feature = slot.feature
+    if feature.holds_strings:
+        fits = [_is_missing(each) or _is_one_of(each, feature) for each in columns[:, 0]]
+        return ~np.array(fits, dtype=np.bool_)
+    try:
+        numbers = columns.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        return np.ones(len(columns), dtype=np.bool_)
+    if feature.kind is Kind.CHOICE:
+        hot = (numbers == 1).sum(axis=1)
+        good = ((numbers == 0) | (numbers == 1)).all(axis=1) & (hot <= 1)
+        return np.asarray(~(good & ((hot == 1) | feature.has_none)), dtype=np.bool_)
+    value = numbers[:, 0]
+    wrong = np.zeros(len(value), dtype=np.bool_)
+    if feature.low is not None:
+        wrong |= value < feature.low
+    if feature.high is not None:
+        wrong |= value > feature.high
+    if feature.kind is Kind.INTEGER:
+        wrong |= np.isfinite(value) & (np.floor(value) != value)
+    return wrong
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _is_one_of(value: Any, feature: Feature) -> bool:
+    return isinstance(value, str) and (not feature.values or value in feature.values)
+
+
+def _reason(rule: Slot | Constraint, record: NDArray[Any]) -> str:
+    """What a record has, and what is declared."""
+    if isinstance(rule, Slot):
+        feature = rule.feature
+        if feature.kind is Kind.CHOICE or feature.holds_strings:
+            return f"{feature.name} has none of its values"
+        value = record[rule.start]
+        shown = f"{value:g}" if isinstance(value, float | np.floating) else str(value)
+        kind = "an integer" if feature.kind is Kind.INTEGER else "a number"
+        ends = f" from {feature.low:g}" if feature.low is not None else ""
+        ends += f" to {feature.high:g}" if feature.high is not None else ""
+        return f"{feature.name} is {shown}, declared {kind}{ends}"
+    return f"it breaks the constraint {rule.text}"

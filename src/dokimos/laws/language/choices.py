@@ -1,0 +1,82 @@
+"""Values of choices by their names: `x1.sex == "Male"`, `x1[sex := "Male"]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.domain.features import Feature, Kind, Layout
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.references import feature_reference
+from dokimos.laws.language.rewriting import rewrite_law
+from dokimos.laws.language.syntax import Expression, Law
+
+
+@dataclass(frozen=True)
+class ChoiceNames:
+    """Which expressions are choices: features of `layout`, and `variables` that hold one.
+
+    `declared` are the names of the law, which name no features.
+    """
+
+    layout: Layout | None
+    variables: Mapping[str, Feature] = field(default_factory=dict)
+    declared: Mapping[str, object] = field(default_factory=dict)
+
+    def of(self, expression: Expression) -> Feature | None:
+        """The choice whose values an expression has; None where it is none, or only a run can tell."""
+        match expression:
+            case laws.Name(name=name):
+                return self.variables.get(name)
+            case laws.FeatureOf(feature=feature):
+                return self.named(feature)
+            case laws.Call(function="getFeat", arguments=(_, feature_given)):
+                return self.named(feature_reference(feature_given, self.declared))
+        return None
+
+    def named(self, reference: str | int | None) -> Feature | None:
+        """The choice that has a name or an index."""
+        if self.layout is None or reference is None:
+            return None
+        try:
+            feature = self.layout.slot(reference).feature
+        except InputError:
+            return None
+        return feature if feature.kind is Kind.CHOICE else None
+
+    def resolved(self, expression: Expression) -> Expression:
+        """The expression with the index for each name of a value that it compares or sets itself."""
+        match expression:
+            case laws.Binary(operator="==" | "!=", left=left, right=right):
+                sides = (_index(left, self.of(right)), _index(right, self.of(left)))
+                return replace(expression, left=sides[0], right=sides[1])
+            case laws.Update(changes=changes):
+                made = tuple((feature, _index(value, self.named(feature))) for feature, value in changes)
+                return replace(expression, changes=made)
+            case laws.Call(function="setFeat", arguments=(record, feature_given, value)):
+                choice = self.named(feature_reference(feature_given, self.declared))
+                return replace(expression, arguments=(record, feature_given, _index(value, choice)))
+        return expression
+
+
+def _index(value: Expression, choice: Feature | None) -> Expression:
+    if choice is None or not isinstance(value, laws.Literal) or not isinstance(value.value, str):
+        return value
+    return laws.Literal(choice.index_of(value.value), at=value.at)
+
+
+def resolve_choices(law: Law, domain: Domain) -> Law:
+    """The law with the index of each value of a choice in the place of its name.
+
+    The law has been checked against the domain: every name is one that the choice has.
+    """
+    declared = dict.fromkeys(law.value_names | {each.name for each in law.outputs})
+    variables: dict[str, Feature] = {}
+    names = ChoiceNames(domain.layout, variables, declared)
+    for each in law.variables:
+        feature = names.of(each.value)
+        if feature is not None:
+            variables[each.name] = feature
+    return rewrite_law(law, names.resolved)
