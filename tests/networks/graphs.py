@@ -105,6 +105,45 @@ def _exp(b: Builder, x: str, rng: Rng) -> str:
     return b.add("Exp", b.clip(x, -4, 4))
 
 
+def _spaced(b: Builder, x: str, rng: Rng, scale: float = 0.3) -> str:
+    """A multiple of the tensor plus a number: short fractions do not come where a step function jumps."""
+    scaled = b.add("Mul", x, b.constant(scale * rng.uniform(1, 2)))
+    return b.add("Add", scaled, b.constant(rng.uniform(0.1, 0.2)))
+
+
+@_step("Floor")
+def _floor(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Floor", _spaced(b, x, rng, 4.0))
+
+
+@_step("Sign", since=9)
+def _sign(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Sign", _spaced(b, x, rng))
+
+
+@_step("Cos")
+def _cos(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Cos", x)
+
+
+@_step("Sin")
+def _sin(b: Builder, x: str, rng: Rng) -> str:
+    return b.add("Sin", x)
+
+
+@_step("Cast/truncated")
+def _cast_truncated(b: Builder, x: str, rng: Rng) -> str:
+    near = b.clip(x, -(2.0**40), 2.0**40)  # int64 holds eight times that
+    whole = b.add("Cast", _spaced(b, near, rng, 4.0), to=onnx.TensorProto.INT64)
+    return b.add("Cast", b.add("Transpose", whole), to=onnx.TensorProto.FLOAT)
+
+
+@_step("Cast/bool")
+def _cast_bool(b: Builder, x: str, rng: Rng) -> str:
+    kept = b.add("Cast", b.add("Relu", _spaced(b, x, rng)), to=onnx.TensorProto.BOOL)
+    return b.add("Cast", kept, to=onnx.TensorProto.FLOAT)
+
+
 @_step("Clip")
 def _clip(b: Builder, x: str, rng: Rng) -> str:
     return b.clip(x, -0.3, 0.7)
@@ -228,6 +267,26 @@ def _conv_valid(b: Builder, x: str, rng: Rng) -> str:
 def _conv_line(b: Builder, x: str, rng: Rng) -> str:
     line = b.add("Reshape", _of_size(b, x, 12, rng), b.integers([1, 2, 6]))
     return b.add("Conv", line, b.constant(numbers(rng, 2, 2, 3)), b.constant(numbers(rng, 2)), pads=[1, 0])
+
+
+@_step("ConvTranspose")
+def _conv_transpose(b: Builder, x: str, rng: Rng) -> str:
+    weights, bias = b.constant(numbers(rng, 2, 3, 3, 2)), b.constant(numbers(rng, 3))
+    return b.add("ConvTranspose", _image(b, x, rng), weights, bias, pads=[1, 0, 1, 1], strides=[2, 1])
+
+
+@_step("ConvTranspose/grouped")
+def _conv_transpose_grouped(b: Builder, x: str, rng: Rng) -> str:
+    weights, more = b.constant(numbers(rng, 2, 1, 2, 2)), {"output_padding": [1, 0], "dilations": [1, 2]}
+    return b.add("ConvTranspose", _image(b, x, rng), weights, group=2, strides=[3, 2], **more)
+
+
+@_step("ConvTranspose/line")
+def _conv_transpose_line(b: Builder, x: str, rng: Rng) -> str:
+    line = b.add("Reshape", _of_size(b, x, 12, rng), b.integers([1, 2, 6]))
+    return b.add(
+        "ConvTranspose", line, b.constant(numbers(rng, 2, 2, 4)), auto_pad="SAME_LOWER", strides=[2]
+    )
 
 
 @_step("AveragePool")
@@ -412,6 +471,33 @@ def _gather(b: Builder, x: str, rng: Rng) -> str:
 @_step("Gather/scalar")
 def _gather_scalar(b: Builder, x: str, rng: Rng) -> str:
     return b.add("Gather", _image(b, x, rng), b.constant(1, np.int64), axis=1)
+
+
+@_step("Upsample")
+def _upsample(b: Builder, x: str, rng: Rng) -> str:
+    image, scales = _image(b, x, rng), [1.0, 1.0, 3.0, 2.0]
+    if b.opset < 9:
+        return b.add("Upsample", image, scales=scales)
+    modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return b.add("Resize", image, b.constant(np.zeros(0)), b.constant(scales), **modes)
+
+
+@_step("Resize", since=11)
+def _resize(b: Builder, x: str, rng: Rng) -> str:
+    none = b.constant(np.zeros(0))
+    return b.add("Resize", _image(b, x, rng), none, none, b.integers([1, 2, 7, 3]))
+
+
+@_step("Resize/scales", since=13)
+def _resize_scales(b: Builder, x: str, rng: Rng) -> str:
+    modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    return b.add("Resize", _image(b, x, rng), "", b.constant([1, 1.5, 2, 0.5]), **modes)
+
+
+@_step("Resize/axes", since=18)
+def _resize_axes(b: Builder, x: str, rng: Rng) -> str:
+    modes = {"coordinate_transformation_mode": "align_corners", "nearest_mode": "round_prefer_ceil"}
+    return b.add("Resize", _image(b, x, rng), "", "", b.integers([6, 2]), axes=[-1, 1], **modes)
 
 
 @_step("Squeeze")

@@ -57,7 +57,7 @@ class OnnxReference(Runtime):
     """The reference evaluator of the package onnx: slow, and it reads every opset.
 
     It has errors of its own in the shapes of windows and slices: where it is at odds with the shapes that
-    ONNX infers, it counts as unable to run the network.
+    ONNX infers, it counts as unable to run the network. So it does where it is known to be wrong.
     """
 
     name: ClassVar[str] = "ONNX's reference evaluator"
@@ -70,8 +70,11 @@ class OnnxReference(Runtime):
             kind = source.type.tensor_type.elem_type
             self._dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
             self._evaluator = ReferenceEvaluator(model)
+            misread = any(_is_misread(node) for node in model.graph.node)
         except Exception as error:  # whatever the evaluator comes upon
             raise CannotRun(f"{self.name} cannot load it ({_first_line(error)})") from None
+        if misread:
+            raise CannotRun(f"{self.name} adds one bias to all groups of a ConvTranspose")
 
     def outputs(self, point: Point) -> list[float]:
         """What the evaluator computes at `point`."""
@@ -86,6 +89,12 @@ class OnnxReference(Runtime):
             # The reader holds its shapes against ONNX's inference, and the evaluator is at odds with it.
             raise CannotRun(f"{self.name} gives {len(outputs)} outputs where ONNX infers another number")
         return outputs
+
+
+def _is_misread(node: onnx.NodeProto) -> bool:
+    """Whether the reference evaluator gives another value than ONNX defines."""
+    grouped = any(attribute.name == "group" and attribute.i > 1 for attribute in node.attribute)
+    return node.op_type == "ConvTranspose" and grouped and len(node.input) > 2 and bool(node.input[2])
 
 
 def _row(point: Point, network: Network, dtype: Any) -> NDArray[Any]:

@@ -27,9 +27,11 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "Clip": "X; min, max (infinite where left out)",
         "Concat": "any number; axis",
         "Conv": "X, W (constant), optional B (constant); strides, pads, dilations, group",
+        "Cos": "X",
         "Div": "A, B (numpy broadcasting)",
         "Exp": "X",
         "Expand": "X; shape",
+        "Floor": "X",
         "Gather": "X; indices (flat), indices_shape, axis",
         "Gemm": "A, B, optional C; alpha, beta, transA, transB",
         "LeakyRelu": "X; alpha",
@@ -46,11 +48,14 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
         "Relu": "X",
         "Reshape": "X; shape",
         "Sigmoid": "X",
+        "Sign": "X",
+        "Sin": "X",
         "Slice": "X; starts, ends, axes, steps",
         "Softmax": "X; axis",
         "Sub": "A, B (numpy broadcasting)",
         "Tanh": "X",
         "Transpose": "X; perm",
+        "Truncate": "X; least, beyond (undefined where the result is below the one or reaches the other)",
     }
 )
 

@@ -117,7 +117,10 @@ def _draws(*names: str) -> Callable[[Callable[[Sketch], str]], Callable[[Sketch]
 
 
 def _register_elementwise() -> None:
-    for op in ("Relu", "Neg", "Sigmoid", "Tanh", "Exp", "Identity", "GlobalAveragePool"):
+    for op in (
+        *("Relu", "Neg", "Sigmoid", "Tanh", "Exp", "Identity", "GlobalAveragePool"),
+        *("Cos", "Sin", "Floor", "Sign"),
+    ):
         least = 2 if op == "GlobalAveragePool" else 0
         DRAWS[op] = lambda s, op=op, least=least: s.add(op, s.any_source(least))
     for op in ("Add", "Sub", "Mul", "Div", "Max", "Min"):
@@ -180,6 +183,71 @@ def _conv(s: Sketch) -> str:
     count = s._constants[-1].dims[0]
     bias = s.pick([[], [""], [s.floats(count)], [s.floats(count)]])
     return s.add("Conv", x, weights, *bias, **attributes)
+
+
+@_draws("ConvTranspose")
+def _conv_transpose(s: Sketch) -> str:
+    rank, group, channels = s.integer(1, 3), s.integer(1, 2), s.integer(1, 2)
+    kernel = [s.integer(1, 3) for _ in range(rank)]
+    x = s.source(1, group * channels, *(s.integer(1, 4) for _ in range(rank)))
+    attributes = {**_window(s, rank, kernel), **s.some(dilations=[s.integer(1, 2) for _ in range(rank)])}
+    attributes |= s.some(kernel_shape=kernel)
+    if s.chance(0.3):
+        attributes["output_padding"] = [s.integer(0, n - 1) for n in attributes.get("strides", [1] * rank)]
+    if s.chance(0.1):
+        attributes["output_shape"] = [s.integer(n, 2 * n + 3) for n in s.shape[2:]]
+    if group > 1:
+        attributes["group"] = group
+    weights = s.floats(group * channels, s.integer(1, 2), *kernel)
+    count = group * s._constants[-1].dims[1]
+    bias = s.pick([[], [""], [s.floats(count)], [s.floats(count)]])
+    return s.add("ConvTranspose", x, weights, *bias, **attributes)
+
+
+_COORDINATES = (
+    *("align_corners", "asymmetric", "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel"),
+    *("tf_crop_and_resize", "tf_half_pixel_for_nn"),
+)
+
+
+@_draws("Resize")
+def _resize(s: Sketch) -> str:
+    s.opset, coordinates = max(s.opset, 10), s.pick(_COORDINATES)
+    if coordinates == "tf_half_pixel_for_nn":
+        s.opset = s.pick([11, 12, s.opset])
+    x = s.source(*s.sizes(1, 4, 5))
+    axes = s.axes(len(s.shape), least=1) if s.opset >= 18 and s.chance() else None
+    named = list(range(len(s.shape))) if axes is None else axes
+    scales = s.constant(np.array([s.pick([1, 2, 0.5, 1.5, 0.6, 3, 1.3]) for _ in named], np.float32))
+    sizes = s.integers([s.integer(1, 7) for _ in named])
+    mode = {"mode": s.pick(["nearest", "nearest", "nearest", "linear"])} if s.chance(0.3) else {}
+    if s.opset == 10:
+        return s.add("Resize", x, scales, **mode)
+    region = np.sort(s.rng.uniform(0, 1, (2, len(named))), axis=0).astype(np.float32)
+    roi = s.constant(
+        region if coordinates == "tf_crop_and_resize" or s.chance(0.2) else np.zeros(0, np.float32)
+    )
+    none = "" if s.opset >= 13 else s.constant(np.zeros(0, np.float32))
+    attributes = mode | ({} if axes is None else {"axes": axes})
+    attributes |= s.some(nearest_mode=s.pick(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]))
+    if coordinates != "half_pixel" or s.chance():
+        attributes["coordinate_transformation_mode"] = coordinates
+    for name, value in {"cubic_coeff_a": -0.5, "exclude_outside": 0, "extrapolation_value": 7.0}.items():
+        attributes |= {name: value} if s.chance(0.2) else {}
+    if s.opset >= 18 and s.chance(0.2):
+        attributes |= s.some(antialias=0, keep_aspect_ratio_policy=s.pick(["stretch", "not_larger"]))
+    return s.add("Resize", x, roi, *s.pick([[scales], [scales], [none, sizes]]), **attributes)
+
+
+@_draws("Upsample")
+def _upsample(s: Sketch) -> str:
+    s.opset = s.integer(7, 9)
+    x = s.any_source(1)
+    scales = [s.pick([1.0, 2.0, 1.5, 3.0, 1.3]) for _ in s.shape]
+    mode = s.some(mode=s.pick(["nearest", "nearest", "nearest", "linear"]))
+    if s.opset < 9:
+        return s.add("Upsample", x, scales=scales, **mode)
+    return s.add("Upsample", x, s.constant(np.array(scales, np.float32)), **mode)
 
 
 def _pool(s: Sketch, op: str) -> str:
@@ -419,6 +487,11 @@ def _cast(s: Sketch) -> str:
     x = s.source(3)
     if s.chance(0.3):
         return s.add("Cast", x, to=TensorProto.FLOAT, **attributes)
+    if s.chance(0.5):
+        wide = s.add("Mul", x, s.constant(np.float32(s.pick([1, 40, 1e4]))))
+        kinds = ("INT64", "INT64", "INT32", "INT16", "INT8", "UINT8", "BOOL", "DOUBLE")
+        cast = s.add("Cast", wide, to=getattr(TensorProto, s.pick(kinds)), **attributes)
+        return s.add("Cast", cast, to=TensorProto.FLOAT, **attributes)
     kinds = [np.float64, np.float32, np.float16, np.int32, np.int64, np.int8, np.uint8, np.bool_]
     kind = np.dtype(s.pick(kinds))
     array = np.asarray(s.pick([[0, 1, 2], [0.5, 1, 1], [-1, 0, 3], [300, 0, 1], [0.1, 0, 0]]))

@@ -24,7 +24,8 @@ MUST_READ = {
     *("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Softmax", "Dropout", "BatchNormalization"),
     *("Conv", "AveragePool", "MaxPool", "GlobalAveragePool", "ReduceSum", "ReduceMean", "Pad"),
     *("Flatten", "Reshape", "Transpose", "Concat", "Slice", "Split", "Gather", "Squeeze", "Unsqueeze"),
-    *("Expand", "Constant", "Identity", "Cast"),
+    *("Expand", "Constant", "Identity", "Cast", "ConvTranspose", "Resize", "Upsample"),
+    *("Sign", "Floor", "Cos", "Sin"),
 }
 
 

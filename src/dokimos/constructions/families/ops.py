@@ -1,4 +1,4 @@
-"""Ops: every operator that Dokimos reads, in a network of its own, used in ways that tools get wrong."""
+"""Ops: the operators that verifiers know, in a network of its own, used in ways that tools get wrong."""
 
 from __future__ import annotations
 

@@ -115,7 +115,10 @@ def _reduce(lowering: Lowering, call: OnnxCall) -> None:
     lowering.emit(call, call.op, call.inputs[:1], attributes, output=call.outputs[0])
 
 
-_PLAIN = ("Add", "Sub", "Mul", "Div", "Neg", "Exp", "Relu", "Sigmoid", "Tanh", "MatMul")
+_PLAIN = (
+    *("Add", "Sub", "Mul", "Div", "Neg", "Exp", "Relu", "Sigmoid", "Tanh", "MatMul"),
+    *("Cos", "Sin", "Floor", "Sign"),
+)
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {

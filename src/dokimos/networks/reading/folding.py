@@ -18,6 +18,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.networks.graph import Attribute
 from dokimos.networks.reading.lowering import MOST_NUMBERS, Lowering, OnnxCall
 
 Array = NDArray[Any]
@@ -128,18 +129,37 @@ def _cast(lowering: Lowering, call: OnnxCall) -> bool:
         call.refuse(f"there is no type {call.integer('to', 0)}.")
     array = lowering.value(call.inputs[0])
     if array is None:
-        if target != lowering.dtype:
-            call.refuse(f"from {lowering.dtype} to {target} may round; keep one type in the network.")
-        lowering.alias(call.outputs[0], call.inputs[0])
+        _cast_varying(lowering, call, target)
         return True
     if array.dtype.kind not in "iubf" or target.kind not in "iubf":
         call.refuse(f"from {array.dtype} to {target} is not supported.")
     with np.errstate(all="ignore"):
         cast = array.astype(target)
-    if target.kind != "b" and cast.reshape(-1).tolist() != array.reshape(-1).tolist():
+    whole = np.trunc(array) if array.dtype.kind == "f" and target.kind in "iu" else array
+    if target.kind != "b" and cast.reshape(-1).tolist() != whole.reshape(-1).tolist():
         call.refuse(f"a constant changes its value when cast from {array.dtype} to {target}.")
     lowering.know(call.outputs[0], cast)
     return True
+
+
+def _cast_varying(lowering: Lowering, call: OnnxCall, target: np.dtype[Any]) -> None:
+    """Cast what depends on the input: to integers by truncation, to bool by asking whether it is 0.
+
+    Integers that are cast back are floats already: a float without its fraction is one.
+    """
+    (source,), (output,) = call.inputs, call.outputs
+    if target.kind in "iu":
+        limits = np.iinfo(target)
+        ends: dict[str, Attribute] = {"least": int(limits.min), "beyond": int(limits.max) + 1}
+        lowering.emit(call, "Truncate", [source], ends, output=output)
+    elif target.kind == "b":
+        sign = lowering.emit(call, "Sign", [source])
+        lowering.emit(call, "Max", [sign, lowering.emit(call, "Neg", [sign])], output=output)
+    elif target == lowering.dtype:
+        lowering.alias(output, source)
+    else:
+        call.refuse(f"from {lowering.kind(source)} to {target} may round; keep one type in the network.")
+    lowering.retype(output, target)
 
 
 _RULES: Mapping[str, Callable[[Lowering, OnnxCall], bool]] = MappingProxyType(

@@ -95,6 +95,7 @@ class Lowering:
         self.shapes: dict[str, Shape] = {}
         self._nodes: list[Node] = []
         self._aliases: dict[str, str] = {}
+        self._kinds: dict[str, np.dtype[Any]] = {}
         self._names = names
 
     def resolve(self, name: str) -> str:
@@ -109,6 +110,15 @@ class Lowering:
         """The array that a tensor is known to be, if it is."""
         return self.values.get(self.resolve(name))
 
+    def kind(self, name: str) -> np.dtype[Any]:
+        """The type of a tensor; what depends on the input is of the network's type unless it is cast."""
+        array = self.value(name)
+        return self._kinds.get(name, self.dtype) if array is None else array.dtype
+
+    def retype(self, name: str, kind: np.dtype[Any]) -> None:
+        """Record that a tensor, which depends on the input, is of another type than its operator gives."""
+        self._kinds[name] = kind
+
     def know(self, name: str, array: Array) -> None:
         """Record that a tensor is this array."""
         self.values[name] = array
@@ -117,6 +127,13 @@ class Lowering:
     def alias(self, name: str, target: str) -> None:
         """Record that a tensor is another one."""
         self._aliases[name] = self.resolve(target)
+        self._kinds[name] = self.kind(target)
+
+    def add_constant(self, call: OnnxCall, array: Array) -> str:
+        """Record an array that the file does not hold as it is. Returns its name."""
+        name = self._fresh(call.outputs[0])
+        self.know(name, np.ascontiguousarray(array))
+        return name
 
     def constant(self, call: OnnxCall, position: int, what: str) -> Array:
         """The array given as an input that must be constant."""
@@ -150,6 +167,7 @@ class Lowering:
         name = self._fresh(call.outputs[0]) if output is None else output
         node = Node(op, tuple(self.resolve(i) for i in inputs), name, attributes or {})
         self._check(call, node)
+        self._kinds[name] = self._kind_of_output(call, op, inputs)
         try:
             shape = output_shape(node, [self.shapes[i] if i else () for i in node.inputs])
         except ValueError as error:
@@ -173,6 +191,9 @@ class Lowering:
 
     def network(self, *, source: str, output: str) -> Network:
         """The finished graph: only what the output depends on."""
+        if self.kind(output) != self.dtype:
+            kind = self.kind(output)
+            raise UnreadableFile(self.place, f"its output {output!r} is {kind}, not {self.dtype}; cast it.")
         output = self.resolve(output)
         needed, kept = {output}, []
         for node in reversed(self._nodes):
@@ -205,6 +226,15 @@ class Lowering:
                 math.isnan(value) or (math.isinf(value) and node.op != "Clip")
             ):
                 call.refuse(f"its {key} is {value}.")
+
+    def _kind_of_output(self, call: OnnxCall, op: str, inputs: Sequence[str]) -> np.dtype[Any]:
+        """The network's type, or that of integers which are only moved; nothing computes with these."""
+        kinds = {self.kind(name) for name in inputs if name}
+        if kinds <= {self.dtype} or call.op == "Cast":
+            return self.dtype
+        if op not in _FOLDED or len(kinds) > 1:
+            call.refuse("integers that depend on the network's input can only be moved, or cast back.")
+        return kinds.pop()
 
     def _fresh(self, stem: str) -> str:
         number = 1

@@ -19,12 +19,13 @@ from dokimos.core.errors import UnreadableFile, UnsupportedOp
 from dokimos.networks.graph import Network, Shape
 from dokimos.networks.reading import arithmetic as lower_arithmetic
 from dokimos.networks.reading import rearranging as lower_rearranging
+from dokimos.networks.reading import resampling as lower_resampling
 from dokimos.networks.reading import windows as lower_windows
 from dokimos.networks.reading.folding import array_of, fold
 from dokimos.networks.reading.lowering import MOST_NUMBERS, Lowering, OnnxCall, Rule, attributes_of
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
-    {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_windows.RULES}
+    {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_resampling.RULES, **lower_windows.RULES}
 )
 #: Attributes without effect on inference, or on the one output that is read.
 _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -33,6 +34,7 @@ _WITHOUT_EFFECT: Mapping[str, frozenset[str]] = MappingProxyType(
         "Cast": frozenset({"round_mode", "saturate"}),
         "Dropout": frozenset({"ratio", "seed"}),
         "MaxPool": frozenset({"storage_order"}),
+        "Resize": frozenset({"cubic_coeff_a", "exclude_outside", "extrapolation_value"}),
     }
 )
 _DOMAINS = ("", "ai.onnx")
@@ -217,10 +219,9 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Sha
     types, data = {}, {}
     for name in filter(None, node.input):
         array = lowering.value(name)
-        dtype = lowering.dtype if array is None else array.dtype
-        kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+        kind = onnx.helper.np_dtype_to_tensor_dtype(lowering.kind(name))
         types[name] = onnx.helper.make_tensor_type_proto(kind, lowering.shape(name))
-        if array is not None and array.dtype.kind in "iub":
+        if array is not None and (array.dtype.kind in "iub" or node.op_type in lower_resampling.RULES):
             data[name] = numpy_helper.from_array(array, name)
     try:
         schema = onnx.defs.get_schema(node.op_type, opset, "")

@@ -87,6 +87,17 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + (-x).exp())
 
 
+def _truncate(node: Node, arguments: Sequence[Array | None]) -> Array:
+    """⌊max(x, 0)⌋ + ⌈min(x, 0)⌉; not finite where the integer type may not hold it."""
+    least, beyond = arb(node.integer("least")), arb(node.integer("beyond"))
+
+    def truncated(x: Any) -> Any:
+        whole = x.max(arb(0)).floor() + x.min(arb(0)).ceil()
+        return whole if whole >= least and whole < beyond else arb.nan()
+
+    return _mapped(truncated, *_given(arguments))
+
+
 def _leaky_relu(node: Node, arguments: Sequence[Array | None]) -> Array:
     # max(x, 0) + alpha min(x, 0) is LeakyRelu for every x, and needs no decision about the sign.
     alpha = arb(node.real("alpha"))
@@ -205,8 +216,10 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "Clip": _clip,
         "Concat": _concat,
         "Conv": _conv,
+        "Cos": _each(lambda x: x.cos()),
         "Div": _folding(lambda a, b: a / b),
         "Exp": _each(lambda x: x.exp()),
+        "Floor": _each(lambda x: x.floor()),
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
         "MatMul": _matmul,
@@ -221,8 +234,11 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "ReduceSum": _reduce_sum,
         "Relu": _each(lambda x: x.max(arb(0))),
         "Sigmoid": _each(_sigmoid),
+        "Sign": _each(lambda x: x.sgn()),
+        "Sin": _each(lambda x: x.sin()),
         "Softmax": _softmax,
         "Sub": _folding(lambda a, b: a - b),
         "Tanh": _each(lambda x: x.tanh()),
+        "Truncate": _truncate,
     }
 )

@@ -1,5 +1,5 @@
-"""Outward enclosures of the functions that float64 cannot do in one rounding: exp, tanh, sigmoid, powers,
-softmax.
+"""Outward enclosures of the functions that float64 cannot do in one rounding: exp, tanh, sigmoid, cos, sin,
+powers, softmax.
 
 Values at single floats come from Arb balls (rigorous at whatever working precision is set) and are
 rounded outward; where a function has left the range of float64 or has saturated, the enclosure is known
@@ -75,6 +75,28 @@ exp = _saturating(lambda x: x.exp(), -746.0, 710.0, (0.0, _SMALLEST, _LARGEST, n
 tanh = _saturating(lambda x: x.tanh(), -20.0, 20.0, (-1.0, -_BELOW_ONE, _BELOW_ONE, 1.0))
 #: 1/(1 + e^-x) is below e^x, and 1 − sigmoid 40 < e^-40 < 2^-53.
 sigmoid = _saturating(lambda x: 1 / (1 + (-x).exp()), -746.0, 40.0, (0.0, _SMALLEST, _BELOW_ONE, 1.0))
+
+
+def _periodic(function: Callable[[arb], arb]) -> Callable[[Interval], Interval]:
+    """The enclosure of cos or sin: Arb's at the ball around both ends, where finite, within [−1, 1]."""
+
+    def enclosure(x: Interval) -> Interval:
+        ends = np.stack([x.lower, x.upper], axis=-1).reshape(-1, 2)
+        values, where = np.unique(ends, axis=0, return_inverse=True)
+        balls = [
+            function(arb(low).union(arb(high))) if np.isfinite([low, high]).all() else arb(0, 1)
+            for low, high in values.tolist()
+        ]
+        hull = widen(
+            np.array([float(b.lower()) for b in balls]), np.array([float(b.upper()) for b in balls])
+        )
+        return hull.map(lambda end: np.clip(end, -1.0, 1.0)[where.reshape(-1)].reshape(x.shape))
+
+    return enclosure
+
+
+cos = _periodic(lambda x: x.cos())
+sin = _periodic(lambda x: x.sin())
 
 
 def softmax(x: Interval, axis: int) -> Interval:

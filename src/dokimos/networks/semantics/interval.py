@@ -175,6 +175,24 @@ def _clip(node: Node, arguments: Arguments) -> Interval:
     return _one(arguments).map(lambda end: np.minimum(np.maximum(end, least), most))
 
 
+def _floor(x: Interval) -> Interval:
+    return x.map(np.floor)
+
+
+def _sign(x: Interval) -> Interval:
+    return x.map(np.sign)
+
+
+def _truncate(node: Node, arguments: Arguments) -> Interval:
+    whole = _one(arguments).map(np.trunc)
+    return unknown_where(unfit(node, whole), whole)
+
+
+def unfit(node: Node, whole: Interval) -> NDArray[np.bool_]:
+    """Where the integer type of a `Truncate` may not hold the integers in `whole`."""
+    return (whole.lower < node.integer("least")) | (whole.upper >= node.integer("beyond"))
+
+
 def _max_pool(node: Node, arguments: Arguments) -> Interval:
     kernel = node.integers("kernel")
     inner = tuple(range(-len(kernel), 0))
@@ -257,8 +275,10 @@ INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
         "Clip": _clip,
         "Concat": _concat,
         "Conv": _conv,
+        "Cos": _unary(elementary.cos),
         "Div": _binary(divide),
         "Exp": _unary(elementary.exp),
+        "Floor": _unary(_floor),
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
         "MatMul": _matmul,
@@ -273,8 +293,11 @@ INTERVAL_RULES: Mapping[str, Rule[Interval]] = MappingProxyType(
         "ReduceSum": _reduce_sum,
         "Relu": _unary(_relu),
         "Sigmoid": _unary(elementary.sigmoid),
+        "Sign": _unary(_sign),
+        "Sin": _unary(elementary.sin),
         "Softmax": _softmax,
         "Sub": _binary(subtract),
         "Tanh": _unary(elementary.tanh),
+        "Truncate": _truncate,
     }
 )

@@ -6,11 +6,12 @@ enclosure over the box does not settle the piece:
     Relu, LeakyRelu       l < 0 < u
     Clip                  l < k < u for a kink k
     Max, Min, MaxPool     no argument is the extreme one throughout: for Max, no i with l_i >= u_j for all j
+    Sign, Floor, Truncate the value is not the same throughout
 
 Smooth ones are unstable where a slope varies by more than τ over the enclosure, ω > τ. For a function of
-one number (Sigmoid, Tanh, Exp, Pow) this is ω = sup φ' − inf φ'. Units that join several varying numbers
-(Softmax, products of two variables, division by one) have a slope for each; ω is the largest variation
-among them, over the enclosures of what they are made of.
+one number (Sigmoid, Tanh, Exp, Pow, Cos, Sin) this is ω = sup φ' − inf φ'. Units that join several varying
+numbers (Softmax, products of two variables, division by one) have a slope for each; ω is the largest
+variation among them, over the enclosures of what they are made of.
 
 Operators that join their inputs by sums, or only move them, have no such units, whatever varies.
 
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics import structural
+from dokimos.networks.semantics import elementary, structural
 from dokimos.networks.semantics.interval import enclose
 from dokimos.networks.semantics.outward import Floats, Interval, divide, multiply, point
 
@@ -182,6 +183,17 @@ def _extreme(sign: int) -> Rule:
     return rule
 
 
+def _stepped(function: np.ufunc) -> Rule:
+    """A step function: whether a step lies inside by more than a rounding."""
+
+    def rule(setting: Setting) -> Mask:
+        x, noise = setting.inputs[0], setting.noise[0]
+        lower, upper = x.lower + noise, x.upper - noise
+        return np.asarray(~(lower >= upper) & (function(lower) != function(upper)))
+
+    return rule
+
+
 def _max_pool(setting: Setting) -> Mask | None:
     x, node = setting.inputs[0], setting.node
     kernel = node.integers("kernel")
@@ -221,6 +233,10 @@ def _sigmoid_slope(x: Floats) -> Floats:
 
 def _tanh_slope(x: Floats) -> Floats:
     return 4.0 * _sigmoid_slope(2.0 * x)
+
+
+def _wave(slope: Callable[[Interval], Interval]) -> Rule:
+    return lambda setting: _varies_more(_width(slope(setting.inputs[0])), setting.tau)
 
 
 def _power(setting: Setting) -> Mask | None:
@@ -296,9 +312,11 @@ PHASE_RULES: Mapping[str, Rule] = MappingProxyType(
         "Clip": _clip,
         "Concat": _affine,
         "Conv": _affine,  # the weights are constant
+        "Cos": _wave(elementary.sin),
         "Div": _quotient,
         "Exp": _smooth(np.exp),
         "Expand": _affine,
+        "Floor": _stepped(np.floor),
         "Gather": _affine,
         "Gemm": _matrix_product,
         "LeakyRelu": _leaky_relu,
@@ -315,10 +333,13 @@ PHASE_RULES: Mapping[str, Rule] = MappingProxyType(
         "Relu": _relu,
         "Reshape": _affine,
         "Sigmoid": _smooth(_sigmoid_slope),
+        "Sign": _stepped(np.sign),
+        "Sin": _wave(elementary.cos),
         "Slice": _affine,
         "Softmax": _softmax,
         "Sub": _affine,
         "Tanh": _smooth(_tanh_slope),
         "Transpose": _affine,
+        "Truncate": _stepped(np.trunc),
     }
 )

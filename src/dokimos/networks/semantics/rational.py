@@ -1,7 +1,7 @@
 """The network over exact rational numbers: integers over one denominator per tensor.
 
-Every rule is exact. An operator that leaves the rationals (Exp, Tanh, Sigmoid, Softmax) has no rule;
-one that leaves them for some arguments, or whose numbers would become too long, raises NotRational.
+Every rule is exact. An operator that leaves the rationals (Cos, Exp, Sigmoid, Sin, Softmax, Tanh) has no
+rule; one that leaves them for some arguments, or whose numbers would become too long, raises NotRational.
 """
 
 from __future__ import annotations
@@ -211,6 +211,24 @@ def _leaky_relu(node: Node, arguments: Sequence[RationalTensor | None]) -> Ratio
     return _checked(np.where(x.numerators >= 0, above, below), x.denominator * alpha.denominator)
 
 
+def _sign(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
+    (x,) = _given(arguments)
+    return RationalTensor(np.sign(x.numerators), 1)
+
+
+def _floor(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
+    (x,) = _given(arguments)
+    return RationalTensor(x.numerators // x.denominator, 1)
+
+
+def _truncate(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
+    (x,) = _given(arguments)
+    whole = np.asarray(np.sign(x.numerators) * (abs(x.numerators) // x.denominator), dtype=object)
+    if whole.min() < node.integer("least") or whole.max() >= node.integer("beyond"):
+        raise NotRational("A number does not fit the integer type that it is cast to.")
+    return RationalTensor(whole, 1)
+
+
 def _clip(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
     (x,) = _given(arguments)
     for key, choose in (("min", np.maximum), ("max", np.minimum)):
@@ -320,6 +338,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "Concat": _concat,
         "Conv": _conv,
         "Div": lambda node, arguments: _quotient(*_given(arguments)),
+        "Floor": _floor,
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
         "MatMul": _matmul,
@@ -333,6 +352,8 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "ReduceMean": _reduce_mean,
         "ReduceSum": _on_numerators(_reduce_sum),
         "Relu": _on_numerators(lambda node, x: np.maximum(x, 0)),
+        "Sign": _sign,
         "Sub": _folding(np.subtract),
+        "Truncate": _truncate,
     }
 )

@@ -13,6 +13,7 @@ What is assumed of float32 kernels beyond single operations, k being `ulps`:
   (onnxruntime clamps the argument of its Sigmoid, so that far out on the negative side its values are off
   by 1e-7 whatever the value, and its Tanh answers up to 1 + 2^-22: neither is within a few ulps of small
   values.)
+* Cos, Sin: |ŷ − f(x̂)| <= k·2^-23, k ulps of 1, for every float32 x̂: the argument is reduced exactly enough.
 * Softmax: as ONNX defines it, e^{x_i − m} over Σ_j e^{x_j − m} with m the maximum, by division or by a
   rounded reciprocal, each exponential within k ulps as for Exp, at a difference rounded once; see
   `_softmax`.
@@ -22,12 +23,14 @@ What is assumed of float32 kernels beyond single operations, k being `ulps`:
   float32, through a reciprocal or not) and bias − mean·that.
 * ReduceMean, AveragePool: the sum divided, or multiplied by a rounded reciprocal, before or after adding
   up.
-* Relu, Clip, Max, Min, MaxPool, Neg and everything that moves numbers are exact on floats.
+* Relu, Clip, Max, Min, MaxPool, Neg, Sign, Floor, Truncate and everything that moves numbers are exact on
+  floats. Sign, Floor and Truncate jump: where a jump lies within the error of the argument, the value may
+  be on either side of it; see `_stepped`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import log
 from types import MappingProxyType
 
@@ -44,7 +47,7 @@ from dokimos.networks.semantics.float32 import (
     safe,
     safe_product,
 )
-from dokimos.networks.semantics.interval import conv_product, gemm_product
+from dokimos.networks.semantics.interval import conv_product, gemm_product, unfit
 from dokimos.networks.semantics.outward import (
     Floats,
     Interval,
@@ -122,6 +125,32 @@ def _leaky_relu(step: RoundedNode) -> Floats:
     slope = np.maximum(np.where(x.floats.upper > 0, 1.0, 0.0), np.where(below > 0, alpha, 0.0))
     added = np.where(below > 0, UNIT_ROUNDOFF * alpha * below + TINY, 0.0)
     return np.where(x.error > 0, slope * x.error, 0.0) + added  # 0·∞ is 0 where nothing is passed on
+
+
+def _stepped(function: np.ufunc) -> ErrorRule:
+    """Of a nondecreasing step function f that is exact on floats: |f(x̂) − f(x)|.
+
+    x lies in [l, u] and x̂ in `floats`, [l', u'], so f(x̂) − f(x) is at most f(u') − f(l), and f(x) − f(x̂) is
+    at most f(u) − f(l'). Floor and Truncate have steps of 1 at integers, of which no more than ⌈E⌉ lie
+    between x and a number within E of it; all steps of Sign together are 2. So nothing is passed on where x̂
+    is x. Nothing is known where x̂ may be no number.
+    """
+    height = 2.0 if function is np.sign else 1.0
+
+    def rule(step: RoundedNode) -> Floats:
+        x = step[0]
+        real, near = x.real.map(function), x.floats.map(function)
+        moved = np.maximum(near.upper - real.lower, real.upper - near.lower)
+        bound = np.minimum(moved, height * np.ceil(x.error))
+        return np.where(np.isfinite(x.error), bound, np.inf)
+
+    return rule
+
+
+def _truncate(step: RoundedNode) -> Floats:
+    """As any step function; nothing is known where the integer type may not hold the result."""
+    overflows = unfit(step.node, step[0].floats.map(np.trunc))
+    return np.where(overflows, np.inf, _stepped(np.trunc)(step))
 
 
 def _max_pool(step: RoundedNode) -> Floats:
@@ -260,6 +289,17 @@ def _sigmoid(step: RoundedNode) -> Floats:
     return np.where(x.error > 0, least * (1.0 - least) * x.error, 0.0) + step.ulps * ULP + TINY
 
 
+def _wave(slope: Callable[[Interval], Interval]) -> ErrorRule:
+    """Of cos or sin: the largest slope between x and x̂ times the error, 2 at most."""
+
+    def rule(step: RoundedNode) -> Floats:
+        x = step[0]
+        passed = np.minimum(slope(x.floats).magnitude * x.error, 2.0)
+        return np.where(np.isfinite(x.error), passed + step.ulps * ULP + TINY, np.inf)
+
+    return rule
+
+
 def _softmax(step: RoundedNode) -> Floats:
     """s_i = e^{x_i}/Σ_j e^{x_j} of n numbers.
 
@@ -326,8 +366,10 @@ ROUNDING_RULES: Mapping[str, ErrorRule] = MappingProxyType(
         "Clip": _unchanged,
         "Concat": _concat,
         "Conv": _conv,
+        "Cos": _wave(elementary.sin),
         "Div": _divide,
         "Exp": _exp,
+        "Floor": _stepped(np.floor),
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
         "MatMul": _matmul,
@@ -342,8 +384,11 @@ ROUNDING_RULES: Mapping[str, ErrorRule] = MappingProxyType(
         "ReduceSum": _reduce,
         "Relu": _relu,
         "Sigmoid": _sigmoid,
+        "Sign": _stepped(np.sign),
+        "Sin": _wave(elementary.cos),
         "Softmax": _softmax,
         "Sub": _add,
         "Tanh": _tanh,
+        "Truncate": _truncate,
     }
 )
