@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -55,17 +56,19 @@ def test_each_file_of_a_suite_is_read_once(tmp_path: Path, monkeypatch: pytest.M
         for name in ("a", "b")
     ]
     reads: Counter[str] = Counter()
-    read_bytes = Path.read_bytes
+    open_file = os.open
 
-    def counting(path: Path) -> bytes:
-        reads[str(path.relative_to(tmp_path))] += 1
-        return read_bytes(path)
+    def counting(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+        if flags & os.O_ACCMODE == os.O_RDONLY and Path(path).is_relative_to(tmp_path):
+            reads[str(Path(path).relative_to(tmp_path))] += 1
+        return open_file(path, flags, *rest, **more)
 
-    def counting_text(path: Path, *_: Any, **__: Any) -> str:
-        return counting(path).decode()
+    def never(path: Path, *_: Any, **__: Any) -> NoReturn:
+        raise AssertionError(f"{path} is not read by the one function that reads files")
 
-    monkeypatch.setattr(Path, "read_bytes", counting)
-    monkeypatch.setattr(Path, "read_text", counting_text)
+    monkeypatch.setattr(os, "open", counting)
+    monkeypatch.setattr(Path, "read_bytes", never)
+    monkeypatch.setattr(Path, "read_text", never)
     judged = judge_campaigns(folders)
     explain_campaigns(judged, resampling=QUICK)
     assert {f"suite/truth/{one.name}.json" for one in made} <= set(reads)

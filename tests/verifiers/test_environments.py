@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_what_installs_holds_the_lock_when_we_are_killed(empty: PinnedEnvironmen
         pip = subprocess.Popen(["sleep", "0.5"], pass_fds=(lock,))
     empty.build(("-c", "pass"), said.append)
     assert pip.poll() == 0
-    assert said[0] == "Another process installs empty; waiting for it"
+    assert said[0] == f"Another process (process {os.getpid()}) installs empty; waiting for it"
 
 
 def test_a_python_that_makes_no_environments(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
+from dokimos.core.containment import contained
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs
 from dokimos.difficulty.profiling import MeasuredProfile, ProfileTask, measure_all
@@ -71,7 +72,7 @@ def _tasks(
     if str(suite).endswith((".onnx", ".onnx.gz")):
         raise InputError(f"{suite} is a network; give its property too: dokimos profile NETWORK PROPERTY.")
     found = read_suite(suite)
-    folder = found.folder / FOLDER if out is None else Path(out)
+    folder = contained(found.folder, FOLDER) if out is None else Path(out)
     return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
 
 

@@ -53,7 +53,7 @@ def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
     ensemble = read_sklearn(read_pickle(Path(model))[0])
     if ensemble is None:
         raise InputError(f"{model}: holds no fitted tree or ensemble of trees of scikit-learn.")
-    write_whole(path, write_trees(ensemble))
+    write_whole(path, write_trees(ensemble), make_folder=False)
     return ConvertedModel(path, len(ensemble.trees), sum(len(tree.feature) for tree in ensemble.trees))
 
 
@@ -90,7 +90,7 @@ def fuzz_domain(
         progress(ProgressUpdate("fuzzing", count, size, f"found {count:,} of {size:,}", None))
 
     records = fuzz(found.start, found.walk, predict, found.layout, size=size, seed=seed, progress=step)
-    write_whole(path, pool_file(records, path.suffix))
+    write_whole(path, pool_file(records, path.suffix), make_folder=False)
     return FuzzedPool(path, len(records))
 
 

@@ -55,7 +55,7 @@ def train_study(study: str, out: str | Path, *, kind: str = "network", seed: int
     expect_writable(path, what=kind, example=f"{study}{suffix}")
     content = found.train(seed)
     quality = found.quality(content)
-    write_whole(path, content)
+    write_whole(path, content, make_folder=False)
     return TrainedModel(path, quality)
 
 
@@ -78,6 +78,7 @@ def compare_studies(
     """
     base = Path(out)
     data, page = base.with_name(f"{base.name}.json"), base.with_name(f"{base.name}.md")
+    expect_writable(page, what="comparison", example="law-study")
     records = StudyRecords(data)
     jobs: list[StudyJob] = []
     skipped = []
@@ -102,5 +103,6 @@ def compare_studies(
         run_jobs(jobs, records, step)
     except KeyboardInterrupt:
         is_interrupted = True
-    write_whole(page, markdown(records.runs.values(), records.qualities, skipped).encode())
+    shown = markdown(records.runs.values(), records.qualities, skipped)
+    write_whole(page, shown, make_folder=False)
     return StudyComparison(page, data, len(records.runs), len(jobs), tuple(skipped), is_interrupted)

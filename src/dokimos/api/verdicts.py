@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.errors import InputError
+from dokimos.core.files import expect_writable
 from dokimos.core.readable import printable
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain_campaigns
@@ -145,6 +146,8 @@ def report(
         from dokimos.reports.pictures import require_renderer
 
         require_renderer()
+    if html is not None:
+        expect_writable(Path(html), what="report", example="report.html")
     chosen = tuple(RULE_SETS.shipped) if rules is None else rules
     found = report_campaigns(_judged(campaigns, suites, chosen, progress), title=title)
     findings, context = found.findings, found.context

@@ -7,8 +7,6 @@ while something runs.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.campaigns.cluster import ClusterRunner
-from dokimos.campaigns.job import log_name, now, perform, planned_content, remove_folder, task_of
+from dokimos.campaigns.job import log_path, now, perform, planned_content, remove_folder, task_of
 from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.locks import only_one
 from dokimos.execution.limits import Limits
 from dokimos.execution.strays import end_strays
 from dokimos.verifiers.base import Verifier
@@ -73,7 +73,7 @@ def set_runs_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reaso
     meant = [record.job for record in read_journal(path) if is_meant(record)]
     if not meant:
         return 0
-    with _folder_errors(folder), _only_one(folder), Journal(path) as journal:
+    with _folder_errors(folder), _alone(folder), Journal(path) as journal:
         for job in meant:
             journal.set_aside(job, reason=reason, at=now())
     return len(meant)
@@ -110,9 +110,9 @@ def run_campaign(
     tools = [_tool(verifier) for verifier in verifiers]
     planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
     with _folder_errors(out):
-        for folder in (out, out / "logs"):
-            folder.mkdir(parents=True, exist_ok=True)
-        with _only_one(out):
+        out.mkdir(parents=True, exist_ok=True)
+        contained(out, "logs").mkdir(exist_ok=True)
+        with _alone(out):
             manifest = describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
             if (out / "manifest.json").exists():
                 manifest = merge(read_manifest(out / "manifest.json"), manifest, out)
@@ -130,6 +130,11 @@ def run_campaign(
                         done += 1
                         progress(Progress(done, len(planned), record))
     return read_campaign(out)
+
+
+def _alone(out: Path) -> contextlib.AbstractContextManager[int]:
+    """Nobody else runs a campaign in the folder meanwhile."""
+    return only_one(contained(out, "lock"), doing=f"runs a campaign in {out}", keep=True)
 
 
 def _tool(verifier: Verifier) -> Tool:
@@ -172,29 +177,11 @@ class _Runner:
             network=planned_content(job.instance.network_path, job.instance.network_sha256),
             property_=planned_content(job.instance.property_path, job.instance.property_sha256),
             work=self.out / "work",
-            log=self.out / log_name(job.id),
+            log=log_path(self.out, job.id),
             cancel=cancel,
         )
         self.journal.finish(record)
         return record
-
-
-@contextlib.contextmanager
-def _only_one(out: Path) -> Iterator[None]:
-    """Hold the folder's lock. The system lets go of it when its holder ends, however it ends."""
-    with (out / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            raise InputError(
-                f"Another process ({file.read().strip() or 'unknown'}) runs a campaign in {out}; "
-                "wait for it, or choose another folder."
-            ) from error
-        file.truncate(0)
-        file.write(f"process {os.getpid()}\n")
-        file.flush()
-        yield
 
 
 @contextlib.contextmanager

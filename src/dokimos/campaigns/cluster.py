@@ -25,7 +25,7 @@ from typing import Any
 from dokimos import __version__
 from dokimos.campaigns.job import (
     JobTask,
-    log_name,
+    log_path,
     now,
     perform,
     planned_content,
@@ -37,6 +37,7 @@ from dokimos.campaigns.journal import Journal
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Verifier
 
 _CONNECTING_SECONDS = 10
@@ -94,7 +95,7 @@ class ClusterRunner:
                     needed[sha] -= 1
                     if not needed[sha]:
                         self._files.pop(sha, None)
-                (self.out / log_name(job.id)).write_bytes(returned.log)
+                write_whole(log_path(self.out, job.id), returned.log, what="the log")
                 self.journal.finish(returned.record, worker=returned.worker)
                 yield returned.record
         finally:

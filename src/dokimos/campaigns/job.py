@@ -12,7 +12,10 @@ from pathlib import Path
 
 from dokimos.campaigns.plan import Job, Tool
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
+from dokimos.core.files import write_whole
+from dokimos.core.regular_files import read_regular
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Outcome
 from dokimos.execution.process import Cancel, run_limited
@@ -73,6 +76,12 @@ def planned_content(path: Path, planned_sha256: str) -> bytes:
 def log_name(job: str) -> str:
     """Where a job's log lies in the folder of its campaign."""
     return f"logs/{job}.log"
+
+
+def log_path(folder: Path, job: str) -> Path:
+    """The log of a job in the folder of its campaign, by the job alone: what a record says of it may be
+    anything. Raises UnreadableFile where that leads elsewhere."""
+    return contained(contained(folder, "logs"), f"{job}.log")
 
 
 def now() -> str:
@@ -187,7 +196,14 @@ def _record(task: JobTask, answer: VerifierAnswer, outcome: Outcome, started_at:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, also what a verifier has locked; never raises."""
+    """Remove a folder with all that is in it, also what a verifier has locked; never raises.
+
+    Of a link, the link alone.
+    """
+    if folder.is_symlink():
+        with contextlib.suppress(OSError):
+            folder.unlink()
+        return
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         return
@@ -211,12 +227,12 @@ def _hand_out(folder: Path, name: str, content: bytes) -> Path:
     """A copy in a new folder, not to be written to."""
     folder.mkdir()
     copy = folder / name
-    copy.write_bytes(content)
+    write_whole(copy, content, what="the copy for the verifier")
     copy.chmod(0o444)
     return copy
 
 
 def _is_unchanged(copy: Path, content: bytes) -> bool:
-    with contextlib.suppress(OSError):
-        return sha256(copy.read_bytes()) == sha256(content)
+    with contextlib.suppress(OSError, UnreadableFile):
+        return not copy.is_symlink() and read_regular(copy, most_bytes=len(content)) == content
     return False

@@ -31,7 +31,9 @@ from dokimos.campaigns.events import (
     to_event,
 )
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.regular_files import read_regular
 
 
 class Journal:
@@ -151,7 +153,7 @@ def read_history(path: Path) -> History:
 
 def _events(path: Path) -> Iterator[Event]:
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_regular(contained(path.parent, path.name)).split(b"\n")
     except FileNotFoundError:
         return
     except OSError as error:

@@ -15,10 +15,12 @@ from dokimos import __version__
 from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Tool
 from dokimos.campaigns.records import Seconds
 from dokimos.core import strict_json
+from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.formats import Count
 from dokimos.core.known_keys import require_known_keys
+from dokimos.core.regular_files import read_regular
 from dokimos.execution.limits import Limits
 from dokimos.suites.folder import read_suite_file
 
@@ -244,7 +246,7 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
 def read_manifest(path: Path) -> Manifest:
     """The manifest at `path`; UnreadableFile where there is none."""
     try:
-        content = path.read_bytes()
+        content = read_regular(contained(path.parent, path.name))
     except FileNotFoundError as error:
         raise UnreadableFile(path, "there is no campaign here; begin one with `dokimos run`.") from error
     except OSError as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.core.files import append_line, write_whole
+from dokimos.core.locks import only_one
 from dokimos.core.parallel import default_jobs, each
 from dokimos.crosscheck.cross_check import CrossCheck, require_agreement
 from dokimos.suites.finding import cached_folder
@@ -24,6 +28,7 @@ from dokimos.suites.writing import InstanceFiles, files_of, store_files, write_i
 
 #: Fewer pairs than this are made faster in one process than it takes to start others.
 WORTH_PROCESSES = 6
+_log = logging.getLogger("dokimos")
 
 
 @dataclass(frozen=True)
@@ -134,23 +139,49 @@ def generate_suite(
     jobs: int | None = None,
     plugin_proofs: bool = False,
     progress: Callable[[GeneratedInstance], None] = lambda _: None,
+    waiting: Callable[[str], None] | None = None,
 ) -> Suite:
     """Draw a recipe's instances, proven and cross-checked, and write them to `folder`.
 
     What is finished is kept in a hidden folder beside it until all is: interrupted, the same call goes
     on where it stopped. A folder that holds the very suite that this version makes from this recipe is
     left as it is. Kinds of proof that plug-ins add count only with `plugin_proofs`.
+
+    Only one process at a time makes a folder: another one gets InputError, or with `waiting` says so and
+    waits, to find the suite made.
     """
     if is_suite_of(folder, recipe):
         return read_suite(folder)
+    place = folder.absolute()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        lock = place.with_name(f".{place.name}.lock")
+        with only_one(lock, doing=f"generates {folder}", waiting=waiting):
+            if not is_suite_of(folder, recipe):
+                _generate(recipe, folder, jobs=jobs, plugin_proofs=plugin_proofs, progress=progress)
+    except BrokenPipeError:
+        raise  # whoever listened to the progress has gone
+    except OSError as error:
+        at = error.filename or folder
+        raise InputError(f"{at} cannot be written ({error.strerror}); choose another --out.") from error
+    return read_suite(folder)
+
+
+def _generate(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    jobs: int | None,
+    plugin_proofs: bool,
+    progress: Callable[[GeneratedInstance], None],
+) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
     pairs, order = _pairs(recipe, plugin_proofs=plugin_proofs)
     building = folder.parent / f".{folder.name}.{_key(recipe)}.part"
-    try:
-        building.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written ({error.strerror}); choose another --out.") from None
+    if building.is_symlink() or any(path.is_symlink() for path in building.rglob("*")):
+        raise InputError(f"{building} has links in it, which Dokimos does not make; remove it first.")
+    building.mkdir(exist_ok=True)
     try:
         names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
         if len(set(names)) < len(names):
@@ -172,7 +203,6 @@ def generate_suite(
     if folder.exists():
         folder.rmdir()
     building.replace(folder)
-    return read_suite(folder)
 
 
 def _processes(jobs: int | None, pairs: int) -> int:
@@ -193,8 +223,8 @@ def _build(
             for files in result.files:
                 store_files(building, files)
             finished[number] = [files.name for files in result.files]
-            with (building / "done.jsonl").open("a", encoding="utf-8") as journal:
-                journal.write(json.dumps([number, finished[number]]) + "\n")
+            line = json.dumps([number, finished[number]])
+            append_line(building / "done.jsonl", line, what="the list of what is done")
             cost = (result.draws, result.seconds)
             for files, compared in zip(result.files, result.cross_checks, strict=True):
                 progress(GeneratedInstance(files.name, files.label, pairs[number].family, *cost, compared))
@@ -212,7 +242,7 @@ def _finished(building: Path, pairs: Sequence[_Pair]) -> dict[int, list[str]]:
         for line, content in enumerate(whole.splitlines(), start=1):
             number, names = _finished_pair(content, pairs, Place(str(journal), line))
             finished[number] = names
-        journal.write_bytes(whole)
+        write_whole(journal, whole, what="the list of what is done")
     return finished
 
 
@@ -262,4 +292,5 @@ def shipped_suite(name: str, *, progress: Callable[[GeneratedInstance], None] = 
             f"The suite {name} cannot be made in {folder.parent}: {error.strerror}; set DOKIMOS_HOME to a "
             "folder that you may write."
         ) from error
-    return generate_suite(recipe, folder, progress=progress)
+    waiting = partial(_log.info, "%s")
+    return generate_suite(recipe, folder, progress=progress, waiting=waiting)

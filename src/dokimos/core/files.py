@@ -2,59 +2,135 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import stat
 import tempfile
+import uuid
 from pathlib import Path
 
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.regular_files import read_regular
 
 
-def write_whole(path: Path, content: bytes | str, *, what: str = "the file", durable: bool = False) -> None:
+def write_whole(
+    path: Path,
+    content: bytes | str,
+    *,
+    what: str = "the file",
+    durable: bool = False,
+    make_folder: bool = True,
+) -> None:
     """Write `content` (text as UTF-8) to `path`, beside it first, so that a reader never sees half of it.
 
-    The folder is made if missing. Once a `durable` file is written, it survives a loss of power.
-    InputError says that `what` cannot be written, and why.
+    A link is followed: it stays, and its target is replaced. What is no regular file (/dev/null, a pipe,
+    /dev/stdout) is written straight into. The folder is made if missing, unless `make_folder` is false:
+    then that is an error. Once a `durable` file is written, it survives a loss of power. InputError says
+    that `what` cannot be written, and why.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content.encode() if isinstance(content, str) else content, durable=durable)
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        else:
+            _expect_folder(path, what)
+        _write(path, content.encode() if isinstance(content, str) else content, durable=durable)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "make room and run the same command again" if full else "choose another place for it"
-        raise InputError(f"{path}: {what} cannot be written ({error.strerror}); {remedy}.") from error
+        raise cannot_write(path, error, what=what) from error
 
 
-def _replace(path: Path, content: bytes, *, durable: bool) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+def cannot_write(path: Path, error: OSError, *, what: str = "the file") -> InputError:
+    """The error that names the file that cannot be written, says why, and what to do."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "make room and run the same command again" if full else "choose another place for it"
+    return InputError(f"{path}: {what} cannot be written ({error.strerror or error}); {remedy}.")
+
+
+def append_line(path: Path, line: str, *, what: str = "the file") -> None:
+    """Add a line to a file of ours. InputError says that `what` cannot be written, and why."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    except OSError as error:
+        raise cannot_write(path, error, what=what) from error
+
+
+def _write(path: Path, content: bytes, *, durable: bool) -> None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        _replace(Path(os.path.realpath(path)), content, mode=None, durable=durable)
+        return
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if (ours := _our_output(found)) is not None:
+        _put(ours, content)
+    elif stat.S_ISREG(found.st_mode):
+        mode = stat.S_IMODE(found.st_mode)
+        _replace(Path(os.path.realpath(path)), content, mode=mode, durable=durable)
+    else:
+        with os.fdopen(os.open(path, os.O_WRONLY), "wb", buffering=0) as file:
+            _put(file.fileno(), content)
+
+
+def _our_output(found: os.stat_result) -> int | None:
+    """Our standard output or error where that is the file, as /dev/stdout is: what was written stays."""
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(found, os.fstat(descriptor)):
+                return descriptor
+    return None
+
+
+def _replace(path: Path, content: bytes, *, mode: int | None, durable: bool) -> None:
+    """Write beside `path`, then put it there; with these rights, or those of any new file."""
+    temporary = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            _put(file.fileno(), content)
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
             if durable:
-                file.flush()
                 os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def _put(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def read_whole(path: Path) -> bytes:
     """The content of a file. Raises UnreadableFile, which says why it cannot be read."""
     try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
+        return read_regular(path)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise UnreadableFile(path, f"cannot be read: {reason}.") from None
 
 
 def expect_writable(path: Path, *, what: str, example: str) -> None:
     """See to it before the work that a file can be written at `path`, or raise InputError."""
+    _expect_folder(path, f"the {what}")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; give the {what} a name, such as {path / example}.")
+    if path.exists() and not path.is_file():
+        return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
+        with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent):
             pass
     except OSError as problem:
         raise InputError(f"{path}: the {what} cannot be written ({problem.strerror}).") from None
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; give the {what} a name, such as {path / example}.")
+
+
+def _expect_folder(path: Path, what: str) -> None:
+    """A file that the user names goes into a folder that is there: one that is missing is a slip."""
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.exists():
+        raise InputError(f"{path}: {what} cannot be written: there is no folder {folder}; make it first.")
+    if not folder.is_dir():
+        raise InputError(f"{path}: {what} cannot be written: {folder} is no folder.")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from dokimos.core.containment import contained
 from dokimos.core.errors import DokimosError, InputError, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.parallel import each
@@ -61,8 +62,8 @@ class MeasuredProfile:
 
 
 def profile_path(task: ProfileTask) -> Path:
-    """Where the profile of an instance is kept."""
-    return task.out / f"{task.name}.json"
+    """Where the profile of an instance is kept. Raises UnreadableFile where a link leads elsewhere."""
+    return contained(task.out, f"{task.name}.json")
 
 
 def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[MeasuredProfile]:
@@ -91,10 +92,11 @@ def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured
 
 def kept_profile(task: ProfileTask) -> Profile | None:
     """The profile that an earlier call has left, where it fits files and settings and is complete."""
-    if not profile_path(task).exists():
-        return None
     try:
-        kept = load_profile(profile_path(task))
+        path = profile_path(task)
+        if not path.exists():
+            return None
+        kept = load_profile(path)
         hashes = sha256(read_content(task.network)), sha256(read_content(task.property))
     except UnreadableFile:
         return None
@@ -106,11 +108,12 @@ def kept_profile(task: ProfileTask) -> Profile | None:
 def measure(task: ProfileTask) -> MeasuredProfile:
     """Measure one instance and keep its profile, whole or not at all."""
     try:
+        path = profile_path(task)
         profile = profile_of(task.name, task.network, task.property, task.settings)
     except DokimosError as error:
         return MeasuredProfile(task.name, None, str(error))
     except (ArithmeticError, MemoryError, RuntimeError) as error:
         lines = str(error).strip().splitlines() or [""]
         return MeasuredProfile(task.name, None, f"cannot be measured: {type(error).__name__}: {lines[0]}")
-    write_whole(profile_path(task), dump_profile(profile), what="the profile")
+    write_whole(path, dump_profile(profile), what="the profile")
     return MeasuredProfile(task.name, profile)

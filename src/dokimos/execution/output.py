@@ -16,7 +16,9 @@ class BoundedLog:
     """
 
     def __init__(self, path: Path, *, limit_bytes: int) -> None:
-        self._file = path.open("wb", buffering=0)
+        # Whatever stands there is no longer the log: not a link that leads elsewhere, nor a pipe.
+        path.unlink(missing_ok=True)
+        self._file = path.open("xb", buffering=0)
         self._head_left = limit_bytes - limit_bytes // 2
         self._tail_limit = limit_bytes // 2
         self._tail: deque[bytes] = deque()

@@ -15,6 +15,7 @@ from math import prod
 from pathlib import Path
 
 from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.model import Case, Linear, Property, Relation
 from dokimos.properties.vnnlib2 import NAME, REAL_TYPES, spell_element
@@ -37,7 +38,8 @@ def write_vnnlib_file(property: Property, path: Path, *, version: Version = Vers
     """
     text = write_vnnlib1(property) if version is Version.ONE else write_vnnlib2(property)
     content = text.encode()
-    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+    folded = gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
+    write_whole(path, folded, what="the property")
 
 
 def write_vnnlib1(property: Property, *, comment: str = "") -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from dokimos import __version__
+from dokimos.campaigns.job import log_name, log_path
+from dokimos.core.errors import UnreadableFile
 from dokimos.core.readable import printable
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
@@ -34,8 +37,8 @@ def report_campaigns(judged: JudgedCampaigns, *, title: str | None = None) -> Ca
     for one in judged.campaigns:
         for judgement in one.judgements:
             record = judgement.record
-            log = one.campaign.folder / record.log
-            tails[record.job] = log_tail(log, characters=characters)
+            log = one.campaign.folder / log_name(record.job)
+            tails[record.job] = _tail(one.campaign.folder, record.job, characters)
             judgements.append(replace(judgement, record=replace(record, log=str(log))))
     suites = dict.fromkeys(s.name for one in judged.campaigns for s in one.campaign.manifest.suites)
     context = ReportContext(
@@ -55,6 +58,14 @@ def report_campaigns(judged: JudgedCampaigns, *, title: str | None = None) -> Ca
         limit_wall_seconds=context.wall_seconds,
     )
     return CampaignReport(findings, context)
+
+
+def _tail(folder: Path, job: str, characters: int) -> str:
+    """The end of a job's log; empty where there is none in the campaign's own folder."""
+    try:
+        return log_tail(log_path(folder, job), characters=characters)
+    except UnreadableFile:
+        return ""
 
 
 def _info(judged: JudgedCampaign) -> CampaignInfo:

@@ -54,7 +54,12 @@ def write_report(
 
 def write_page(findings: Findings, context: ReportContext, path: Path) -> None:
     """Write the page of `findings` to `path`: all of it, or nothing."""
-    write_whole(path, render_page(findings, context).encode("utf-8", errors="replace"), what="the report")
+    write_whole(
+        path,
+        render_page(findings, context).encode("utf-8", errors="replace"),
+        what="the report",
+        make_folder=False,
+    )
 
 
 def render_page(findings: Findings, context: ReportContext) -> str:

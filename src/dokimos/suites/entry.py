@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.gzipped import uncompressed
+from dokimos.core.regular_files import read_regular
 from dokimos.suites.instance import Instance, Truth, sha256
 from dokimos.suites.truth_file import load_truth
 
@@ -58,7 +59,7 @@ class SuiteEntry:
 def read_content(path: Path) -> bytes:
     """The content of a file, unfolded where it is compressed."""
     try:
-        return uncompressed(path.read_bytes(), file=str(path))
+        return uncompressed(read_regular(path), file=str(path))
     except (FileNotFoundError, ValueError):
         raise UnreadableFile(path, "there is no such file") from None
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dokimos.core.containment import contained
 from dokimos.core.errors import UnreadableFile
 from dokimos.suites.entry import SuiteEntry, read_text
 from dokimos.suites.folder import Suite
@@ -64,8 +65,8 @@ def read_facts(
     `form` is its truth file. A profile counts only if it was measured on the
     very files that were run.
     """
-    path = suite.folder / FOLDER / f"{suite.entries[position].name}.json"
-    profile, problem = _profile(path, (network_sha256, property_sha256))
+    name = f"{FOLDER}/{suite.entries[position].name}.json"
+    profile, problem = _profile(suite.folder, name, (network_sha256, property_sha256))
     return Facts(
         network_sha256,
         property_sha256,
@@ -82,10 +83,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _profile(path: Path, hashes: tuple[str, str]) -> tuple[Profile | None, str]:
-    if not path.exists():
-        return None, "there is no profile"
+def _profile(folder: Path, name: str, hashes: tuple[str, str]) -> tuple[Profile | None, str]:
     try:
+        path = contained(folder, name)
+        if not path.exists():
+            return None, "there is no profile"
         profile = load_profile(path)
     except UnreadableFile as error:
         return None, f"the profile cannot be read: {error.reason}"

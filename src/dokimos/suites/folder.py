@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
+from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.entry import SuiteEntry, exists, read_text
 from dokimos.suites.forms import SuiteForm, read_form
@@ -44,6 +45,14 @@ def _present(path: Path) -> Path:
     """`path`, or `path.gz` where only that exists."""
     compressed = path.parent / f"{path.name}.gz"
     return compressed if exists(compressed) and not exists(path) else path
+
+
+def _row_file(folder: Path, name: str, place: str) -> Path:
+    """A file that a row names, which must be in the suite's folder. Raises UnreadableFile."""
+    try:
+        return contained(folder, _present(folder / name))
+    except UnreadableFile as error:
+        raise UnreadableFile(place, f"{name!r}: {error.reason}") from None
 
 
 def read_suite(folder: Path) -> Suite:
@@ -76,10 +85,10 @@ def read_suite(folder: Path) -> Suite:
 
 def _instances_table(folder: Path) -> Path:
     """`instances.csv`, or the one `<benchmark>_instances.csv` that benchmarks of 2021 have instead."""
-    table = folder / "instances.csv"
+    table = contained(folder, "instances.csv")
     others = sorted(folder.glob("*_instances.csv"))
     if not table.exists() and len(others) == 1:
-        return others[0]
+        return contained(folder, others[0].name)
     if not table.exists():
         raise UnreadableFile(folder, "not a suite: it has no instances.csv")
     return table
@@ -87,17 +96,18 @@ def _instances_table(folder: Path) -> Path:
 
 def read_suite_file(folder: Path) -> SuiteForm | None:
     """The suite.json of a folder; None where there is none, as in published benchmarks."""
-    path = folder / "suite.json"
+    path = contained(folder, "suite.json")
     return read_form(read_text(path), SuiteForm, file=path) if path.exists() else None
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the table: two files as it names them, and a number of seconds."""
+    """A row of the table: two files as it names them, a number of seconds, and where it stands."""
 
     network: str
     property: str
     timeout_seconds: float
+    place: str
 
 
 def _row(row: Sequence[str], place: str) -> _Row:
@@ -112,17 +122,17 @@ def _row(row: Sequence[str], place: str) -> _Row:
         seconds = float("nan")
     if not 0 < seconds < float("inf"):
         raise UnreadableFile(place, f"the timeout {timeout!r} is not a positive number of seconds")
-    return _Row(network, property_, seconds)
+    return _Row(network, property_, seconds, place)
 
 
 def _entry(folder: Path, row: _Row, name: str, families: Mapping[str, str]) -> SuiteEntry:
     return SuiteEntry(
         name=name,
-        network_path=_present(folder / row.network),
-        property_path=_present(folder / row.property),
+        network_path=_row_file(folder, row.network, row.place),
+        property_path=_row_file(folder, row.property, row.place),
         timeout_seconds=row.timeout_seconds,
         family=families.get(name, _benchmark_name(folder)),
-        truth_path=folder / "truth" / f"{name}.json",
+        truth_path=contained(folder, f"truth/{name}.json"),
     )
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.regular_files import read_regular
 
 SCHEMA = 2
 FOLDER = "profiles"
@@ -99,7 +100,7 @@ def dump_profile(profile: Profile) -> str:
 def load_profile(path: Path) -> Profile:
     """Read a profile's file. Raises UnreadableFile, naming the file and what is wrong."""
     try:
-        document = strict_json.parse(path.read_bytes(), file=path)
+        document = strict_json.parse(read_regular(path), file=path)
     except OSError as error:
         raise UnreadableFile(path, f"cannot be read ({error})") from None
     if isinstance(document, dict) and (schema := document.get("schema", SCHEMA)) != SCHEMA:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.core import strict_json
+from dokimos.core.files import write_whole
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.suites.forms import FORMAT, SuiteForm
 from dokimos.suites.instance import Claim, LabelledInstance, Truth
@@ -44,12 +45,11 @@ def files_of(labelled: LabelledInstance) -> InstanceFiles:
 
 def store_files(folder: Path, files: InstanceFiles) -> None:
     """Write the files of one instance to their places in a suite's folder."""
-    for part in ("onnx", "vnnlib", "truth"):
-        (folder / part).mkdir(exist_ok=True)
-    (folder / "onnx" / f"{files.name}.onnx").write_bytes(files.network)
-    (folder / "vnnlib" / f"{files.name}.vnnlib").write_bytes(files.property)
+    (folder / "truth").mkdir(exist_ok=True)
+    write_whole(folder / "onnx" / f"{files.name}.onnx", files.network, what="the network")
+    write_whole(folder / "vnnlib" / f"{files.name}.vnnlib", files.property, what="the property")
     if files.truth is not None:
-        (folder / "truth" / f"{files.name}.json").write_text(files.truth, encoding="utf-8")
+        write_whole(folder / "truth" / f"{files.name}.json", files.truth, what="the truth file")
 
 
 def write_index(
@@ -67,9 +67,9 @@ def write_index(
     suite.
     """
     rows = (f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{timeout_seconds:g}\n" for name, _ in listed)
-    (folder / "instances.csv").write_text("".join(rows), encoding="utf-8")
+    write_whole(folder / "instances.csv", "".join(rows), what="the table of instances")
     form = SuiteForm(FORMAT, version, dict(recipe), dict(listed), suite)
-    (folder / "suite.json").write_text(strict_json.write(form), encoding="utf-8")
+    write_whole(folder / "suite.json", strict_json.write(form), what="the suite's own file")
 
 
 def dump_truth(truth: Truth, *, origin: Mapping[str, Any]) -> str:

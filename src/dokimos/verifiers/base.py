@@ -11,7 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Self, final
 
-from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.containment import contained
+from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.styles import CertificateStyle
@@ -224,8 +225,8 @@ class Verifier(ABC):
             return _error(f"killed by {outcome.detail}", log)
         if not self.accepts(outcome.exit_code):
             return _error(f"exit code {outcome.exit_code}", log)
-        if query.result.exists() and not query.result.is_file():
-            return _error("no readable answer (what it wrote as its result is no file)", log)
+        if trouble := _trouble_with(query):
+            return _error(f"no readable answer (what it wrote as its result {trouble})", log)
         try:
             given = self.read_answer(outcome, query)
         except FileNotFoundError:
@@ -238,6 +239,17 @@ class Verifier(ABC):
         return given if explained.answer.decides else explained
 
 
+def _trouble_with(query: Query) -> str | None:
+    """Why the result is not to be opened, whatever it may say; None where it is a file of the run's own."""
+    if query.result.exists() and not query.result.is_file():
+        return "is no file"
+    try:
+        contained(query.folder, query.result.name)
+    except UnreadableFile:
+        return "is no file of its folder"
+    return "is no file of its folder" if query.folder.is_symlink() else None
+
+
 def inherited_environment() -> dict[str, str]:
     """The environment a verifier starts from: ours, without what would steer its Python to our packages."""
     ours = {"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV"}
@@ -247,11 +259,13 @@ def inherited_environment() -> dict[str, str]:
 def log_tail(log: Path, *, characters: int = TAIL_CHARACTERS) -> str:
     """The end of a log, as readable text; empty where there is no log any more."""
     try:
+        if not log.is_file():
+            return ""
         with log.open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - 4 * characters))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
+            text = file.read(4 * characters).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
         return ""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text).strip()[-characters:]
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import re
 import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile, VerifierUnavailable
+from dokimos.core.files import write_whole
 from dokimos.core.home import home
+from dokimos.core.locks import only_one
 from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, inherited_environment
 
 _INSTALL_SECONDS = 1800
@@ -122,7 +123,7 @@ class PinnedEnvironment:
         self._run(install, "pip install", seconds=_INSTALL_SECONDS, holding=(lock,))
         say(f"Trying {self.verifier} {self.version}")
         self._run(smoke_command, "smoke test", seconds=_SMOKE_SECONDS)
-        (self.folder / "complete").write_text("\n".join(self.requirements) + "\n")
+        write_whole(self.folder / "complete", "\n".join(self.requirements) + "\n")
 
     def _run(
         self, arguments: tuple[str, ...], what: str, *, seconds: float, holding: tuple[int, ...] = ()
@@ -161,17 +162,10 @@ class PinnedEnvironment:
             return None, (error.output or b"").decode("utf-8", errors="replace")
         return done.returncode, done.stdout.decode("utf-8", errors="replace")
 
-    @contextlib.contextmanager
-    def _only_one_builder(self, say: Callable[[str], None]) -> Iterator[int]:
-        """Hold the lock; yields its descriptor."""
+    def _only_one_builder(self, say: Callable[[str], None]) -> AbstractContextManager[int]:
+        """Hold the lock; gives its descriptor."""
         lock = self.folder.with_name(self.folder.name + ".lock")
-        with lock.open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                say(f"Another process installs {self.verifier}; waiting for it")
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield file.fileno()
+        return only_one(lock, doing=f"installs {self.verifier}", waiting=say, keep=True)
 
 
 def _listed(output: str) -> list[str]:

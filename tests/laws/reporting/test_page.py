@@ -91,6 +91,9 @@ def test_the_command_writes_a_page(tmp_path: Path) -> None:
         "{ d1 = predict(x1)\n d2 = predict(x2) } ensures d1 <= d2;"
     )
     html = tmp_path / "made" / "laws.html"
+    problem = cli("test", tmp_path / "a.law", "--html", html).exception
+    assert isinstance(problem, InputError) and f"there is no folder {html.parent}" in str(problem)
+    html.parent.mkdir()
     done = cli("test", tmp_path / "a.law", "--html", html, "--source", "range", "--no-exhaustive")
     assert done.exit_code == 1 and "the page of 1 law" in done.stdout
     text = html.read_text()

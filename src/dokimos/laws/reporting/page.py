@@ -110,7 +110,7 @@ def write_page(
     Raises InputError where it cannot be written.
     """
     page = render_page(results, commands, context)
-    write_whole(path, page.encode("utf-8", errors="replace"), what="the page")
+    write_whole(path, page.encode("utf-8", errors="replace"), what="the page", make_folder=False)
 
 
 def render_page(results: Sequence[LawResult], commands: Sequence[str], context: PageContext) -> str:

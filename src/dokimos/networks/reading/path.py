@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.gzipped import uncompressed
+from dokimos.core.regular_files import read_regular
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 
@@ -16,7 +17,7 @@ def read_onnx_file(path: Path) -> Network:
     Raises UnreadableFile or UnsupportedOp, whose message starts with the path.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise UnreadableFile(path, f"cannot be read ({reason}).") from error

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
 from dokimos.execution.outcomes import Outcome
 from dokimos.properties.model import Case, Conjunction, Property
 from dokimos.properties.path import read_vnnlib_file
@@ -69,7 +70,7 @@ class Never2(PinnedVerifier):
     def command(self, query: Query) -> Invocation:
         """The runner script, with the property as matrices in the run's folder."""
         question = query.folder / "question.json"
-        question.write_text(json.dumps(_question(query.property_file)))
+        write_whole(question, json.dumps(_question(query.property_file)), what="the question")
         timeout = ("--timeout", f"{query.wall_seconds:g}")
         files = (query.network_file, question, query.result)
         return Invocation(as_command((self.environment.python, _RUNNER, *timeout, *files)))

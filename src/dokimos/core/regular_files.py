@@ -1,0 +1,33 @@
+"""Reading what must be a regular file: a pipe would have us wait, and a device may never end."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from dokimos.core.errors import UnreadableFile
+
+#: Larger files are refused.
+MOST_BYTES = 2**31
+
+
+def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """The content of a regular file. Never waits, and never opens anything else.
+
+    Raises UnreadableFile where it is none or is too large, OSError where it cannot be opened.
+    """
+    _expect_regular(path, path.stat())
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        _expect_regular(path, os.fstat(file.fileno()))
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise UnreadableFile(path, f"the file holds more than {most_bytes} bytes.")
+    return content
+
+
+def _expect_regular(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise UnreadableFile(
+            path, "is no regular file but a device, a pipe or a socket, which is not read."
+        )
