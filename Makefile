@@ -5,6 +5,12 @@ PROVEN_PACKAGES := checker judging laws
 .PHONY: demo state test test-slow lint lock clean browser
 .DELETE_ON_ERROR:
 
+# Bytecode is kept: hundreds of tests start a Python, which would compile all of Dokimos each time. And the
+# processes that run tests are as many as there are cores: further threads would only get in their way.
+unexport PYTHONDONTWRITEBYTECODE
+test test-slow: export OMP_NUM_THREADS = 1
+test test-slow: export OPENBLAS_NUM_THREADS = 1
+
 demo: .venv/.base
 	$(call dokimos,generate --suite quick --out demo/quick)
 	$(call dokimos,check demo/quick)
