@@ -39,7 +39,7 @@ def test_ranks_are_centred_within_families_and_infinity_is_the_largest() -> None
     rows = [one(f"{k}", family=f"f{k % 2}", unstable=float(k)) for k in range(6)]
     rows += [one("x", family="f0", unstable=float("inf")), one("y", family="f1", unstable=None, margin=1.0)]
     strata = Strata.of(rows, ("unstable", "margin"))
-    ranks = strata.centred_ranks()[:, 0]
+    ranks = strata.centred_ranks[:, 0]
     first = strata.family == strata.families.index("f0")
     np.testing.assert_allclose(np.sort(ranks[first]), np.array([1, 2, 3, 4]) / 5 - 0.5)
     np.testing.assert_allclose(np.sort(ranks[~first]), [-0.25, 0, 0, 0.25])

@@ -58,7 +58,7 @@ class AdditiveModel:
     def __init__(self, strata: Strata) -> None:
         groups = _groups(strata)
         kept = groups >= 0
-        ranks = strata.centred_ranks()[kept]
+        ranks = strata.centred_ranks[kept]
         self._late = strata.late[kept]
         self._place = {name: ranks[:, k] for k, name in enumerate(strata.components)}
         _, self._unit, sizes = np.unique(strata.unit[kept], return_inverse=True, return_counts=True)

@@ -86,7 +86,7 @@ def largest_of_all(tested: Sequence[WithinFamilies], strata: Strata, resampling:
     """
     if not tested:
         return []
-    scores = strata.centred_ranks()[:, [one.column for one in tested]]
+    scores = strata.centred_ranks[:, [one.column for one in tested]]
     drawn = strata.permuted_outcomes(resampling.resamples, resampling.rng(1))
     sums = np.concatenate([strata.late[None] @ scores, *(outcomes @ scores for outcomes in drawn)])
     sums -= sums.mean(axis=0)

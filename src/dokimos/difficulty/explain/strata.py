@@ -87,6 +87,7 @@ class Strata:
         """The lines of each stratum."""
         return tuple(np.flatnonzero(self.stratum == k) for k in range(_count(self.stratum)))
 
+    @cached_property
     def centred_ranks(self) -> Floats:
         """The ranks of each component within each stratum, divided by n + 1, from −½ to ½; 0 for no value.
 
@@ -167,8 +168,9 @@ def _marks(o: Observation) -> list[tuple[object, ...]]:
 
 def mean_ranks(values: Floats) -> Floats:
     """Ranks from 1; equal values share the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    ordered = np.sort(values)
+    before, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    ranks: Floats = (before + up_to + 1) / 2
     return ranks
 
 

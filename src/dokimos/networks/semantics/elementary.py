@@ -169,11 +169,11 @@ def _natural(base: Floats, exponent: int) -> Interval:
     if exponent > _REPEATED:
         return _fractional(point(base), float(exponent))
     result, factor = point(np.ones(base.shape)), point(base)
-    for bit in bin(exponent)[:1:-1]:
+    for bit in bin(exponent)[:2:-1]:
         if bit == "1":
             result = _nonnegative(multiply(result, factor))
         factor = _nonnegative(multiply(factor, factor))
-    return result
+    return _nonnegative(multiply(result, factor))
 
 
 def _nonnegative(x: Interval) -> Interval:

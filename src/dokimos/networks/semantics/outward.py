@@ -108,14 +108,16 @@ def _hull(candidates: list[Floats]) -> Interval:
 
 def _meaningless(a: Interval, b: Interval) -> NDArray[np.bool_]:
     """Where an end is nan, which no interval should have: nothing may be concluded from it."""
-    here, there = (np.isnan(x.lower) | np.isnan(x.upper) for x in (a, b))
-    return np.asarray(here | there)
+    return np.asarray(np.isnan(a.lower) | np.isnan(a.upper) | np.isnan(b.lower) | np.isnan(b.upper))
 
 
 def multiply(a: Interval, b: Interval) -> Interval:
     """a · b: the hull of the four products of ends."""
-    product = _hull([x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)])
-    return unknown_where(_meaningless(a, b), product)
+    products = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+    lower, upper = (least(least(*products[:2]), least(*products[2:])) for least in (np.minimum, np.maximum))
+    if np.isnan(lower).any():  # as everywhere where an end is nan
+        return unknown_where(_meaningless(a, b), _hull(products))
+    return Interval(np.asarray(down(lower)), np.asarray(up(upper)))
 
 
 def divide(a: Interval, b: Interval) -> Interval:
