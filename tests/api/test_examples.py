@@ -17,7 +17,7 @@ SESSIONS = {
     "profiles": ("profile",),
     "networks": ("read_network", "read_property"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),
-    "laws": ("new_law", "check_law", "format_law", "test_law", "replay_law"),
+    "laws": ("init_laws", "new_law", "check_law", "format_law", "test_law", "replay_law"),
     "models": ("convert_model", "fuzz_domain"),
     "studies": ("train_study", "compare_studies"),
 }

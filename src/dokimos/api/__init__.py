@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dokimos.api.difficulty import profile
     from dokimos.api.labels import check
     from dokimos.api.law_models import convert_model, fuzz_domain
+    from dokimos.api.law_starts import init_laws
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property
@@ -39,6 +40,7 @@ __all__ = [
     "format_law",
     "fuzz_domain",
     "generate",
+    "init_laws",
     "install_verifier",
     "judge",
     "list_families",
@@ -62,6 +64,7 @@ _NAMES = {
     "campaigns": ("read_campaign", "run", "watch"),
     "labels": ("check",),
     "law_models": ("convert_model", "fuzz_domain"),
+    "law_starts": ("init_laws",),
     "law_studies": ("compare_studies", "train_study"),
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),
     "networks": ("evaluate", "read_network", "read_property"),

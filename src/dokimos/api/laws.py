@@ -287,17 +287,19 @@ def new_law(
     *,
     feature: str,
     amount: float = 10,
+    tolerance: float = 0,
     domain: str | None = None,
     out: str | Path | None = None,
 ) -> str:
     """Start a law from a template (monotone, invariant, robust or fair): `dokimos law new`.
 
-    The text of the law, which is also written to the new file `out` if that is given.
+    The text of the law, which is also written to the new file `out` if that is given. With a `tolerance`
+    it is about predictions that are numbers, and may differ by so much.
 
     >>> dokimos.new_law("monotone", feature="age").splitlines()[0]
     '# With more age the decision never falls.'
     """
-    text = templates.new_law(template, feature=feature, amount=amount, domain=domain)
+    text = templates.new_law(template, feature=feature, amount=amount, tolerance=tolerance, domain=domain)
     if out is not None:
         if Path(out).exists():
             raise InputError(f"{out}: is there already; choose another file.")

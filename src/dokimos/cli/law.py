@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -88,6 +89,9 @@ def new(
     template: Annotated[str, typer.Argument(help="monotone, invariant, robust or fair.")],
     feature: Annotated[str, typer.Option(help="The feature that the law is about.")],
     amount: Annotated[float, typer.Option(help="The largest change; it may have a fraction.")] = 10,
+    tolerance: Annotated[
+        float, typer.Option(help="By how much predictions may differ; for models that give numbers.")
+    ] = 0,
     domain: Annotated[str | None, typer.Option(help="The domain that the law imports.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The file to write; standard output unless given.")
@@ -96,11 +100,29 @@ def new(
     """Start a law from a template."""
     import dokimos
 
-    text = dokimos.new_law(template, feature=feature, amount=amount, domain=domain, out=out)
+    text = dokimos.new_law(
+        template, feature=feature, amount=amount, tolerance=tolerance, domain=domain, out=out
+    )
     if out is None:
         typer.echo(text, nl=False)
     else:
         typer.echo(f"{out}: written; check it with: dokimos law check {out}")
+
+
+@app.command()
+def init(
+    data: Annotated[Path, typer.Argument(help="A CSV file whose first line names the columns.")],
+    target: Annotated[str, typer.Option(help="The column that a model predicts.")],
+    out: Annotated[Path, typer.Option(help="The folder to write to; it may be there.")] = Path("laws"),
+) -> None:
+    """Start a domain, with kinds and ranges, and three first laws from the data of a model."""
+    import dokimos
+
+    started = dokimos.init_laws(data, target=target, out=out)
+    typer.echo(f"{started.domain}: {started.records:,} records of {started.features} features")
+    for law, about in started.laws:
+        typer.echo(f"{law}: {about}")
+    typer.echo(f"Test your model with: dokimos law test {quote(str(out))} --model MODEL.pkl")
 
 
 @app.command()

@@ -13,7 +13,20 @@ The rooms, each of which imports only those before it:
 A domain's file imports from here what its features are made of.
 """
 
+from dokimos.laws.domain.csv_tables import read_column, read_table
 from dokimos.laws.domain.features import Feature, Layout, category, choice, flag, integer, real, text
 from dokimos.laws.domain.tables import features_of
 
-__all__ = ["Feature", "Layout", "category", "choice", "features_of", "flag", "integer", "real", "text"]
+__all__ = [
+    "Feature",
+    "Layout",
+    "category",
+    "choice",
+    "features_of",
+    "flag",
+    "integer",
+    "read_column",
+    "read_table",
+    "real",
+    "text",
+]

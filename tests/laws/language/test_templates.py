@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dokimos.core.errors import InputError
@@ -42,3 +44,18 @@ def test_changes_that_are_no_integers(template: str) -> None:
     for amount in (0, -1.5, float("nan"), float("inf")):
         with pytest.raises(InputError, match="The largest change must be"):
             new_law(template, feature="income", amount=amount)
+
+
+@pytest.mark.parametrize("template", sorted(TEMPLATES))
+def test_tolerances_are_for_models_that_give_numbers(template: str) -> None:
+    def price(record: Any) -> float:
+        return -0.5 * float(record[2])
+
+    for tolerance, violated in ((0.0, True), (0.25, True), (1000, False)):
+        law = parse_law(new_law(template, feature="income", amount=2, tolerance=tolerance))
+        assert check_law(law, domain()) == ()
+        result = run_law(law, model=price, domain=domain(), settings=LawSettings(budget=100))
+        assert result.is_violated is violated
+        assert ("prediction" in law.text) is (tolerance > 0)
+    with pytest.raises(InputError, match="The tolerance must be"):
+        new_law(template, feature="income", tolerance=-1)

@@ -86,9 +86,9 @@ def real(name: str, low: float | None = None, high: float | None = None, *, word
     return Feature(name, Kind.REAL, low, high, words=words)
 
 
-def flag(name: str, *, words: str = "") -> Feature:
-    """A feature that is 0 or 1."""
-    return Feature(name, Kind.INTEGER, 0, 1, words=words)
+def flag(name: str, *, words: str = "", dtype: str | None = None) -> Feature:
+    """A feature that is 0 or 1; `dtype` "bool" where the column of a DataFrame has truth values."""
+    return Feature(name, Kind.INTEGER, 0, 1, words=words, dtype=dtype)
 
 
 def choice(name: str, *values: str, words: str = "", none: bool = False) -> Feature:

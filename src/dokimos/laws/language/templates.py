@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,11 +11,16 @@ from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.language.formatting import format_law
 from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.problems import LawError
 
 
 @dataclass(frozen=True)
 class Template:
-    """What a template is for, and its text; {feature}, {amount} and {more} (what is drawn up to it) are."""
+    """What a template is for, and its text.
+
+    Filled in are {feature}, {amount}, what is drawn ({more} up to it, {noise} about 0), and what depends on
+    a tolerance: {what} is compared, {within}, and how ({ordered}, {same}).
+    """
 
     about: str
     text: str
@@ -33,46 +40,104 @@ _MOST = 10**15
 TEMPLATES: Mapping[str, Template] = {
     "monotone": Template(
         "more of a feature never lowers the decision",
-        "# With more {feature} the decision never falls.\n"
+        "# With more {feature} the {what} never falls{within}.\n"
         "input x1;\nvar v1 := x1.{feature};\nvar v2 := v1 + {more};\n"
-        "var x2 := x1[{feature} := v2];\n" + _BLOCK + "ensures d1 <= d2;\n",
+        "var x2 := x1[{feature} := v2];\n" + _BLOCK + "ensures {ordered};\n",
     ),
     "invariant": Template(
         "a feature never matters",
-        "# {feature} never changes the decision.\n"
+        "# {feature} never changes the {what}{within}.\n"
         "input x1;\ninput other;\nvar x2 := x1[{feature} := other.{feature}];\n"
-        "requires x1 != x2;\n" + _BLOCK + "ensures d1 == d2;\n",
+        "requires x1 != x2;\n" + _BLOCK + "ensures {same};\n",
     ),
     "robust": Template(
         "a little more or less of a feature does not change the decision",
-        "# {amount} more or less of {feature} does not change the decision.\n"
-        "input x1;\nvar x2 := x1[{feature} := x1.{feature} + randReal(-{amount}, {amount})];\n"
-        + _BLOCK
-        + "ensures d1 == d2;\n",
+        "# {amount} more or less of {feature} does not change the {what}{within}.\n"
+        "input x1;\nvar x2 := x1[{feature} := x1.{feature} + {noise}];\n" + _BLOCK + "ensures {same};\n",
     ),
     "fair": Template(
         "two who differ in a protected feature only are treated alike, whoever is better off",
-        "# Whoever differs in {feature} only gets the same decision.\n"
+        "# Whoever differs in {feature} only gets the same {what}{near}.\n"
         "input x1;\ninput other;\nvar v1 := x1.{feature};\nvar v2 := other.{feature};\n"
-        "var x2 := x1[{feature} := v2];\nrequires v1 != v2;\n" + _BLOCK + "ensures d1 == d2;\n",
+        "var x2 := x1[{feature} := v2];\nrequires v1 != v2;\n" + _BLOCK + "ensures {same};\n",
     ),
 }
 
 
-def new_law(template: str, *, feature: str, amount: float = 10, domain: str | None = None) -> str:
-    """The text of a law made from a template; changes are integers where `amount` is. Raises InputError."""
+def new_law(
+    template: str,
+    *,
+    feature: str,
+    amount: float = 10,
+    domain: str | None = None,
+    tolerance: float = 0,
+    whole: bool | None = None,
+    any_name: bool = False,
+) -> str:
+    """The text of a law made from a template. Raises InputError.
+
+    Changes are integers where `amount` is, or as `whole` says. With a `tolerance` predictions are numbers,
+    which may differ by so much. With `any_name` a feature may be called anything.
+    """
     if template not in TEMPLATES:
         hint = did_you_mean(template, TEMPLATES)
         raise InputError(f"There is no template {template}{hint}; there are {', '.join(TEMPLATES)}.")
-    if not feature.isidentifier():
+    if not feature.isidentifier() and not any_name:
         raise InputError(f"{feature!r} is no name of a feature; names are letters, digits and _.")
     if not 0 < amount < _MOST:
         raise InputError(f"The largest change must be above 0 and below {_MOST:,}, not {amount:g}.")
-    whole = float(amount).is_integer()
-    most = str(int(amount)) if whole else repr(float(amount))
-    more = f"randInt(1, {most})" if whole else f"randReal(0, {most})"
-    text = TEMPLATES[template].text.format(feature=feature, amount=most, more=more)
+    if not 0 <= tolerance < _MOST:
+        raise InputError(f"The tolerance must be at least 0 and below {_MOST:,}, not {tolerance:g}.")
+    most = _number(amount)
+    more = (
+        f"randInt(1, {most})"
+        if float(amount).is_integer() and whole is not False
+        else f"randReal(0, {most})"
+    )
+    noise = f"randInt(-{most}, {most})" if whole else f"randReal(-{most}, {most})"
+    filled = TEMPLATES[template].text.format(
+        feature="{feature}", amount=most, more=more, noise=noise, **_compared(tolerance)
+    )
     if domain is not None:
-        comment, _, rest = text.partition("\n")
-        text = f"{comment}\nimport {domain};\n{rest}"
-    return format_law(parse_law(text))
+        comment, _, rest = filled.partition("\n")
+        filled = f"{comment}\nimport {domain};\n{rest}"
+    return _about(filled, feature)
+
+
+def _compared(tolerance: float) -> dict[str, str]:
+    """The parts of a template that depend on a tolerance."""
+    if not tolerance:
+        return {"what": "decision", "within": "", "near": "", "ordered": "d1 <= d2", "same": "d1 == d2"}
+    most = _number(tolerance)
+    return {
+        "what": "prediction",
+        "within": f" by more than {most}",
+        "near": f", within {most}",
+        "ordered": f"d1 <= d2 + {most}",
+        "same": f"abs(d1 - d2) <= {most}",
+    }
+
+
+def _number(value: float) -> str:
+    """A number as laws have them."""
+    if float(value).is_integer():
+        return str(int(value))
+    shown = repr(float(value))
+    return shown if "e" not in shown else f"{value:.20f}".rstrip("0")
+
+
+def _about(text: str, feature: str) -> str:
+    """The law on a feature; one whose name laws cannot write as it is, is named by a string."""
+    comment, _, rest = text.partition("\n")
+    comment = comment.replace("{feature}", " ".join(feature.split()))
+    if feature.isidentifier():
+        try:
+            return format_law(parse_law(f"{comment}\n{rest.replace('{feature}', feature)}"))
+        except LawError:
+            pass
+    name = json.dumps(feature, ensure_ascii=False)
+    rest = re.sub(
+        r"x1\[\{feature\} := (.*)\];", lambda match: f"setFeat(x1, {{feature}}, {match[1]});", rest
+    )
+    rest = re.sub(r"(\w+)\.\{feature\}", r"getFeat(\1, {feature})", rest)
+    return format_law(parse_law(f"{comment}\n{rest.replace('{feature}', name)}"))

@@ -1,0 +1,123 @@
+"""A domain and laws from a CSV file: they check, and they run at once on a model fitted on that file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import dokimos
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.csv_tables import read_csv_table
+from dokimos.laws.domain.features import Kind
+from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.engine.results import LawSettings
+from tests.laws.models.test_handing import granted, people
+
+
+def _written(folder: Path, table: pd.DataFrame, name: str = "people.csv") -> Path:
+    table.to_csv(folder / name, index=False)
+    return folder / name
+
+
+def _pipeline(table: pd.DataFrame, target: str, last: Any) -> Any:
+    numbers = [name for name in table if table[name].dtype.kind in "if" and name != target]
+    words = [name for name in table if name not in numbers and name != target]
+    parts = [("numbers", StandardScaler(), numbers), ("words", OneHotEncoder(), words)]
+    return make_pipeline(ColumnTransformer(parts), last).fit(table.drop(columns=target), table[target])
+
+
+def test_a_classifier_on_strings_and_truth_values(tmp_path: Path) -> None:
+    data = _written(
+        tmp_path, people().rename(columns={"income": "monthly income"}).assign(loan=granted(people()))
+    )
+    started = dokimos.init_laws(data, target="loan", out=tmp_path / "laws")
+    names = [path.stem for path, _ in started.laws]
+    assert names == ["fair_city", "monotone_monthly_income", "robust_age"]
+    assert not any(one.is_wrong or one.problems for one in dokimos.check_law(tmp_path / "laws"))
+    model = _pipeline(pd.read_csv(data), "loan", LogisticRegression())
+    tested = dokimos.test_law(tmp_path / "laws", model=model, settings=LawSettings(budget=200))
+    counts = [(result.failed, result.tested, result.is_violated) for result in tested.results]
+    assert counts == [(0, 200, True), (0, 200, False), (0, 180, False)]
+    words = tested.results[0].violations[0].words
+    assert "the loan rises from no to yes" in words or "the loan falls from yes to no" in words
+    domain = load_domain(str(started.domain))
+    assert domain.layout is not None and domain.labels is not None
+    shown = [(each.name, each.kind, each.values) for each in domain.layout.features]
+    assert shown[2:] == [("city", Kind.CATEGORY, ("Athens", "Bern", "Cairo")), ("member", Kind.INTEGER, ())]
+    assert sorted(set(domain.labels())) == [0, 1]
+
+
+def test_a_regressor_gets_laws_with_a_tolerance(tmp_path: Path) -> None:
+    table = people().assign(price=lambda each: each["income"] * 100.5 + each["age"])
+    data = _written(tmp_path, table, "2 houses.csv")
+    started = dokimos.init_laws(data, target="price", out=tmp_path)
+    assert started.domain.name == "data_2_houses.py"
+    assert "abs(d1 - d2) <= 43" in (tmp_path / "robust_age.law").read_text()
+    model = _pipeline(pd.read_csv(data), "price", LinearRegression())
+    tested = dokimos.test_law(tmp_path, model=model, settings=LawSettings(budget=100))
+    assert [(result.failed, result.violated) for result in tested.results] == [(0, 0)] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b,y\n1,2,0\n3,1,1\n5,9,1\n", ["invariant_b", "monotone_a", "robust_b"]),
+        ("sex,town,y\nf,x,1\nm,z,0\n", ["fair_sex", "fair_town"]),
+        ("in,y\n1,2.5\n2,7.25\n9,8\n", ["invariant_data_in", "monotone_data_in", "robust_data_in"]),
+        ("id;age;y\n1;30;0\n2;20;1\n3;50;1\n", ["invariant_age", "monotone_age", "robust_age"]),
+    ],
+)
+def test_laws_for_other_tables(tmp_path: Path, text: str, names: list[str]) -> None:
+    (tmp_path / "some.csv").write_text(text)
+    started = dokimos.init_laws(tmp_path / "some.csv", target="y", out=tmp_path)
+    assert [path.stem for path, _ in started.laws] == names
+    assert not any(one.is_wrong for one in dokimos.check_law(tmp_path))
+    tested = dokimos.test_law(tmp_path, model=lambda record: 0, settings=LawSettings(budget=20))
+    assert all(result.failed == 0 and result.tested for result in tested.results)
+
+
+def test_values_that_are_missing_or_of_several_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text('\ufeffn,x,s,t,e\n1,,a,True,\n2,1e-3,NA,FALSE,\n,2.5,"b,c",,\n')
+    assert read_csv_table(path).columns == {
+        "n": (1, 2, None),
+        "x": (None, 0.001, 2.5),
+        "s": ("a", None, "b,c"),
+        "t": (True, False, None),
+        "e": (None, None, None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a,y\n", "at least one more"),
+        ("a,a\n1,2\n", "line 1: two columns are called a"),
+        ("a,,y\n1,2,3\n", "line 1: a column has no name"),
+        ("a,y\n1,2\n1\n", "line 3: 1 values, where 2 columns"),
+        ('a,y\n"1,2\n', "line 2: unexpected end"),
+        ("a,z\n1,2\n", r"no column y; there are a, z"),
+        ("y\n1\n", "no column besides y"),
+        ("a,y\n1,\n", "The column y is empty"),
+    ],
+)
+def test_files_that_nothing_can_be_made_of(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "some.csv").write_text(text)
+    with pytest.raises(InputError, match=reason):
+        dokimos.init_laws(tmp_path / "some.csv", target="y", out=tmp_path / "laws")
+    assert not (tmp_path / "laws").exists()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "some.csv").write_text("a,y\n1,2\n2,3\n")
+    (tmp_path / "robust_a.law").write_text("mine")
+    with pytest.raises(InputError, match=r"robust_a.law: is there already"):
+        dokimos.init_laws(tmp_path / "some.csv", target="y", out=tmp_path)
+    assert not (tmp_path / "some.py").exists()
