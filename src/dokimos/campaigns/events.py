@@ -71,6 +71,16 @@ def event_line(event: Event) -> bytes:
     return json.dumps({"schema": document.pop("schema"), **document}).encode() + b"\n"
 
 
+#: How every line begins.
+_HEAD = b'{"schema": 1, "event": "'
+
+
+def may_be_torn(line: bytes) -> bool:
+    """Whether what is no JSON may be the start of an event; a loss of power may leave zeros behind it."""
+    written = line.rstrip(b"\0")
+    return written.startswith(_HEAD) or _HEAD.startswith(written)
+
+
 def parse_line(line: bytes) -> dict[str, Any] | None:
     """The JSON object on a line; None where there is none, as on a line that was never completed."""
     try:

@@ -2,8 +2,9 @@
 
 `events.py` lists the events. A line counts once it is on the disk with its end; a process that is killed
 while writing leaves a torn piece, which the next one closes with a newline and a ``resumed`` event. So a
-piece that is no JSON is tolerated at the end and right before ``resumed``; anywhere else it is damage, and
-is reported. Nothing is ever taken out: a run that shall not count is set aside by an event of its own.
+piece that begins as every line does and is no JSON is tolerated at the end and right before ``resumed``;
+anything else is damage, and is reported. Nothing is ever taken out: a run that shall not count is set aside
+by an event of its own.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from dokimos.campaigns.events import (
     SetAside,
     Started,
     event_line,
+    may_be_torn,
     parse_line,
     to_event,
 )
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.core.regular_files import read_regular
+from dokimos.core.strict_json import MOST_BYTES
 
 
 class Journal:
@@ -152,21 +154,15 @@ def read_history(path: Path) -> History:
 
 
 def _events(path: Path) -> Iterator[Event]:
-    try:
-        lines = read_regular(contained(path.parent, path.name)).split(b"\n")
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UnreadableFile(path, f"the journal cannot be read: {error.strerror}.") from error
     torn: int | None = None
-    for number, content in enumerate(lines, start=1):
-        if not content:
-            continue
+    for number, content in enumerate(_lines(path), start=1):
+        place = Place(str(path), number)
         document = parse_line(content)
         if document is None:
-            torn = torn or number
+            if content and not may_be_torn(content):
+                raise _damaged(place, "no JSON")
+            torn = torn or (number if content else None)
             continue
-        place = Place(str(path), number)
         if (schema := document.get("schema")) != SCHEMA:
             named = schema if isinstance(schema, int | str | None) else "of another kind"
             raise UnreadableFile(
@@ -181,6 +177,20 @@ def _events(path: Path) -> Iterator[Event]:
             yield to_event(document, file=place)
         except UnreadableFile as error:
             raise _damaged(place, error.reason) from error
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a journal without their ends, one at a time; none where there is no file."""
+    try:
+        with contained(path.parent, path.name).open("rb") as file:
+            while line := file.readline(MOST_BYTES + 1):
+                if len(line) > MOST_BYTES:
+                    raise UnreadableFile(path, f"a line of the journal holds more than {MOST_BYTES} bytes.")
+                yield line.removesuffix(b"\n")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UnreadableFile(path, f"the journal cannot be read: {error.strerror}.") from error
 
 
 def _damaged(place: Place, why: str) -> UnreadableFile:

@@ -246,7 +246,7 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
 def read_manifest(path: Path) -> Manifest:
     """The manifest at `path`; UnreadableFile where there is none."""
     try:
-        content = read_regular(contained(path.parent, path.name))
+        content = read_regular(contained(path.parent, path.name), most_bytes=strict_json.MOST_BYTES)
     except FileNotFoundError as error:
         raise UnreadableFile(path, "there is no campaign here; begin one with `dokimos run`.") from error
     except OSError as error:

@@ -18,6 +18,7 @@ A recipe is a TOML file:
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,9 @@ _DRAW_KEYS = {
 _LABELS = ("unsat", "sat")
 #: More than anybody runs; a slip of the hand should not fill the memory.
 MOST_INSTANCES = 1_000_000
+_MOST_CHARACTERS = 2**20
+_DEEP_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){64}""")
+_MOST_SECONDS = 1e9
 
 
 @dataclass(frozen=True)
@@ -113,14 +117,24 @@ def shipped_recipe(name: str) -> Recipe:
 
 def parse_recipe(text: str, *, file: str) -> Recipe:
     """A recipe from TOML. Unknown keys are errors."""
+    if len(text) > _MOST_CHARACTERS:
+        raise UnreadableFile(file, f"the recipe holds more than {_MOST_CHARACTERS} characters")
+    if _DEEP_KEY.search(text):  # which takes the reader of TOML a time that grows with its square
+        raise UnreadableFile(file, "not usable TOML (a key has too many parts)")
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UnreadableFile(file, f"not valid TOML: {error}") from None
+    except (RecursionError, ValueError):
+        raise UnreadableFile(file, "not usable TOML (nested too deeply, or a number too long)") from None
     _expect(document, {"about": str, "seed": int, "timeout_seconds": (int, float), "draw": list}, file, "")
-    draws = []
-    for number, draw in enumerate(document.get("draw", []), start=1):
+    draws: list[Draw] = []
+    given = list(enumerate(document.get("draw", []), start=1))
+    for number, draw in given:
         _expect(draw, _DRAW_KEYS, file, f"draw {number}: ")
+    if (combinations := sum(_combinations(draw) for _, draw in given)) > MOST_INSTANCES:
+        raise _too_many(combinations, file)
+    for number, draw in given:
         draws += _draws(draw, file, f"draw {number}: ")
     if not draws:
         raise UnreadableFile(file, "the recipe draws nothing; add a [[draw]] with a family")
@@ -137,13 +151,24 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
 def _expect_sane(recipe: Recipe, file: str) -> None:
     if recipe.seed < 0:
         raise UnreadableFile(file, f"the seed is {recipe.seed}; it must be at least 0")
-    if not (math.isfinite(recipe.timeout_seconds) and recipe.timeout_seconds > 0):
-        raise UnreadableFile(file, "timeout_seconds must be a positive number of seconds")
-    if recipe.size > MOST_INSTANCES:
+    if not 0 < recipe.timeout_seconds <= _MOST_SECONDS:
         raise UnreadableFile(
-            file,
-            f"the recipe draws {recipe.size} instances; the most is {MOST_INSTANCES}, so lower a count",
+            file, f"timeout_seconds must be a positive number of seconds, at most {_MOST_SECONDS:g}"
         )
+    if recipe.size > MOST_INSTANCES:
+        raise _too_many(recipe.size, file)
+
+
+def _too_many(count: int, file: str) -> UnreadableFile:
+    found = count if count < 10**18 else "more than 10^18"
+    return UnreadableFile(
+        file, f"the recipe draws {found} instances; the most is {MOST_INSTANCES}, so lower a count"
+    )
+
+
+def _combinations(draw: Mapping[str, Any]) -> int:
+    """How many draws a sweep makes, before any is made."""
+    return math.prod(len(values) for values in draw.get("sweep", {}).values() if isinstance(values, list))
 
 
 def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:

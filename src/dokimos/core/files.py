@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.regular_files import read_regular
+from dokimos.core.regular_files import MOST_BYTES, read_regular
 
 
 def write_whole(
@@ -104,10 +104,10 @@ def _put(descriptor: int, content: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def read_whole(path: Path) -> bytes:
-    """The content of a file. Raises UnreadableFile, which says why it cannot be read."""
+def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """The content of a file of at most so many bytes. Raises UnreadableFile, which says what is wrong."""
     try:
-        return read_regular(path)
+        return read_regular(path, most_bytes=most_bytes)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise UnreadableFile(path, f"cannot be read: {reason}.") from None

@@ -7,9 +7,12 @@ import io
 import zlib
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.regular_files import MOST_BYTES
 
-#: Larger contents are refused: a small compressed file can unfold to anything.
-MAX_BYTES = 2**31
+#: What is smaller than this may be compressed to anything.
+_SMALL = 2**26
+#: Otherwise a file may unfold to so many times its size: networks reach 10, properties 30, bombs 1000.
+_MOST_TIMES = 50
 
 
 def uncompressed(content: bytes, *, file: str) -> bytes:
@@ -17,12 +20,16 @@ def uncompressed(content: bytes, *, file: str) -> bytes:
 
     Raises UnreadableFile, naming `file`, where it is truncated, damaged or too large.
     """
-    if content[:2] == b"\x1f\x8b":
-        try:
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-                content = stream.read(MAX_BYTES + 1)
-        except (OSError, EOFError, zlib.error):
-            raise UnreadableFile(file, "the compressed file is truncated or damaged.") from None
-    if len(content) > MAX_BYTES:
-        raise UnreadableFile(file, f"the file holds more than {MAX_BYTES} bytes.")
-    return content
+    if content[:2] != b"\x1f\x8b":
+        return content
+    most = min(MOST_BYTES, max(_SMALL, _MOST_TIMES * len(content)))
+    unfolded = io.BytesIO()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            while (piece := stream.read(2**20)) and unfolded.tell() <= most:
+                unfolded.write(piece)
+    except (OSError, EOFError, zlib.error):
+        raise UnreadableFile(file, "the compressed file is truncated or damaged.") from None
+    if unfolded.tell() > most:
+        raise UnreadableFile(file, f"the compressed file unfolds to more than {most} bytes.")
+    return unfolded.getvalue()

@@ -9,7 +9,7 @@ from pathlib import Path
 from dokimos.core.errors import UnreadableFile
 
 #: Larger files are refused.
-MOST_BYTES = 2**31
+MOST_BYTES = 2**30
 
 
 def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
@@ -20,10 +20,14 @@ def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     _expect_regular(path, path.stat())
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         _expect_regular(path, os.fstat(file.fileno()))
-        content = file.read(most_bytes + 1)
-    if len(content) > most_bytes:
+        # Not in one piece: Python sets aside as much memory as it is asked to read.
+        pieces, left = [], most_bytes + 1
+        while piece := file.read(min(left, 1 << 24)):
+            pieces.append(piece)
+            left -= len(piece)
+    if left <= 0:
         raise UnreadableFile(path, f"the file holds more than {most_bytes} bytes.")
-    return content
+    return b"".join(pieces)
 
 
 def _expect_regular(path: Path, found: os.stat_result) -> None:

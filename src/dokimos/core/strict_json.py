@@ -22,6 +22,10 @@ T = TypeVar("T")
 
 #: Longer documents are refused.
 MOST_BYTES = 2**28
+#: And those with more values: each takes up to a hundred bytes in memory, and may take two in the file.
+MOST_VALUES = 10_000_000
+#: And those nested deeper: what walks through a document would run out of stack somewhere.
+MOST_DEPTH = 64
 
 Hooks = Mapping[type, Callable[[Any], Any]]
 """How to make a value of a type that JSON does not have, from a plain one (ValueError where it is none)."""
@@ -38,9 +42,15 @@ def parse(
         raise UnreadableFile(file, f"the document holds more than {most_bytes} bytes")
     try:
         text = content.decode("utf-8") if isinstance(content, bytes) else content
-        return json.loads(
+        brackets = text.count("[") + text.count("{")
+        if brackets + text.count(",") > MOST_VALUES:
+            raise _Refused(f"the document holds more than {MOST_VALUES} values")
+        document = json.loads(
             text, object_pairs_hook=_without_repeats, parse_constant=float if nan else _no_constant
         )
+        if brackets > MOST_DEPTH and isinstance(document, list | dict) and _is_deep(document):
+            raise _Refused(f"the document is nested deeper than {MOST_DEPTH} levels")
+        return document
     except UnicodeDecodeError:
         raise UnreadableFile(file, "not a text file in UTF-8") from None
     except json.JSONDecodeError as error:
@@ -99,6 +109,14 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise _Refused(f"the key {twice[:80]!r} stands twice in one object")
     return found
+
+
+def _is_deep(document: Any) -> bool:
+    level = [document]
+    for _ in range(MOST_DEPTH):
+        parts = (value if isinstance(value, list) else value.values() for value in level)
+        level = [part for several in parts for part in several if isinstance(part, list | dict)]
+    return bool(level)
 
 
 def _no_constant(word: str) -> NoReturn:

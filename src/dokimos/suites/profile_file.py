@@ -100,7 +100,7 @@ def dump_profile(profile: Profile) -> str:
 def load_profile(path: Path) -> Profile:
     """Read a profile's file. Raises UnreadableFile, naming the file and what is wrong."""
     try:
-        document = strict_json.parse(read_regular(path), file=path)
+        document = strict_json.parse(read_regular(path, most_bytes=strict_json.MOST_BYTES), file=path)
     except OSError as error:
         raise UnreadableFile(path, f"cannot be read ({error})") from None
     if isinstance(document, dict) and (schema := document.get("schema", SCHEMA)) != SCHEMA:

@@ -18,12 +18,13 @@ from msgspec import Struct
 
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile
+from dokimos.core.regular_files import read_regular
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer, VerifierAnswer
 
 SCHEMA: Literal[1] = 1
 #: Larger result files are refused.
-MOST_BYTES = 64 << 20
+MOST_BYTES = 16 << 20
 #: Numerators and denominators stay below the 4300 digits that Python writes as text.
 _DECIMAL = re.compile(r"[+-]?(\d{1,1200}(\.\d{0,2000})?|\.\d{1,2000})([eE][+-]?0{0,9}\d{1,3})?", re.ASCII)
 
@@ -40,11 +41,12 @@ class _Result(Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_content(path: Path) -> bytes:
     """What a verifier wrote; ValueError where that is too much, OSError where it is not there."""
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"the result file is larger than {MOST_BYTES} bytes")
-    return content
+    try:
+        return read_regular(path, most_bytes=MOST_BYTES)
+    except UnreadableFile as error:
+        is_large = path.is_file()
+        reason = f"is larger than {MOST_BYTES} bytes" if is_large else error.reason.rstrip(".")
+        raise ValueError(f"the result file {reason}") from None
 
 
 def read_result(path: Path) -> VerifierAnswer:

@@ -28,8 +28,9 @@ VERDICTS: Mapping[str, Answer] = MappingProxyType(
         "error": Answer.ERROR,
     }
 )
-_PAIR = re.compile(r"\(\s*([XY])_(\d{1,9})\s+([^\s()]+)\s*\)\s*")
-_TENSOR = re.compile(r"(\S+)\s+\S+\s+\[\s*(\d+(?:\s*,\s*\d+)*)?\s*\]")
+_PAIR = re.compile(r"\(\s*+([XY])_(\d{1,9}+)\s++([^\s()]++)\s*+\)\s*+")
+#: No part gives back what it has matched, so that a line of blanks takes no longer than its length.
+_TENSOR = re.compile(r"(\S++)\s++\S++\s++\[\s*+(\d{1,9}+(?:\s*+,\s*+\d{1,9}+)*+)?\s*+\]")
 
 
 @dataclass(frozen=True)

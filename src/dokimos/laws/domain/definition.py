@@ -89,23 +89,22 @@ def read_domain(
 ) -> Domain:
     """The domain that a module (or any object with such attributes) defines. Raises InputError."""
     features = getattr(module, "FEATURES", None)
-    layout = (
-        None if features is None else Layout(_features(features, name), getattr(module, "INDICES", None))
-    )
+    layout = None if features is None else _layout(_features(features, name), _indices(module, name), name)
     if layout is not None and layout.width == 0:
         raise InputError(f"Domain {name}: FEATURES is empty; leave it out where records have no features.")
+    models = _models(getattr(module, "MODELS", {}), name)
     return Domain(
         name=name,
         layout=layout,
-        functions=_functions(module),
-        inputs=getattr(module, "inputs", None),
-        labels=getattr(module, "labels", None),
-        model=getattr(module, "model", None),
-        decide=getattr(module, "decide", None),
+        functions=_functions(module, models),
+        **{
+            function: _function(module, function, name)
+            for function in ("inputs", "labels", "model", "decide")
+        },
         **{hook: _own(module, hook) for hook in _HOOKS},
-        models=dict(getattr(module, "MODELS", {})),
+        models=models,
         groups=_groups(getattr(module, "GROUPS", ()), layout, name),
-        classes=tuple(str(each) for each in getattr(module, "CLASSES", ())),
+        classes=tuple(str(each) for each in _listed(getattr(module, "CLASSES", ()), "CLASSES", name)),
         decision=str(getattr(module, "DECISION", "decision")),
         is_ordered=bool(getattr(module, "ORDERED", True)),
         constraints=_constraints(getattr(module, "CONSTRAINTS", ()), layout, name),
@@ -116,16 +115,65 @@ def read_domain(
 
 def _features(given: Sequence[Feature | str], name: str) -> list[Feature]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise InputError(f"Domain {name}: FEATURES must be a list of features or names, not {given!r}.")
+        raise InputError(
+            f"Domain {name}: FEATURES must be a list of features or names, not {_short(given)}."
+        )
     features = [Feature(each) if isinstance(each, str) else each for each in given]
     for each in features:
         if not isinstance(each, Feature):
-            raise InputError(f"Domain {name}: {each!r} in FEATURES is neither a Feature nor a name.")
+            raise InputError(f"Domain {name}: {_short(each)} in FEATURES is neither a Feature nor a name.")
     return features
 
 
-def _groups(given: Sequence[str], layout: Layout | None, name: str) -> tuple[str, ...]:
-    for each in given:
+def _layout(features: list[Feature], indices: Mapping[int, str], name: str) -> Layout:
+    try:
+        return Layout(features, indices)
+    except InputError as problem:
+        raise InputError(f"Domain {name}: {str(problem).rstrip('.')}.") from None
+
+
+def _listed(given: Any, what: str, name: str) -> Sequence[Any]:
+    listed = given.tolist() if hasattr(given, "tolist") else given
+    if isinstance(listed, str | bytes) or not isinstance(listed, Sequence):
+        raise InputError(f"Domain {name}: {what} must be a list, not {_short(given)}.")
+    return listed
+
+
+def _indices(module: ModuleType | Any, name: str) -> Mapping[int, str]:
+    given = getattr(module, "INDICES", None) or {}
+    plain = isinstance(given, Mapping) and all(type(k) is int and type(v) is str for k, v in given.items())
+    if not plain:
+        raise InputError(f"Domain {name}: INDICES must give names to integers, not {_short(given)}.")
+    return given
+
+
+def _models(given: Any, name: str) -> dict[str, Callable[[], Any]]:
+    plain = isinstance(given, Mapping) and all(type(k) is str and callable(v) for k, v in given.items())
+    if not plain:
+        raise InputError(f"Domain {name}: MODELS must give functions to names, not {_short(given)}.")
+    return dict(given)
+
+
+def _function(module: ModuleType | Any, what: str, name: str) -> Callable[..., Any] | None:
+    given = getattr(module, what, None)
+    if given is not None and not callable(given):
+        raise InputError(f"Domain {name}: {what} must be a function, not {_short(given)}.")
+    return given
+
+
+def _short(given: Any) -> str:
+    """What somebody gave, in a few words."""
+    try:
+        said = " ".join(repr(given).split())
+    except Exception:
+        said = f"a {type(given).__name__}"
+    return said if len(said) <= 80 else f"{said[:77]}..."
+
+
+def _groups(given: Any, layout: Layout | None, name: str) -> tuple[str, ...]:
+    for each in _listed(given, "GROUPS", name):
+        if type(each) is not str:
+            raise InputError(f"Domain {name}: GROUPS must name features, and {_short(each)} is no name.")
         if layout is None:
             raise InputError(f"Domain {name}: GROUPS names {each}, and there are no FEATURES.")
         try:
@@ -150,7 +198,7 @@ def _own(module: ModuleType | Any, name: str) -> Any:
     return value if callable(value) and is_own else None
 
 
-def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
+def _functions(module: ModuleType | Any, models: Mapping[str, Any]) -> dict[str, DomainFunction]:
     """The functions defined in the module itself (imported ones are its own affair)."""
     own = {
         name: value
@@ -160,8 +208,9 @@ def _functions(module: ModuleType | Any) -> dict[str, DomainFunction]:
         and _own(module, name) is not None
         and name not in _RESERVED
     }
-    models = getattr(module, "MODELS", {}).values()
-    own = {name: value for name, value in own.items() if value not in models}
+    own = {
+        name: value for name, value in own.items() if all(value is not model for model in models.values())
+    }
     names = {name.removesuffix(_BATCH) for name in own}
     functions = {name: DomainFunction(name, own.get(name), own.get(name + _BATCH)) for name in names}
     for name in functions:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from numbers import Real
 from typing import Any
 
 from dokimos.core.errors import InputError
@@ -64,6 +65,14 @@ class Feature:
     def named_values(self) -> tuple[str, ...]:
         """The names of the values of a choice, "none" last where that is one."""
         return (*self.values, *([NONE] if self.has_none and NONE not in self.values else []))
+
+    def __post_init__(self) -> None:
+        texts = (self.name, self.words, *self.values)
+        if not self.name or any(not isinstance(each, str) for each in texts):
+            raise InputError("A feature needs a name, and its values and words are texts.")
+        for end in (self.low, self.high):
+            if not isinstance(end, Real | None):
+                raise InputError(f"The ends of the feature {self.name} must be numbers.")
 
     @property
     def width(self) -> int:

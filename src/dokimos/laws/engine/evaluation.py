@@ -43,6 +43,8 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 }
 #: Sums and products of integers beyond this are not trusted to have been computed without overflow.
 _SAFE = 2.0**62
+#: All strings that the strConcat of a law make for one batch together have at most so many.
+_MOST_CHARACTERS = 2**28
 
 
 class Evaluator:
@@ -254,6 +256,10 @@ class Evaluator:
         """Two strings as one; a record where one of them is a record that is a text."""
         values = [self.value(each) for each in call.arguments]
         left, right = map(self._plain, values, call.arguments)
+        most = _MOST_CHARACTERS // max(1, self._plan.joins)
+        cases = self._frame.size if left.ndim or right.ndim else 1
+        if _characters(left, cases) + _characters(right, cases) > most:
+            raise self._wrong(call, f"the strings would have more than {most} characters in all.")
         try:
             joined = np.asarray(left + right, dtype=object)
         except TypeError:
@@ -316,6 +322,12 @@ class Evaluator:
         for reference, value in values:
             records = self.changed(records, reference, value, update)
         return records
+
+
+def _characters(side: Column, cases: int) -> int:
+    """How many characters the strings of a column have; one for all `cases` counts for each."""
+    lengths = sum(len(value) for value in side.reshape(-1).tolist() if isinstance(value, str))
+    return lengths * (cases if side.ndim == 0 else 1)
 
 
 def _can_fail(expression: Expression, plan: LawPlan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast as python
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
 
 from dokimos.core.errors import InputError
@@ -59,6 +60,11 @@ class LawPlan:
         """Whether the law calls a function of the domain that has something to do for each case."""
         found = (self.domain.functions.get(each.function) for each in _calls(self.law))
         return any(each is not None and (each.batch is None or each.takes_rngs) for each in found)
+
+    @cached_property
+    def joins(self) -> int:
+        """How many calls join strings."""
+        return sum(each.function == "strConcat" for each in _calls(self.law))
 
     @property
     def is_finite(self) -> bool:

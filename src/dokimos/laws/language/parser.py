@@ -26,9 +26,7 @@ _MAX_BYTES = 1_000_000
 
 def read_law(path: Path) -> Law:
     """The law in a file. Raises UnreadableFile (a LawError where the file could be read)."""
-    content = read_whole(path)
-    if len(content) > _MAX_BYTES:
-        raise UnreadableFile(path, f"has {len(content)} bytes; a law has at most {_MAX_BYTES}.")
+    content = read_whole(path, most_bytes=_MAX_BYTES)
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as problem:

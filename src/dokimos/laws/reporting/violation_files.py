@@ -175,7 +175,7 @@ def _case(case: LawCase) -> dict[str, Any]:
 
 def read_violations(path: Path) -> SavedViolations:
     """A file that `save_result` wrote. Raises UnreadableFile."""
-    document = strict_json.parse(read_whole(path), file=path, nan=True)
+    document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path, nan=True)
     wanted = "is no file of violations that `dokimos law test` wrote"
     is_old = isinstance(document, dict) and document.get("version") == _OLD_VERSION
     expect_format(document, FORMAT, _OLD_VERSION if is_old else _VERSION, file=path, otherwise=wanted)

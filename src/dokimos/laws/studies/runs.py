@@ -114,7 +114,7 @@ class _RunsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def _read(path: Path) -> _RunsForm:
-    document = strict_json.parse(read_whole(path), file=path)
+    document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path)
     wanted = "is no file that `dokimos law study` wrote; choose another --out"
     expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
     return strict_json.convert(document, _RunsForm, file=path, what="a file of runs")

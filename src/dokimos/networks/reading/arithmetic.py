@@ -43,10 +43,10 @@ def _gemm(lowering: Lowering, call: OnnxCall) -> None:
 def _scalar(lowering: Lowering, call: OnnxCall, position: int, what: str) -> float:
     """The one number that an input holds, however often."""
     array = lowering.constant(call, position, what)
-    distinct = np.unique(array.reshape(-1))
-    if len(distinct) != 1:
-        call.refuse(f"{what} must be one number, not {len(distinct)} different ones.")
-    number = distinct[0]
+    numbers = array.reshape(-1)
+    if numbers.size == 0 or not (numbers[1:] == numbers[0]).all():
+        call.refuse(f"{what} must be one number, not several different ones.")
+    number = numbers[0]
     if array.dtype.kind in "iub":
         if int(float(number)) != int(number):
             call.refuse(f"{what} {int(number)} is not a float.")

@@ -7,7 +7,8 @@ can tell that anything was folded.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any
 
@@ -19,9 +20,10 @@ from onnx.reference import ReferenceEvaluator
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.networks.graph import Attribute
-from dokimos.networks.reading.lowering import MOST_NUMBERS, Lowering, OnnxCall
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, axis_of
 
 Array = NDArray[Any]
+_INTEGER = np.dtype(np.int64)
 
 #: Operators that are folded where all their inputs are known integers.
 _ON_INTEGERS = frozenset(
@@ -71,6 +73,9 @@ def _on_integers(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> li
         a, b = known[call.inputs[0]], known[call.inputs[1]]
         if a is None or b is None or (a < 0).any() or (b <= 0).any():
             call.refuse("only nonnegative integers can be divided, by positive ones.")
+    arrays = [known[name] for name in call.inputs if name]
+    most = _most_integers(call, [array for array in arrays if array is not None])
+    lowering.reserve(call, (most,), _INTEGER)
     tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in known.items()]
     outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in call.outputs]
     graph = onnx.helper.make_graph([node], "integers", [], outputs, initializer=tensors)
@@ -80,6 +85,25 @@ def _on_integers(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> li
     except Exception as error:  # the reference raises whatever numpy raises
         reason = str(error).partition("\n")[0]
         raise UnreadableFile(call.place, f"node {call.outputs[0]!r} ({call.op}): {reason}.") from error
+
+
+def _most_integers(call: OnnxCall, arrays: Sequence[Array]) -> int:
+    """How many numbers a folded operator gives at most, before it is run."""
+    first = arrays[0]
+    if call.op == "Concat":
+        return sum(array.size for array in arrays)
+    if call.op == "Gather":
+        rows = first.shape[axis_of(call, call.integer("axis", 0), first.ndim)]
+        return int(first.size // max(rows, 1) * arrays[-1].size)
+    if call.op == "Range":
+        start, limit, delta = (int(array.reshape(-1)[0]) if array.size else 0 for array in arrays)
+        return max(0, -((start - limit) // delta)) if delta else 0
+    shapes = [array.shape for array in arrays]
+    if call.op == "Expand":
+        shapes[1] = tuple(int(n) for n in arrays[1].reshape(-1))
+    # Where shapes broadcast, each axis is as long as the longest; other operators give what they are given.
+    axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    return math.prod(max(sizes) for sizes in axes)
 
 
 def _constant(lowering: Lowering, call: OnnxCall) -> bool:
@@ -112,12 +136,13 @@ def _size(lowering: Lowering, call: OnnxCall) -> bool:
 
 def _constant_of_shape(lowering: Lowering, call: OnnxCall) -> bool:
     shape = lowering.integers(call, 0, "its shape") or ()
-    if any(n < 0 for n in shape) or math.prod(shape) > MOST_NUMBERS:
-        call.refuse(f"its shape {list(shape)} is negative or too large.")
+    if any(n < 0 for n in shape):
+        call.refuse(f"its shape {list(shape)} is negative.")
     value = call.attribute("value")
     filler = np.zeros(1, np.float32) if value is None else array_of(value, place=call.place)
     if filler.size != 1:
         call.refuse("its value must be one number.")
+    lowering.reserve(call, shape, filler.dtype)
     lowering.know(call.outputs[0], np.full(shape, filler.reshape(-1)[0], dtype=filler.dtype))
     return True
 
@@ -133,10 +158,11 @@ def _cast(lowering: Lowering, call: OnnxCall) -> bool:
         return True
     if array.dtype.kind not in "iubf" or target.kind not in "iubf":
         call.refuse(f"from {array.dtype} to {target} is not supported.")
+    lowering.reserve(call, array.shape, target)
     with np.errstate(all="ignore"):
         cast = array.astype(target)
     whole = np.trunc(array) if array.dtype.kind == "f" and target.kind in "iu" else array
-    if target.kind != "b" and cast.reshape(-1).tolist() != whole.reshape(-1).tolist():
+    if target.kind != "b" and not _same_numbers(cast, whole):
         call.refuse(f"a constant changes its value when cast from {array.dtype} to {target}.")
     lowering.know(call.outputs[0], cast)
     return True
@@ -160,6 +186,15 @@ def _cast_varying(lowering: Lowering, call: OnnxCall, target: np.dtype[Any]) -> 
     else:
         call.refuse(f"from {lowering.kind(source)} to {target} may round; keep one type in the network.")
     lowering.retype(output, target)
+
+
+def _same_numbers(a: Array, b: Array) -> bool:
+    """Whether two arrays hold the same numbers: numpy compares floats exactly, Python everything."""
+    if a.dtype.kind == b.dtype.kind == "f":
+        return bool((a == b).all())
+    pieces = range(0, a.size, 1 << 16)
+    first, second = a.reshape(-1), b.reshape(-1)
+    return all(first[i : i + (1 << 16)].tolist() == second[i : i + (1 << 16)].tolist() for i in pieces)
 
 
 _RULES: Mapping[str, Callable[[Lowering, OnnxCall], bool]] = MappingProxyType(

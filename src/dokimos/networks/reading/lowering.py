@@ -18,8 +18,14 @@ from dokimos.networks.semantics import structural
 
 Array = NDArray[Any]
 
-#: No tensor may hold more; a damaged file must not exhaust the memory.
-MOST_NUMBERS = 1 << 28
+#: All tensors of a network together take at most this much memory, and more for a larger file: a few bytes
+#: must not exhaust it.
+MOST_BYTES = 1 << 29
+_BYTES_PER_BYTE = 8
+#: Integers are shapes, indices and masks.
+MOST_INTEGERS = 1 << 22
+#: More axes than any network has; numpy knows 64, and some rules need a few of their own.
+MOST_AXES = 32
 _FOLDED = frozenset({*structural.REARRANGE, "Concat"})
 
 
@@ -88,8 +94,9 @@ class Lowering:
     of every tensor by its ONNX name or the name that lowering gave it.
     """
 
-    def __init__(self, *, place: str, dtype: np.dtype[Any], names: set[str]) -> None:
+    def __init__(self, *, place: str, dtype: np.dtype[Any], names: set[str], file_bytes: int) -> None:
         self.place = place
+        self._bytes_left = MOST_BYTES + _BYTES_PER_BYTE * file_bytes
         self.dtype = dtype
         self.values: dict[str, Array] = {}
         self.shapes: dict[str, Shape] = {}
@@ -123,6 +130,21 @@ class Lowering:
         """Record that a tensor is this array."""
         self.values[name] = array
         self.shapes[name] = tuple(int(n) for n in array.shape)
+
+    def shortage(self, shape: Sequence[int], dtype: np.dtype[Any] | None = None) -> str:
+        """Why there cannot be a tensor of this shape beside the others; "" where there can, from now on."""
+        if len(shape) > MOST_AXES:
+            return f"has {len(shape)} axes, more than the {MOST_AXES} that are supported"
+        kind, numbers = dtype or self.dtype, math.prod(shape)
+        self._bytes_left -= numbers * kind.itemsize
+        if self._bytes_left < 0 or (kind.kind in "iub" and numbers > MOST_INTEGERS):
+            return f"has the shape {tuple(shape)}, which is too large, or is beside the other tensors"
+        return ""
+
+    def reserve(self, call: OnnxCall, shape: Sequence[int], dtype: np.dtype[Any] | None = None) -> None:
+        """Refuse a node whose output cannot have this shape, before there is any such output."""
+        if why := self.shortage(shape, dtype):
+            call.refuse(f"its output {why}.")
 
     def alias(self, name: str, target: str) -> None:
         """Record that a tensor is another one."""
@@ -174,8 +196,7 @@ class Lowering:
             raise UnreadableFile(self.place, f"node {name!r} ({call.op}): {error}.") from error
         if any(n <= 0 for n in shape):
             call.refuse(f"its output has the shape {shape}, which holds no numbers.")
-        if math.prod(shape) > MOST_NUMBERS:
-            call.refuse(f"its output has the shape {shape}, which is too large.")
+        self.reserve(call, shape)
         if op in _FOLDED and all(i in self.values for i in node.inputs):
             arrays = [self.values[i] for i in node.inputs]
             moved = (

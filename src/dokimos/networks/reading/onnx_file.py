@@ -6,7 +6,6 @@ What cannot be read is refused in one sentence; what is read means, in every sem
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -22,7 +21,7 @@ from dokimos.networks.reading import rearranging as lower_rearranging
 from dokimos.networks.reading import resampling as lower_resampling
 from dokimos.networks.reading import windows as lower_windows
 from dokimos.networks.reading.folding import array_of, fold
-from dokimos.networks.reading.lowering import MOST_NUMBERS, Lowering, OnnxCall, Rule, attributes_of
+from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule, attributes_of
 
 _RULES: Mapping[str, Rule] = MappingProxyType(
     {**lower_arithmetic.RULES, **lower_rearranging.RULES, **lower_resampling.RULES, **lower_windows.RULES}
@@ -71,7 +70,9 @@ def read_onnx(content: bytes, *, name: str = "network") -> Network:
     output = graph.output[0].name
 
     names = {*arrays, source, *(tensor for node in graph.node for tensor in (*node.input, *node.output))}
-    lowering = Lowering(place=name, dtype=dtype, names=names)
+    lowering = Lowering(place=name, dtype=dtype, names=names, file_bytes=len(content))
+    if why := lowering.shortage(shape):
+        raise UnreadableFile(name, f"the input {source!r} {why}.")
     lowering.shapes[source] = shape
     for constant, array in arrays.items():
         lowering.know(constant, array)
@@ -159,10 +160,6 @@ def _input(
                 f"dimension {position} of the input {info.name!r} is {label}; only the first may be open.",
             )
         shape.append(max(size, 1))
-    if prod(shape) > MOST_NUMBERS:
-        raise UnreadableFile(
-            place, f"the input {info.name!r} has the shape {tuple(shape)}, which is too large."
-        )
     return info.name, tuple(shape), dtype
 
 

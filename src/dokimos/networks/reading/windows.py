@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import gcd, prod
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,6 +11,9 @@ import numpy as np
 
 from dokimos.networks.graph import Attribute, Shape
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule
+
+#: A pooling may look at so many numbers, one looked at twice counting twice.
+_MOST_TAPS = 1 << 28
 
 
 def _per_axis(call: OnnxCall, name: str, rank: int) -> tuple[int, ...]:
@@ -176,7 +180,9 @@ def _pool(lowering: Lowering, call: OnnxCall) -> None:
     attributes: dict[str, Attribute] = {**window._asdict(), "kernel": kernel}
     if call.op == "AveragePool":
         attributes["count_include_pad"] = call.flag("count_include_pad", 0)
-    lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
+    output = lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
+    if prod(kernel) * prod(lowering.shape(output)) > _MOST_TAPS:
+        call.refuse(f"its windows of shape {list(kernel)} look at too many numbers.")
 
 
 def _ceiled(call: OnnxCall, space: Shape, kernel: Sequence[int], window: _Window) -> tuple[int, ...]:
@@ -207,12 +213,17 @@ def _refuse_empty_windows(call: OnnxCall, space: Shape, kernel: Sequence[int], w
     strides, pads, dilations = window
     rank = len(kernel)
     for axis in range(rank):
-        span = (kernel[axis] - 1) * dilations[axis] + 1
-        last = space[axis] + pads[axis + rank] - span
-        for start in range(-pads[axis], last + 1, strides[axis]):
-            taps = range(start, start + span, dilations[axis])
-            if not any(0 <= tap < space[axis] for tap in taps):
-                call.refuse("one of its windows lies wholly in the padding.")
+        size, step = space[axis], dilations[axis]
+        last = size + pads[axis + rank] - (kernel[axis] - 1) * step - 1
+        starts = range(-pads[axis], last + 1, strides[axis])
+        # A window that starts before the space enters it at `start % step`; these numbers repeat.
+        before = range(-pads[axis], min(last + 1, 0), strides[axis])[: step // gcd(step, strides[axis])]
+        if starts and (
+            starts[-1] >= size
+            or -(starts[0] // step) >= kernel[axis]
+            or any(start % step >= size for start in before)
+        ):
+            call.refuse("one of its windows lies wholly in the padding.")
 
 
 def _global_average_pool(lowering: Lowering, call: OnnxCall) -> None:

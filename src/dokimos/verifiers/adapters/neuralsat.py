@@ -85,7 +85,7 @@ class NeuralSat(PinnedVerifier):
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict in the result file; `unsupported` there is its runner's word."""
         with query.result.open(errors="replace") as file:
-            if file.readline().strip() == Answer.UNSUPPORTED.value:
+            if file.readline(100).strip() == Answer.UNSUPPORTED.value:
                 return VerifierAnswer(Answer.UNSUPPORTED, detail=file.read(400).strip())
         return read_verdict(query.result)
 

@@ -1,0 +1,64 @@
+"""Fuzzes readers in processes of their own.
+
+    python -m tests.fuzz.fuzzing READERS [SEED [COUNT]]
+
+READERS are separated by commas, or "all". Without a SEED, the inputs that have a name are read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A file that a reader could not cope with: which one, and what came of it."""
+
+    case: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.problem}"
+
+
+def fuzz(readers: Sequence[str], *, seed: str, count: int = 0) -> tuple[list[str], list[Fault]]:
+    """All cases that were read, and the faults among them. A case that ends the process is one, too."""
+    read: list[str] = []
+    faults: list[Fault] = []
+    with tempfile.TemporaryDirectory(prefix="dokimos-home-") as home:
+        environment = {**os.environ, "DOKIMOS_HOME": home, "OPENBLAS_NUM_THREADS": "1"}
+        while True:
+            given = (",".join(readers), seed, str(count), str(len(read)))
+            command = [sys.executable, "-m", "tests.fuzz.worker", *given]
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+            lines = done.stdout.decode().splitlines()
+            begun = [line.removeprefix("at ") for line in lines if line.startswith("at ")]
+            read += begun
+            faults += [Fault(**json.loads(line)) for line in lines if line.startswith("{")]
+            if lines and lines[-1] == "done":
+                return read, faults
+            said = done.stderr.decode(errors="replace").strip()[-2000:]
+            problem = f"the process ended with {done.returncode}: {said}"
+            faults.append(Fault(begun[-1] if begun else "before the first case", problem))
+            if not begun:
+                return read, faults
+
+
+if __name__ == "__main__":
+    from tests.fuzz.readers import READERS
+
+    names = list(READERS) if sys.argv[1] == "all" else sys.argv[1].split(",")
+    seed, count = [*sys.argv[2:], *("named", "0")[len(sys.argv) - 2 :]]
+    all_read, found = fuzz(names, seed=seed, count=int(count))
+    print(f"{len(all_read)} files read, {len(found)} faults")
+    for fault in found:
+        print(fault)

@@ -1,0 +1,41 @@
+"""Whatever a file holds, a reader gives what it means or one of our errors, within 5 CPU-seconds and 2 GB.
+
+The readers and the files to start from are in `readers.py`, the changes in `mutators.py`; `named_inputs.py`
+has files that were once too much. All of it runs in processes of its own, whose limits the system enforces.
+What the checker accepts of a mutant is held against exact values.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.fuzzing import Fault, fuzz
+from tests.fuzz.readers import READERS
+
+#: The default run reads so few mutants for each reader, and always the same ones.
+FEW = 12
+MANY = 10_000
+
+
+def in_words(faults: list[Fault]) -> str:
+    return f"{len(faults)} faults, such as:\n" + "\n".join(map(str, faults[:3]))
+
+
+def test_files_that_were_once_too_much_are_read_or_refused() -> None:
+    read, faults = fuzz(list(READERS), seed="named")
+    assert len(read) > 100
+    assert not faults, in_words(faults)
+
+
+def test_no_reader_fails_on_a_few_mutants() -> None:
+    read, faults = fuzz(list(READERS), seed="few", count=FEW)
+    assert len(read) == FEW * len(READERS)
+    assert not faults, in_words(faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS)
+def test_no_reader_fails_on_many_mutants(reader: str) -> None:
+    read, faults = fuzz([reader], seed="many", count=MANY)
+    assert len(read) == MANY
+    assert not faults, in_words(faults)
