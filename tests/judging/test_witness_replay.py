@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import InputError
-from dokimos.judging.witness_replay import Question, nearest_float32, replay_witness
+from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import Enclosure, Undecided
+from dokimos.networks.semantics.replay import nearest_float
 from tests.scripting import at_least, relu_network, sigmoid_network
 
 F = Fraction
+FLOAT32 = np.dtype(np.float32)
 
 
 def question(bound: str = "1.5", *, scale: float = 1.0, low: str = "-1.0", high: str = "1.0") -> Question:
@@ -22,7 +24,7 @@ def question(bound: str = "1.5", *, scale: float = 1.0, low: str = "-1.0", high:
 @settings(deadline=None)
 @given(st.fractions() | st.floats(allow_nan=False, allow_infinity=False).map(Fraction))
 def test_no_float32_is_nearer(x: Fraction) -> None:
-    near = nearest_float32(x)
+    near = nearest_float(x, FLOAT32)
     if near is None:
         assert abs(x) >= 2**128 - 2**103
         return
@@ -38,17 +40,17 @@ def test_rounding_twice_is_avoided() -> None:
     # Just above the middle of 1 and the next float32; float64 rounds it to the middle, and that to 1.
     x = 1 + F(1, 2**24) + F(1, 2**80)
     assert np.float32(float(x)) == 1
-    assert nearest_float32(x) == 1 + F(1, 2**23)
-    assert nearest_float32(1 + F(1, 2**24)) == 1
-    assert nearest_float32(F(10) ** 400) is None
-    assert nearest_float32(F(10) ** 39) is None
+    assert nearest_float(x, FLOAT32) == 1 + F(1, 2**23)
+    assert nearest_float(1 + F(1, 2**24), FLOAT32) == 1
+    assert nearest_float(F(10) ** 400, FLOAT32) is None
+    assert nearest_float(F(10) ** 39, FLOAT32) is None
 
 
 def test_a_violation_inside_the_box() -> None:
     replays = replay_witness(question(), (F(1), F(3, 4)))
     replay = replays.as_spelt
     assert replay is not None
-    assert replay is replays.in_float32 is replays.exact is replays.float32 is replays.telling
+    assert replay is replays.in_floats is replays.exact is replays.floating is replays.telling
     assert (replay.in_box, replay.outside_by, replay.violates_exactly) == (True, 0, True)
     assert (replay.violation, replay.exact_outputs) == (F(1, 4), (F(7, 4),))
     assert (replay.violates_in_onnxruntime, replay.onnxruntime_outputs) == (True, (1.75,))
@@ -57,7 +59,7 @@ def test_a_violation_inside_the_box() -> None:
 
 def test_a_point_that_does_not_violate() -> None:
     replays = replay_witness(question(), (F(1), F(1, 4)))
-    assert replays.exact is replays.float32 is None
+    assert replays.exact is replays.floating is None
     assert replays.telling is not None
     assert replays.telling.violation == F(-1, 4)
 
@@ -66,7 +68,7 @@ def test_a_point_outside_the_box() -> None:
     replays = replay_witness(question(), (F(3), F(0)))
     replay = replays.telling
     assert replay is not None
-    assert replays.exact is replays.float32 is None
+    assert replays.exact is replays.floating is None
     assert (replay.in_box, replay.outside_by) == (False, 2)
     assert replay.violation == F(3, 2)
     assert not replay.violates_exactly
@@ -78,17 +80,17 @@ def test_out_of_the_box_by_a_double_but_not_by_a_float() -> None:
     assert replays.as_spelt is not None
     assert not replays.as_spelt.in_box
     assert not replays.as_spelt.witness_in_float32
-    assert replays.exact is replays.in_float32 is replays.telling
+    assert replays.exact is replays.in_floats is replays.telling
 
 
 def test_in_the_box_as_spelt_but_not_as_a_float() -> None:
     # 0.1 in float32 is larger than 0.1, the box's end.
     asked = question("0.2", high="0.1")
     replays = replay_witness(asked, (F("0.1"), F("0.1")))
-    assert replays.in_float32 is not None
-    assert not replays.in_float32.in_box
+    assert replays.in_floats is not None
+    assert not replays.in_floats.in_box
     assert replays.exact is replays.as_spelt
-    assert replays.float32 is None
+    assert replays.floating is None
 
 
 def test_violating_in_float32_only() -> None:
@@ -96,14 +98,14 @@ def test_violating_in_float32_only() -> None:
     asked = question("1.00000011920928955078125", low="0.0")
     replays = replay_witness(asked, (F(1), F(3, 2**25)))
     assert replays.exact is None
-    assert replays.float32 is not None
-    assert replays.telling is replays.float32
-    assert replays.float32.onnxruntime_outputs == (1 + 2**-23,)
+    assert replays.floating is not None
+    assert replays.telling is replays.floating
+    assert replays.floating.onnxruntime_outputs == (1 + 2**-23,)
 
 
 def test_beyond_float32_there_is_nothing_to_run() -> None:
     replays = replay_witness(question(), (F(10) ** 60, F(0)))
-    assert replays.in_float32 is replays.float32 is None
+    assert replays.in_floats is replays.floating is None
     assert replays.as_spelt is not None
     assert replays.as_spelt.onnxruntime_outputs == ()
 
@@ -111,7 +113,7 @@ def test_beyond_float32_there_is_nothing_to_run() -> None:
 def test_overflow_in_float32_shows_nothing() -> None:
     asked = question("1.0", scale=3e38, high="100.0")
     replays = replay_witness(asked, (F(100), F(0)))
-    assert replays.float32 is None
+    assert replays.floating is None
     assert replays.exact is not None
     assert replays.exact.onnxruntime_outputs == (float("inf"),)
 
@@ -122,7 +124,7 @@ def test_overflow_in_float32_shows_nothing() -> None:
 def test_no_point_at_all(witness: tuple[Fraction, ...], problem: str) -> None:
     replays = replay_witness(question(), witness)
     assert problem in replays.problem
-    assert replays.telling is replays.exact is replays.float32 is None
+    assert replays.telling is replays.exact is replays.floating is None
 
 
 def test_irrational_outputs_are_decided_by_precision() -> None:
@@ -141,7 +143,7 @@ def test_irrational_outputs_are_decided_by_precision() -> None:
 def test_equality_at_an_irrational_output_is_not_shown() -> None:
     asked = Question(sigmoid_network(), at_least("0.5"), "it")
     replays = replay_witness(asked, (F(0), F(0)))
-    assert replays.float32 is not None
+    assert replays.floating is not None
 
 
 def test_files_that_do_not_belong_together() -> None:
@@ -159,7 +161,7 @@ def test_a_value_that_no_precision_tells_shows_nothing(monkeypatch: pytest.Monke
     assert replays.as_spelt is not None
     assert (replays.as_spelt.violates_exactly, replays.as_spelt.violation) == (False, None)
     assert replays.as_spelt.exact_outputs == ()
-    assert replays.float32 is not None
+    assert replays.floating is not None
 
 
 def test_an_enclosure_that_cannot_be_narrowed_decides_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:

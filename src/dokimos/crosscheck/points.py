@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from dokimos.networks.semantics.replay import nearest_float
 from dokimos.properties.model import Box, Point, Property
 
-#: A coordinate beyond this has no float32 number next to it.
-_FLOAT32_END = Fraction(float(np.finfo(np.float32).max))
+_FLOAT32 = np.dtype(np.float32)
 
 
-def points_to_compare(question: Property, witness: Point | None, *, few: bool) -> Mapping[str, Point]:
+def points_to_compare(
+    question: Property, witness: Point | None, *, few: bool, dtype: np.dtype[Any] = _FLOAT32
+) -> Mapping[str, Point]:
     """The witness, the centre of the first box, and a corner of the first and of the last box, by name.
 
     Which ends a corner takes is drawn at random, but always alike: where all ends are lower ones, a window
-    that is in the wrong place may see the same numbers. Every point is the nearest float32 point, which
+    that is in the wrong place may see the same numbers. Every point is the nearest one of type `dtype`, and
     may leave its box: the network has a value there, too. With `few`, the witness and one corner.
     """
-    named = {name: _in_float32(point) for name, point in _named(question, witness, few=few)}
+    named = {name: _in_type(point, dtype) for name, point in _named(question, witness, few=few)}
     found: dict[Point, str] = {}
     for name, point in named.items():
         if point is not None:
@@ -45,8 +47,8 @@ def _corner(box: Box) -> Point:
     return tuple(b if up else a for a, b, up in zip(box.lower, box.upper, upper, strict=True))
 
 
-def _in_float32(point: Point) -> Point | None:
-    """The nearest float32 point; None where a coordinate is out of range."""
-    if any(abs(x) > _FLOAT32_END for x in point):
-        return None
-    return tuple(Fraction(float(np.float32(float(x)))) for x in point)
+def _in_type(point: Point, dtype: np.dtype[Any]) -> Point | None:
+    """The nearest point of type `dtype`; None where a coordinate is out of range."""
+    near = [nearest_float(x, dtype) for x in point]
+    within = tuple(x for x in near if x is not None)
+    return within if len(within) == len(point) else None

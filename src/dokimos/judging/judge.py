@@ -1,11 +1,12 @@
 """Answer x label x witness -> verdict.
 
 A `sat` answer's witness is looked at in two places (`witness_replay`): the point as printed, and the
-float32 point nearest to it. It *shows* the violation **exactly** (E) if one of the two lies in the printed
-box and violates over the reals; **clipped** (C) if it leaves the box by the rounding of a bound and, once
-clipped to the box, violates over the reals; and **in float32** (F) if the float32 point lies in the printed
-box and violates in onnxruntime. No tolerance anywhere. With the label's proof for the reals (R) and for
-float32:
+point of the network's own type, float32 or float64, that is nearest to it. It *shows* the violation
+**exactly** (E) if one of the two lies in the printed box and violates over the reals; **clipped** (C) if
+it leaves the box by the rounding of a bound and, once clipped to the box, violates over the reals; and
+**in floats** (F) if the point of the network's type lies in the printed box and violates in onnxruntime
+(or in ONNX's reference evaluator, where onnxruntime has no kernel for float64: then the reason says so).
+No tolerance anywhere. With the label's proof for the reals (R) and for float32:
 
 ================  ==================  ==========================  ===============
 label             answer              witness                     verdict
@@ -67,6 +68,7 @@ from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
+from dokimos.networks.semantics.replay import ONNXRUNTIME
 from dokimos.provers.plugin_kinds import plugin_kind
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import read_content
@@ -247,7 +249,7 @@ def judge(
         label=truth.label if truth else None,
         certificate=truth.certificate.kind if truth else None,
         verdict=verdict,
-        reason=reason,
+        reason=reason + _stand_in(replays),
         replay=replays.telling if replays else None,
         reproduce=reproduce,
         clipped=replays.clipped if replays else None,
@@ -282,8 +284,9 @@ def _judge_sat_against_unsat(
             "box and violates exactly; check the suite with `dokimos check`."
         )
     both = _proven(truth, Semantics.FLOAT32)
-    if replays and replays.float32:
-        return Verdict.ROUNDING, f"its witness violates in float32, and unsat is proven {_how_far(truth)}"
+    if replays and (found := replays.floating):
+        violates = f"its witness violates in {found.float_type}"
+        return Verdict.ROUNDING, f"{violates}, and unsat is proven {_how_far(truth)}"
     proof = f"unsat is proven ({truth.certificate.kind}{', in float32 too' if both else ''})"
     return Verdict.WRONG_SAT, f"it answers sat, but {proof}; {_describe(replays)}"
 
@@ -293,13 +296,15 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
         return Verdict.UNWITNESSED, "the answer is the label, but no witness was given"
     if replays.exact:
         return Verdict.CORRECT, "the answer is the label, and its witness violates exactly"
-    if replays.float32 and _proven(truth, Semantics.FLOAT32):
-        return Verdict.CORRECT, "the answer is the label, and its witness violates in float32"
-    if replays.float32:
+    floating = replays.floating
+    if floating and _proven(truth, Semantics.FLOAT32):
         return (
-            Verdict.ROUNDING,
-            "its witness violates in float32 only, and sat is proven for the reals only",
+            Verdict.CORRECT,
+            f"the answer is the label, and its witness violates in {floating.float_type}",
         )
+    if floating:
+        only = f"its witness violates in {floating.float_type} only"
+        return Verdict.ROUNDING, f"{only}, and sat is proven for the reals only"
     if replays.violates_once_clipped:
         outside = f"its witness leaves the box by a rounding{_how_far_out(replays)}"
         return (
@@ -337,6 +342,14 @@ def _describe(replays: WitnessReplays | None) -> str:
     return f"its witness {_missing(replay)}"
 
 
+def _stand_in(replays: WitnessReplays | None) -> str:
+    """Who replayed the witness, where that was not onnxruntime."""
+    replay = replays.telling if replays else None
+    if replay is None or replay.runtime == ONNXRUNTIME:
+        return ""
+    return f"; replayed by {replay.runtime}: onnxruntime cannot run this network in {replay.float_type}"
+
+
 def _how_far_out(replays: WitnessReplays) -> str:
     """By how much the witness leaves every box, in brackets; empty where it lies in another one."""
     replay = replays.as_spelt
@@ -345,7 +358,7 @@ def _how_far_out(replays: WitnessReplays) -> str:
 
 def _missing(replay: Replay) -> str:
     if replay.violates_in_onnxruntime:
-        return "violates in onnxruntime but not over the reals"
+        return f"violates in {replay.runtime} but not over the reals"
     if replay.violation is None:
         return "does not violate"
     return f"does not violate: it fails by {float(-replay.violation):.3g}"

@@ -10,6 +10,7 @@ from fractions import Fraction
 from dokimos.campaigns.records import RunRecord
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.rules import Mark
+from dokimos.networks.semantics.replay import ONNXRUNTIME
 from dokimos.suites.instance import Label
 
 
@@ -42,12 +43,15 @@ class Replay:
     """What really happens at a witness.
 
     `violates_exactly` speaks of the real numbers, as does `violation`: the largest, over unsafe
-    conjunctions, of the smallest slack of their constraints. The witness violates where it is >= 0 (> 0 if
-    a strict constraint decides), and a negative number says by how much it fails to. `exact_outputs` and
-    `onnxruntime_outputs` are what the network gives there. Each exact output is off by `output_error` at
-    most; that is 0 where the exact value was computed, and positive where less decided the question: then
-    `violation` is a lower bound. `outside_by` is the largest distance by which a coordinate leaves the box
-    (0 when inside). `is_decided` is False where no precision tells whether the witness violates.
+    conjunctions, of the smallest slack of their constraints. The witness violates where it is >= 0 (> 0
+    if a strict constraint decides), and a negative number says by how much it fails to. `exact_outputs`
+    and `onnxruntime_outputs` are what the network gives there, the latter in its own `float_type`.
+    `runtime` is what computed them: onnxruntime, or what stands in for it where it has no kernel;
+    `witness_in_float32` says whether the witness is a point of that type. Each exact output is off by
+    `output_error` at most; that is 0 where the exact value was computed, and positive where less decided
+    the question: then `violation` is a lower bound. `outside_by` is the largest distance by which a
+    coordinate leaves the box (0 when inside). `is_decided` is False where no precision tells whether the
+    witness violates.
     """
 
     in_box: bool
@@ -58,6 +62,8 @@ class Replay:
     violates_in_onnxruntime: bool
     onnxruntime_outputs: tuple[float, ...]
     witness_in_float32: bool
+    runtime: str = ONNXRUNTIME
+    float_type: str = "float32"
     is_decided: bool = True
     output_error: Fraction = Fraction(0)
 

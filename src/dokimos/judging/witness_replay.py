@@ -1,4 +1,4 @@
-"""What really happens at a witness: over the reals, and in onnxruntime."""
+"""What really happens at a witness: over the reals, and in floats as onnxruntime computes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.networks.semantics.replay import Replayer
+from dokimos.networks.semantics.replay import Replayer, nearest_float
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import outside_by, violation_at
+
+_FLOAT32 = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Question:
 
     @cached_property
     def replayer(self) -> Replayer:
-        """The network in onnxruntime."""
+        """The network in onnxruntime, or in what stands in for it."""
         return Replayer(self.network_file, name=f"the network of {self.name}")
 
     @cached_property
@@ -61,12 +63,12 @@ class Question:
 
 @dataclass(frozen=True)
 class WitnessReplays:
-    """A witness as its verifier printed it, and at the nearest float32 point.
+    """A witness as its verifier printed it, and at the nearest point of the network's type.
 
     Tools print float32 values with too few digits, or the doubles they compute with; both points are
     points of R^n, and either may show the property to be `sat`. Where the witness is no point of the
-    network's input space (`problem` says why) there are no replays; where it is out of float32's range,
-    or float32 already, `in_float32` is None or the same replay.
+    network's input space (`problem` says why) there are no replays; where it is out of the range of the
+    network's type, or in it already, `in_floats` is None or the same replay.
 
     `clipped` is the replay at the witness moved into a box that it leaves by no more than a rounding (see
     `clip`); there is none where one of the two points violates exactly. The clipped point is ours, not the
@@ -75,7 +77,7 @@ class WitnessReplays:
     """
 
     as_spelt: Replay | None
-    in_float32: Replay | None
+    in_floats: Replay | None
     problem: str = ""
     clipped: Replay | None = None
     can_be_checked: bool = True
@@ -86,9 +88,9 @@ class WitnessReplays:
         return next((r for r in self._both if r.in_box and r.violates_exactly), None)
 
     @property
-    def float32(self) -> Replay | None:
-        """The replay at a float32 point of the box that violates in onnxruntime, if there is one."""
-        replay = self.in_float32
+    def floating(self) -> Replay | None:
+        """The replay at a point of the box in the network's type that violates there, if there is one."""
+        replay = self.in_floats
         return replay if replay and replay.in_box and replay.violates_in_onnxruntime else None
 
     @property
@@ -103,40 +105,46 @@ class WitnessReplays:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether it is certain that the witness violates nowhere: not exactly, clipped or in float32."""
+        """Whether it is certain that the witness violates nowhere: not exactly, clipped or in floats."""
         looked_at = (*self._both, *(() if self.clipped is None else (self.clipped,)))
         return (
             self.can_be_checked
             and all(replay.is_decided for replay in looked_at)
             and not self.proves_sat
-            and self.float32 is None
+            and self.floating is None
         )
 
     @property
     def telling(self) -> Replay | None:
         """The replay to show: one that violates, or else the one that comes closest to the box."""
         inside = next((r for r in self._both if r.in_box), None)
-        return self.exact or self.float32 or inside or self.as_spelt
+        return self.exact or self.floating or inside or self.as_spelt
 
     @property
     def _both(self) -> tuple[Replay, ...]:
-        return tuple(r for r in (self.as_spelt, self.in_float32) if r is not None)
+        return tuple(r for r in (self.as_spelt, self.in_floats) if r is not None)
 
 
 def replay_witness(question: Question, witness: Point) -> WitnessReplays:
-    """Replay `witness` at both points, exactly and with onnxruntime."""
+    """Replay `witness` at both points, exactly and in the network's own type."""
     size = question.property.input_size
     if len(witness) != size:
         given = f"has {len(witness)} coordinates where the network takes {size}"
         return WitnessReplays(None, None, f"the witness {given if witness else 'is not a list of numbers'}")
-    rounded = [nearest_float32(x) for x in witness]
-    point32 = tuple(x for x in rounded if x is not None)
-    if len(point32) != size:
+    near = _in_floats(question, witness)
+    if near is None:
         return WitnessReplays(_replay(question, witness, None), None)
-    in_float32 = _replay(question, point32, point32)
-    as_spelt = in_float32 if point32 == witness else _replay(question, witness, point32)
-    found = WitnessReplays(as_spelt, in_float32)
+    in_floats = _replay(question, near, near)
+    as_spelt = in_floats if near == witness else _replay(question, witness, near)
+    found = WitnessReplays(as_spelt, in_floats)
     return found if found.exact else replace(found, clipped=_replay_clipped(question, witness))
+
+
+def _in_floats(question: Question, point: Point) -> Point | None:
+    """The nearest point of the network's type; None where a coordinate is out of its range."""
+    near = [nearest_float(x, question.replayer.dtype) for x in point]
+    within = tuple(x for x in near if x is not None)
+    return within if len(within) == len(point) else None
 
 
 def clip(box: Box, point: Point) -> Point | None:
@@ -157,13 +165,13 @@ def clip(box: Box, point: Point) -> Point | None:
 
 def _distance(x: Fraction, bound: Fraction) -> Fraction:
     """How far `x` is from `bound`: it, or the float32 number nearest to it."""
-    near = nearest_float32(x)
+    near = nearest_float(x, _FLOAT32)
     return abs(x - bound) if near is None else min(abs(x - bound), abs(near - bound))
 
 
 def _rounding_at(bound: Fraction) -> Fraction:
     """The distance between the float32 numbers around `bound`; 0 where they are not finite."""
-    near = nearest_float32(abs(bound))
+    near = nearest_float(abs(bound), _FLOAT32)
     if near is None:
         return Fraction(0)
     next_one = np.nextafter(np.float32(float(near)), np.float32(np.inf))
@@ -173,31 +181,29 @@ def _rounding_at(bound: Fraction) -> Fraction:
 def _replay_clipped(question: Question, witness: Point) -> Replay | None:
     """The replay at the witness clipped to a box that it leaves by a rounding; best one that violates.
 
-    onnxruntime is asked at the float32 point nearest to the clipped one, as anywhere.
+    The runtime is asked at the point of the network's type that is nearest to the clipped one, as anywhere.
     """
     found: Replay | None = None
     for case in question.property.cases:
         moved = clip(case.box, witness)
         if moved is None or moved == witness:
             continue
-        near = [nearest_float32(x) for x in moved]
-        point32 = tuple(x for x in near if x is not None)
-        replay = _replay(question, moved, point32 if len(point32) == len(moved) else None)
+        replay = _replay(question, moved, _in_floats(question, moved))
         if replay.violates_exactly:
             return replay
         found = found or replay
     return found
 
 
-def _replay(question: Question, point: Point, point32: Point | None) -> Replay:
-    """What happens at `point`; onnxruntime is asked at `point32`, the float32 point next to it."""
-    asked = question.property
+def _replay(question: Question, point: Point, near: Point | None) -> Replay:
+    """What happens at `point`; the runtime is asked at `near`, the nearest point of the network's type."""
+    asked, replayer = question.property, question.replayer
     runtime: tuple[float, ...] = ()
-    if point32 is not None:
-        row = np.array([[float(x) for x in point32]], dtype=np.float32)
-        runtime = tuple(float(y) for y in question.replayer(row)[0])
+    if near is not None:
+        row = np.array([[float(x) for x in near]], dtype=replayer.dtype)
+        runtime = tuple(float(y) for y in replayer(row)[0])
     finite = bool(runtime) and bool(np.all(np.isfinite(runtime)))
-    in_runtime = finite and point32 is not None and asked.unsafe(point32, [Fraction(y) for y in runtime])
+    in_runtime = finite and near is not None and asked.unsafe(near, [Fraction(y) for y in runtime])
     holding = [case for case in asked.cases if point in case.box]
     unknown = Replay(
         in_box=bool(holding),
@@ -207,7 +213,9 @@ def _replay(question: Question, point: Point, point32: Point | None) -> Replay:
         exact_outputs=(),
         violates_in_onnxruntime=in_runtime,
         onnxruntime_outputs=runtime,
-        witness_in_float32=point == point32,
+        witness_in_float32=point == near,
+        runtime=replayer.runtime,
+        float_type=str(replayer.dtype),
         is_decided=not any(case.any_of for case in holding),
     )
     try:
@@ -222,22 +230,3 @@ def _replay(question: Question, point: Point, point32: Point | None) -> Replay:
         output_error=found.outputs.width / 2,
         is_decided=found.violates is not None,
     )
-
-
-def nearest_float32(x: Fraction) -> Fraction | None:
-    """The float32 number nearest to `x` (ties to even); None where that is infinite.
-
-    Rounding first to float64 and then to float32 may miss it by one, so its neighbours are tried too.
-    """
-    try:
-        wide = float(x)
-    except OverflowError:
-        return None
-    with np.errstate(over="ignore", under="ignore"):
-        guess = np.float32(wide)
-        around = [np.nextafter(guess, np.float32(-np.inf)), guess, np.nextafter(guess, np.float32(np.inf))]
-    if not np.isfinite(guess):
-        return None
-    finite = [value for value in around if np.isfinite(value)]
-    best = min(finite, key=lambda v: (abs(Fraction(float(v)) - x), int(v.view(np.uint32)) & 1))
-    return Fraction(float(best))

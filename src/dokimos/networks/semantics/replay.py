@@ -1,7 +1,12 @@
-"""What onnxruntime computes: each node as it is in the file, in float32, on one thread of the CPU."""
+"""What onnxruntime computes: each node as it is in the file, in its type, on one thread of the CPU.
+
+Where it has no float64 kernel for a node, ONNX's reference evaluator computes instead.
+"""
 
 from __future__ import annotations
 
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +17,10 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.gzipped import uncompressed
 
-Points = NDArray[np.float32]
+Points = NDArray[Any]
+
+ONNXRUNTIME = "onnxruntime"
+REFERENCE = "ONNX's reference evaluator"
 
 #: Onnxruntime's level for fatal problems: lesser ones reach the caller as exceptions, not on stderr.
 _FATAL = 4
@@ -26,11 +34,13 @@ _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 class Replayer:
     """A network loaded once into onnxruntime, without graph optimisations, for many points.
 
-    Points are flat: [k, input_size] in, [k, output_size] out (rounded to float32 where the network
-    computes in float64). A single point is run exactly as the file says. Several are run as one batch
-    where the network allows it: then a row may differ from its single run in the last bits, and nowhere
-    by more than the order of summation explains; networks that mix the rows of a batch, or fix its size,
-    are run point by point.
+    Points are flat: [k, input_size] in, [k, output_size] out. They are float32, or float64 where the
+    network is (`dtype`), and so are the answers: those of a float64 network at float32 points are
+    rounded. `runtime` says what computes: onnxruntime, or ONNX's reference evaluator for float64 networks
+    that onnxruntime cannot load, mostly for want of a kernel. A single point is run exactly as the file
+    says. Several are run as one batch where the network allows it: then a row may differ from its single
+    run in the last bits, and nowhere by more than the order of summation explains; networks that mix the
+    rows of a batch, or fix its size, are run point by point.
     """
 
     def __init__(self, model: bytes, *, name: str = "network") -> None:
@@ -40,7 +50,7 @@ class Replayer:
         """
         content = uncompressed(model, file=name)
         self._name = name
-        self._single = load_session(content, name)
+        self.runtime, self._single = _session_for(content, name)
         inputs, outputs = self._single.get_inputs(), self._single.get_outputs()
         if len(inputs) != 1 or len(outputs) != 1:
             found = f"{len(inputs)} inputs and {len(outputs)} outputs"
@@ -49,10 +59,10 @@ class Replayer:
             raise UnreadableFile(
                 name, f"its input is a {inputs[0].type}, not a tensor of float32 or float64."
             )
-        self._dtype = _TYPES[inputs[0].type]
+        self.dtype = np.dtype(_TYPES[inputs[0].type])
         self._shape = _fixed(inputs[0].shape, name)
         self.input_size = int(np.prod(self._shape))
-        self._batched = _batched_session(content, name)
+        self._batched = _batched_session(content, name) if self.runtime == ONNXRUNTIME else None
         self.output_size = self._run(self._single, np.zeros((1, self.input_size), np.float32)).size
 
     def __call__(self, points: Points, *, rows_per_run: int = _ROWS_PER_RUN) -> Points:
@@ -63,9 +73,9 @@ class Replayer:
         if points.ndim != 2 or points.shape[1] != self.input_size:
             wanted = f"a network of {self.input_size} inputs"
             raise InputError(f"{self._name}: points of shape {points.shape} do not fit {wanted}.")
-        if points.dtype != np.float32:
-            raise InputError(f"{self._name}: points must be float32, not {points.dtype}.")
-        answer = np.empty((len(points), self.output_size), np.float32)
+        if points.dtype not in (np.float32, self.dtype):
+            raise InputError(f"{self._name}: points must be {self.dtype}, not {points.dtype}.")
+        answer = np.empty((len(points), self.output_size), points.dtype)
         for start in range(0, len(points), rows_per_run):
             chunk = points[start : start + rows_per_run]
             answer[start : start + rows_per_run] = self._chunk(chunk)
@@ -103,8 +113,8 @@ class Replayer:
     def _run(self, session: Any, points: Points) -> Points:
         """One run; the first dimension of what the network gives must be that of the batch."""
         shape = self._shape if len(points) == 1 else (len(points), *self._shape[1:])
-        output = run_session(session, points.astype(self._dtype).reshape(shape), self._name)
-        output = np.asarray(output, dtype=np.float32)
+        output = run_session(session, points.astype(self.dtype).reshape(shape), self._name)
+        output = np.asarray(output, dtype=points.dtype)
         if len(points) > 1 and (output.ndim == 0 or output.shape[0] != len(points)):
             raise InputError(f"{self._name}: its output of shape {output.shape} has no batch dimension.")
         return output.reshape(len(points), -1)
@@ -124,8 +134,94 @@ def run_session(session: Any, value: NDArray[Any], name: str) -> NDArray[Any]:
     try:
         (output,) = session.run(None, {session.get_inputs()[0].name: value}, options)
     except Exception as problem:  # onnxruntime's errors share no base class of their own
-        raise InputError(f"{name}: onnxruntime failed: {_first_line(problem)}.") from None
+        runtime = REFERENCE if isinstance(session, ReferenceSession) else ONNXRUNTIME
+        raise InputError(f"{name}: {runtime} failed: {_first_line(problem)}.") from None
     return np.asarray(output)
+
+
+class ReferenceSession:
+    """ONNX's reference evaluator, asked as a session of onnxruntime is: slow, and it reads every opset."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        """Raises UnreadableFile where the evaluator cannot load the network, or is known to be wrong."""
+        from onnx.reference import ReferenceEvaluator
+
+        try:
+            model = onnx.load_from_string(content)
+            self._evaluator = ReferenceEvaluator(model)
+            graph = model.graph
+            weights = {tensor.name for tensor in graph.initializer}
+            self._inputs = [_described(value) for value in graph.input if value.name not in weights]
+            self._outputs = [_described(value) for value in graph.output]
+            misread = any(_is_misread(node) for node in graph.node)
+        except Exception as problem:  # whatever the evaluator comes upon
+            raise UnreadableFile(name, f"{REFERENCE} cannot load it: {_first_line(problem)}.") from None
+        if misread:
+            raise UnreadableFile(name, f"{REFERENCE} adds one bias to all groups of a ConvTranspose.")
+
+    def get_inputs(self) -> list[Any]:
+        """The inputs that are no weights: name, type and shape, as onnxruntime describes them."""
+        return self._inputs
+
+    def get_outputs(self) -> list[Any]:
+        """The outputs."""
+        return self._outputs
+
+    def run(self, names: None, fed: dict[str, NDArray[Any]], options: Any = None) -> list[Any]:
+        """The outputs for these inputs; raises whatever numpy raises."""
+        with np.errstate(all="ignore"):
+            return list(self._evaluator.run(names, fed))
+
+
+def _described(value: onnx.ValueInfoProto) -> SimpleNamespace:
+    tensor = value.type.tensor_type
+    kinds: dict[int, str] = {
+        onnx.TensorProto.FLOAT: "tensor(float)",
+        onnx.TensorProto.DOUBLE: "tensor(double)",
+    }
+    shape = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+    return SimpleNamespace(name=value.name, type=kinds.get(tensor.elem_type, "another type"), shape=shape)
+
+
+def _is_misread(node: onnx.NodeProto) -> bool:
+    """Whether the reference evaluator gives another value than ONNX defines."""
+    grouped = any(attribute.name == "group" and attribute.i > 1 for attribute in node.attribute)
+    return node.op_type == "ConvTranspose" and grouped and len(node.input) > 2 and bool(node.input[2])
+
+
+def _session_for(content: bytes, name: str) -> tuple[str, Any]:
+    """onnxruntime's session, or the reference evaluator's where only that computes in float64."""
+    try:
+        return ONNXRUNTIME, load_session(content, name)
+    except UnreadableFile:
+        try:
+            session = ReferenceSession(content, name)
+        except UnreadableFile:
+            session = None
+        if session is None or [value.type for value in session.get_inputs()] != ["tensor(double)"]:
+            raise
+    return REFERENCE, session
+
+
+def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
+    """The float32 or float64 number nearest to `x` (ties to even); None where that is infinite.
+
+    Rounding first to float64 and then to float32 may miss it by one, so its neighbours are tried too.
+    """
+    try:
+        wide = float(x)
+    except OverflowError:
+        return None
+    if dtype == np.float64:
+        return Fraction(wide)
+    with np.errstate(over="ignore", under="ignore"):
+        guess = np.float32(wide)
+        around = [np.nextafter(guess, np.float32(-np.inf)), guess, np.nextafter(guess, np.float32(np.inf))]
+    if not np.isfinite(guess):
+        return None
+    finite = [value for value in around if np.isfinite(value)]
+    best = min(finite, key=lambda v: (abs(Fraction(float(v)) - x), int(v.view(np.uint32)) & 1))
+    return Fraction(float(best))
 
 
 def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:

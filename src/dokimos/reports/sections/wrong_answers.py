@@ -31,7 +31,7 @@ SEVERITY = (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
 
 @dataclass(frozen=True)
 class OutputRow:
-    """One output of the network at a witness: exactly, and as onnxruntime computes it."""
+    """One output of the network at a witness: exactly, and as onnxruntime, or its stand-in, computes it."""
 
     index: int
     exact: Number | None
@@ -48,6 +48,7 @@ class ReplayRow:
     violation: Annotated[Number | None, Column("slack")]
     violates_in_onnxruntime: bool
     witness_in_float32: Annotated[bool, HIDDEN]
+    runtime: Annotated[str, HIDDEN]
     outputs: tuple[OutputRow, ...]
     outputs_left_off: Annotated[int, HIDDEN]
 
@@ -119,6 +120,7 @@ def replay_row(replay: Replay) -> ReplayRow:
         violation=_slack(replay),
         violates_in_onnxruntime=replay.violates_in_onnxruntime,
         witness_in_float32=replay.witness_in_float32,
+        runtime=replay.runtime,
         outputs=outputs,
         outputs_left_off=size - len(outputs),
     )
@@ -191,7 +193,7 @@ def wrong_answer_lines(wrong: WrongRow) -> list[Text]:
         for output in replay.outputs:
             exact = "-" if output.exact is None else output.exact.short
             runtime = "-" if output.onnxruntime is None else output.onnxruntime.short
-            lines.append(Text(f"  Y_{output.index} = {exact} exactly, {runtime} in onnxruntime"))
+            lines.append(Text(f"  Y_{output.index} = {exact} exactly, {runtime} in {replay.runtime}"))
     lines.append(Text(f"reproduce: {wrong.reproduce}"))
     return lines
 

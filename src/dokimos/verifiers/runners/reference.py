@@ -17,7 +17,7 @@ import numpy as np
 
 from dokimos.core.errors import DokimosError, UnsupportedOp
 from dokimos.networks.reading.path import read_onnx_file
-from dokimos.networks.semantics.replay import replay
+from dokimos.networks.semantics.replay import Replayer
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.path import read_vnnlib_file
 from dokimos.properties.violation import require_fit
@@ -44,8 +44,9 @@ def fields_of(decision: Decision, network_file: Path) -> dict[str, Any]:
     fields = {"schema": SCHEMA, "answer": decision.answer.value, "detail": decision.detail}
     if decision.witness is None:
         return fields
-    point = np.array([[float(x) for x in decision.witness]], dtype=np.float32)
-    outputs = replay(network_file.read_bytes(), point)[0].tolist()
+    network = Replayer(network_file.read_bytes(), name=str(network_file))
+    point = np.array([[float(x) for x in decision.witness]], dtype=network.dtype)
+    outputs = network(point)[0].tolist()
     return {
         **fields,
         "witness": [exact_decimal(x) for x in decision.witness],
