@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dokimos.properties.formulas import Dnf, conjoin, too_many
+from dokimos.properties.formulas import Dnf, InputBound, conjoin, too_many
 from dokimos.properties.model import Box, Case, Conjunction, Linear
 from dokimos.properties.sexpr import Source
 
@@ -30,7 +30,7 @@ class Bounds:
         if known is None or value > known:
             self.lower[index] = value
 
-    def take_in(self, constraints: Iterable[Linear]) -> list[Linear]:
+    def take_in(self, constraints: Iterable[Linear | InputBound]) -> list[Linear]:
         """Take in the bounds on single inputs; the answer is what bounds do not say.
 
         A strict bound gives its closed half here and stays as a constraint. Constraints that hold
@@ -38,6 +38,13 @@ class Bounds:
         """
         rest = []
         for constraint in constraints:
+            if isinstance(constraint, InputBound):
+                index, is_upper, value = constraint
+                if index not in (known := self.upper if is_upper else self.lower):
+                    known[index] = value
+                else:
+                    (self.at_most if is_upper else self.at_least)(index, value)
+                continue
             if len(constraint.inputs) != 1 or constraint.outputs:
                 if constraint.inputs or constraint.outputs or not constraint.holds((), ()):
                     rest.append(constraint)
@@ -59,7 +66,7 @@ class Bounds:
     def box(self, size: int) -> Box:
         """The box that these bounds, known for all inputs, enclose."""
         lower, upper = self.lower, self.upper
-        return Box(tuple(lower[i] for i in range(size)), tuple(upper[i] for i in range(size)))
+        return Box(*(tuple(map(ends.__getitem__, range(size))) for ends in (lower, upper)))
 
     def infer(self, constraints: Iterable[Linear], size: int) -> None:
         """Find missing bounds from linear constraints over bounded inputs.
@@ -135,7 +142,10 @@ class Assertions:
                 raise self._source.error(
                     place(index), f"the input {name(index)} has no {side} bound; assert one"
                 )
-            key = (_changes(base.lower, bounds.lower), _changes(base.upper, bounds.upper))
+            key = (
+                _changes(base.lower, own.lower, bounds.lower),
+                _changes(base.upper, own.upper, bounds.upper),
+            )
             groups.setdefault(key, (bounds, []))[1].append(constraints)
         return tuple(Case(bounds.box(size), tuple(any_of)) for bounds, any_of in groups.values())
 
@@ -151,6 +161,8 @@ class Assertions:
 
 def _both(base: Bounds, own: Bounds) -> Bounds:
     """The tighter of both bounds, everywhere."""
+    if not base.lower and not base.upper:
+        return own.copy()
     result = base.copy()
     for index, value in own.lower.items():
         result.at_least(index, value)
@@ -166,7 +178,13 @@ def _missing(bounds: Bounds, size: int) -> tuple[int, str] | None:
     return None
 
 
-def _changes(base: dict[int, Fraction], own: dict[int, Fraction]) -> tuple[tuple[int, Fraction], ...]:
-    if base == own:
-        return ()
-    return tuple(sorted((i, value) for i, value in own.items() if base.get(i) != value))
+def _changes(
+    base: dict[int, Fraction], own: dict[int, Fraction], both: dict[int, Fraction]
+) -> tuple[tuple[int, int, int], ...]:
+    """What tells the bounds `both` from `base`: the input and the value (as integers: they hash faster).
+
+    They differ only where they are among the `own` ones, or where there were none and some were inferred.
+    """
+    candidates = own if len(both) == len(base) else both
+    changed = sorted(i for i in candidates if i not in base or base[i] != both[i])
+    return tuple((i, *both[i].as_integer_ratio()) for i in changed)

@@ -13,6 +13,8 @@ _MAX_EXPONENT = 400
 #: No floating-point number that we read reaches this.
 LARGEST = 2**1024
 
+_POWERS = tuple(10**digits for digits in range(40))
+_PLAIN = re.compile(r"-?[0-9]+\.[0-9]+", re.ASCII).fullmatch
 _DECIMAL = re.compile(r"([-+]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([-+]?[0-9]+))?", re.ASCII)
 
 
@@ -21,10 +23,9 @@ def parse_decimal(text: str, *, exponent: bool = True) -> Fraction:
 
     Raises InputError where `text` is no number, or one too large for any floating-point format.
     """
-    if len(text) < 40 and text.isascii():
+    if len(text) < len(_POWERS) and _PLAIN(text):
         whole, _, part = text.partition(".")
-        if part.isdecimal() and whole.removeprefix("-").isdecimal():
-            return Fraction(int(whole + part), 10 ** len(part))
+        return Fraction(int(whole + part), _POWERS[len(part)])
     match = _DECIMAL.fullmatch(text)
     if match is None or not (match[2] or match[3]):
         raise InputError(f"{_shortened(text)!r} is not a decimal number.")

@@ -5,27 +5,39 @@ A variable is an integer: i >= 0 is input number i, and ~j = -1 - j is output nu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.properties.model import Linear, Terms
-from dokimos.properties.sexpr import Atom, Group, Source, excerpt, spelt
+from dokimos.properties.sexpr import CONNECTIVES, Atom, Group, Source, excerpt, spelt
 
 #: Above these, a formula is refused rather than multiplied out.
 MAX_CONJUNCTIONS = 65_536
 MAX_CONSTRAINTS = 4_000_000
 _MAX_BITS = 20_000
-_ONE, _MINUS_ONE = Fraction(1), Fraction(-1)
+_ZERO, _ONE, _MINUS_ONE = Fraction(0), Fraction(1), Fraction(-1)
+
+
+V = TypeVar("V")
+
+
+class InputBound(NamedTuple):
+    """An input is at most `value`, or at least: what most constraints of large properties are."""
+
+    variable: int
+    is_upper: bool
+    value: Fraction
+
 
 #: A disjunction of conjunctions; the lists belong to whoever holds the value.
-Dnf = list[list[Linear]]
+Dnf = list[list[Linear | InputBound]]
 
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "=", "!="})
 _ARITHMETIC = frozenset({"+", "-", "*"})
-_CONNECTIVES = frozenset({"and", "or"})
-_OPERATORS = COMPARISONS | _ARITHMETIC | _CONNECTIVES
+_OPERATORS = COMPARISONS | _ARITHMETIC | CONNECTIVES
 
 
 class Words(Protocol):
@@ -49,11 +61,13 @@ class Affine:
     constant: Fraction
     terms: dict[int, Fraction] = field(default_factory=dict)
 
-    def add(self, other: Affine, factor: Fraction | int) -> None:
-        """Add `factor`·`other` to this term."""
-        self.constant += factor * other.constant
+    def add(self, other: Affine, *, negated: bool) -> None:
+        """Add `other` to this term, or subtract it."""
+        if other.constant:
+            self.constant += -other.constant if negated else other.constant
         for variable, coefficient in other.terms.items():
-            self.terms[variable] = self.terms.get(variable, Fraction(0)) + factor * coefficient
+            known, added = self.terms.get(variable), -coefficient if negated else coefficient
+            self.terms[variable] = added if known is None else known + added
 
     def scale(self, factor: Fraction) -> None:
         """Multiply this term by a constant."""
@@ -63,21 +77,26 @@ class Affine:
 
 def at_most_zero(difference: Affine, *, strict: bool) -> Linear:
     """The constraint `difference` <= 0, or < 0 where strict."""
-    terms = sorted(difference.terms.items())
-    inputs: Terms = tuple((v, c) for v, c in terms if v >= 0 and c)
-    outputs: Terms = tuple((~v, c) for v, c in reversed(terms) if v < 0 and c)
+    terms = sorted([(v, c) for v, c in difference.terms.items() if c])
+    inputs: Terms = tuple([(v, c) for v, c in terms if v >= 0])
+    outputs: Terms = tuple([(~v, c) for v, c in reversed(terms) if v < 0])
     return Linear(inputs, outputs, -difference.constant, strict)
 
 
 def conjoin(left: Dnf, right: Dnf) -> Dnf | None:
-    """`left` and `right` multiplied out, or None where that is too large. Consumes `left`."""
+    """`left` and `right` multiplied out, or None where that is too large. Consumes both."""
+    size = len(right) * sum(map(len, left)) + len(left) * sum(map(len, right))
+    cases = len(left) * len(right)
+    if cases > MAX_CONJUNCTIONS or (cases > 1 and size > MAX_CONSTRAINTS):
+        return None
     if len(right) == 1:
         for conjunction in left:
             conjunction.extend(right[0])
         return left
-    size = len(right) * sum(map(len, left)) + len(left) * sum(map(len, right))
-    if len(left) * len(right) > MAX_CONJUNCTIONS or size > MAX_CONSTRAINTS:
-        return None
+    if len(left) == 1:
+        for conjunction in right:
+            conjunction[:0] = left[0]
+        return right
     return [a + b for a in left for b in right]
 
 
@@ -88,44 +107,152 @@ def too_many(source: Source, offset: int) -> UnreadableFile:
     )
 
 
-def to_dnf(formula: Group, words: Words) -> Dnf:
-    """The formula multiplied out. Works without recursion, so nesting may be as deep as it likes."""
-    stack: list[tuple[Group, list[Affine | Dnf]]] = [(_checked(formula, words), [])]
-    while True:
-        group, values = stack[-1]
-        if len(values) + 1 < len(group.items):
-            item = group.items[len(values) + 1]
-            if isinstance(item, Atom):
-                values.append(_leaf(item, words))
-            elif (bound := _single_bound(item, words)) is not None:
-                values.append([[bound]])
-            else:
-                stack.append((_checked(item, words), []))
-            continue
-        result = _reduce(group, values, words)
-        stack.pop()
-        if stack:
-            stack[-1][1].append(result)
-        elif isinstance(result, Affine):
-            raise words.source.error(group.offset, "expected a comparison, 'and' or 'or', found a term")
+class _Joined:
+    """What the operands of an `and` or `or` come to, as far as they are read."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.dnf: Dnf | None = None
+
+    def add(self, other: Dnf) -> bool:
+        """Take in one operand, or several as one; False where that is too large. Consumes `other`."""
+        if self.dnf is None:
+            self.dnf = other
+        elif self.word == "and":
+            self.dnf = conjoin(self.dnf, other)
         else:
+            self.dnf.extend(other)
+        return self.dnf is not None and len(self.dnf) <= MAX_CONJUNCTIONS
+
+
+@dataclass
+class _Open:
+    """A group that is being read: a connective has what is `joined`, every other operator its `terms`."""
+
+    group: Group
+    joined: _Joined | None
+    terms: list[Affine] = field(default_factory=list)
+    position: int = 1
+
+
+def to_dnf(formula: Group, words: Words) -> Dnf:
+    """The formula multiplied out. Works without recursion, so nesting may be as deep as it likes.
+
+    An `and` in an `and` joins its operands to those of the outer one, as does an `or` in an `or`, so that
+    nesting costs nothing.
+    """
+    stack = [_opened(formula, None, words)]
+    while True:
+        top = stack[-1]
+        if top.position < len(top.group.items):
+            item = top.group.items[top.position]
+            top.position += 1
+            if isinstance(item, Atom):
+                _take_term(top, _leaf(item, words), item, words)
+            elif item.simple is None:
+                stack.append(_opened(item, top.joined, words))
+            else:
+                _take_simple(top, item, words)
+            continue
+        stack.pop()
+        above = stack[-1] if stack else None
+        if top.joined is not None:
+            if above is None:
+                assert top.joined.dnf is not None
+                return top.joined.dnf
+            if top.joined is not above.joined:
+                assert top.joined.dnf is not None
+                _take_formula(above, top.joined.dnf, top.group, words)
+            continue
+        result = _calculate_or_compare(top, words)
+        if isinstance(result, Affine):
+            _take_term(above, result, top.group, words)
+        elif above is None:
             return result
+        else:
+            _take_formula(above, result, top.group, words)
 
 
-def _single_bound(group: Group, words: Words) -> Linear | None:
-    """A variable against a number, the most common comparison by far; None for all others."""
-    match group.items:
-        case [Atom("<=" | ">=" | "<" | ">" as comparison), Atom(name, at), Atom(literal, where)] if name[
-            0
-        ].isalpha() and not (literal[0].isalpha() or literal[0] == "_"):
-            variable, bound = words.variable(name, at), words.number(literal, where)
-        case _:
-            return None
-    strict = len(comparison) == 1
+def _opened(group: Group, outer: _Joined | None, words: Words) -> _Open:
+    """A group ready to be read inside of what `outer` joins (None: inside of anything else)."""
+    operator = _checked(group, words).items[0]
+    assert isinstance(operator, Atom)
+    if operator.text not in CONNECTIVES:
+        return _Open(group, None)
+    # The word does not matter where it joins a single operand.
+    alone = len(group.items) == 2 and not isinstance(last := group.items[1], Atom) and not last.simple
+    if outer is not None and (alone or outer.word == operator.text):
+        return _Open(group, outer)
+    return _Open(group, _Joined(operator.text))
+
+
+def _take_term(top: _Open | None, term: Affine, item: Atom | Group, words: Words) -> None:
+    if top is None:
+        raise words.source.error(item.offset, "expected a comparison, 'and' or 'or', found a term")
+    if top.joined is not None:
+        word = top.group.items[0]
+        raise words.source.error(item.offset, f"{spelt(word)!r} joins comparisons, but this is a term")
+    top.terms.append(term)
+
+
+def _take_formula(top: _Open, formula: Dnf, item: Group, words: Words) -> None:
+    if top.joined is None:
+        word = top.group.items[0]
+        raise words.source.error(item.offset, f"{spelt(word)!r} takes terms, but this is a formula")
+    if not top.joined.add(formula):
+        raise too_many(words.source, top.group.offset)
+
+
+def _take_simple(top: _Open, simple: Group, words: Words) -> None:
+    """Join simple comparisons, or add up simple products."""
+    if top.joined is None:
+        total = Affine(_ZERO)
+        for one in _simple_values(_product, top.group, simple, words):
+            total.add(one, negated=False)
+        top.terms.append(total)
+        return
+    found = _simple_values(_comparison, top.group, simple, words)
+    if not top.joined.add([[one] for one in found] if top.joined.word == "or" else [found]):
+        raise too_many(words.source, top.group.offset)
+
+
+def _simple_values(
+    value: Callable[[str, str, str, int, int, Words], V], group: Group, simple: Group, words: Words
+) -> list[V]:
+    """What each of the simple groups in `group` means; only where one has no meaning is its place found."""
+    found: list[V] = []
+    assert simple.simple is not None
+    try:
+        for operator, left, right in simple.simple:
+            found.append(value(operator, left, right, 0, 0, words))
+    except UnreadableFile:
+        value(*simple.simple[len(found)], *words.source.simple_offsets(group, simple, len(found)), words)
+        raise
+    return found
+
+
+def _product(_: str, factor: str, name: str, factor_at: int, name_at: int, words: Words) -> Affine:
+    number = words.number(factor, factor_at)
+    return Affine(_ZERO, {words.variable(name, name_at): number})
+
+
+def _comparison(
+    comparison: str, left: str, right: str, left_at: int, right_at: int, words: Words
+) -> Linear | InputBound:
+    """A variable against a number or another variable."""
+    variable = words.variable(left, left_at)
+    if right[0].isalpha():
+        other = words.variable(right, right_at)
+        low, high = (variable, other) if comparison[0] == "<" else (other, variable)
+        difference = Affine(_ZERO, {} if low == high else {low: _ONE, high: _MINUS_ONE})
+        return at_most_zero(difference, strict=len(comparison) == 1)
+    bound = words.number(right, right_at)
+    if variable >= 0 and len(comparison) == 2:
+        return InputBound(variable, comparison == "<=", bound)
     coefficient, bound = (_ONE, bound) if comparison[0] == "<" else (_MINUS_ONE, -bound)
     if variable >= 0:
-        return Linear(((variable, coefficient),), (), bound, strict)
-    return Linear((), ((~variable, coefficient),), bound, strict)
+        return Linear(((variable, coefficient),), (), bound, len(comparison) == 1)
+    return Linear((), ((~variable, coefficient),), bound, len(comparison) == 1)
 
 
 def _checked(group: Group, words: Words) -> Group:
@@ -158,42 +285,16 @@ def _checked(group: Group, words: Words) -> Group:
 def _leaf(atom: Atom, words: Words) -> Affine:
     start = atom.text[0]
     if start.isalpha() or start == "_":
-        return Affine(Fraction(0), {words.variable(*atom): Fraction(1)})
+        return Affine(_ZERO, {words.variable(*atom): _ONE})
     return Affine(words.number(*atom))
 
 
-def _reduce(group: Group, values: list[Affine | Dnf], words: Words) -> Affine | Dnf:
-    operator = group.items[0]
+def _calculate_or_compare(done: _Open, words: Words) -> Affine | Dnf:
+    operator = done.group.items[0]
     assert isinstance(operator, Atom)
-    terms = [v for v in values if isinstance(v, Affine)]
-    formulas = [v for v in values if not isinstance(v, Affine)]
-    if operator.text in _CONNECTIVES:
-        if terms:
-            misplaced = group.items[1 + next(k for k, v in enumerate(values) if isinstance(v, Affine))]
-            raise words.source.error(
-                misplaced.offset, f"{operator.text!r} joins comparisons, but this is a term"
-            )
-        return _join(operator, formulas, group, words.source)
-    if formulas:
-        misplaced = group.items[1 + next(k for k, v in enumerate(values) if not isinstance(v, Affine))]
-        raise words.source.error(misplaced.offset, f"{operator.text!r} takes terms, but this is a formula")
     if operator.text in _ARITHMETIC:
-        return _calculate(operator, terms, group, words.source)
-    return _compare(operator.text, *terms)
-
-
-def _join(operator: Atom, formulas: list[Dnf], group: Group, source: Source) -> Dnf:
-    result = formulas[0]
-    for other in formulas[1:]:
-        if operator.text == "or":
-            result.extend(other)
-            joined: Dnf | None = result if len(result) <= MAX_CONJUNCTIONS else None
-        else:
-            joined = conjoin(result, other)
-        if joined is None:
-            raise too_many(source, group.offset)
-        result = joined
-    return result
+        return _calculate(operator, done.terms, done.group, words.source)
+    return _compare(operator.text, *done.terms)
 
 
 def _calculate(operator: Atom, terms: list[Affine], group: Group, source: Source) -> Affine:
@@ -201,13 +302,13 @@ def _calculate(operator: Atom, terms: list[Affine], group: Group, source: Source
         return _multiply(terms, group, source)
     if len(terms) == 1:
         if operator.text == "-":
-            terms[0].scale(Fraction(-1))
+            terms[0].scale(_MINUS_ONE)
         return terms[0]
-    sign = -1 if operator.text == "-" else 1
-    if sign == 1:
+    negated = operator.text == "-"
+    if not negated:
         terms.sort(key=lambda term: -len(term.terms))
     for other in terms[1:]:
-        terms[0].add(other, sign)
+        terms[0].add(other, negated=negated)
     return terms[0]
 
 
@@ -230,13 +331,14 @@ def _multiply(terms: list[Affine], group: Group, source: Source) -> Affine:
 
 def _compare(comparison: str, left: Affine, right: Affine) -> Dnf:
     """The comparison as constraints: `==` is two of them, `!=` is either of two strict ones."""
-    below = Affine(left.constant, dict(left.terms))
-    below.add(right, -1)
-    above = Affine(-below.constant, {v: -c for v, c in below.terms.items()})
     if comparison in ("<", "<="):
-        return [[at_most_zero(below, strict=comparison == "<")]]
+        left.add(right, negated=True)
+        return [[at_most_zero(left, strict=comparison == "<")]]
     if comparison in (">", ">="):
-        return [[at_most_zero(above, strict=comparison == ">")]]
+        right.add(left, negated=True)
+        return [[at_most_zero(right, strict=comparison == ">")]]
+    left.add(right, negated=True)
+    above = Affine(-left.constant, {v: -c for v, c in left.terms.items()})
     if comparison == "!=":
-        return [[at_most_zero(below, strict=True)], [at_most_zero(above, strict=True)]]
-    return [[at_most_zero(below, strict=False), at_most_zero(above, strict=False)]]
+        return [[at_most_zero(left, strict=True)], [at_most_zero(above, strict=True)]]
+    return [[at_most_zero(left, strict=False), at_most_zero(above, strict=False)]]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dokimos.core.gzipped import uncompressed
 from dokimos.properties.model import Property
@@ -34,12 +37,26 @@ def parse_vnnlib(text: str, *, file: str = "property") -> Property:
     if match.end() == len(text) and match["word"] is None:
         raise source.error(0, "the file is empty; expected a VNN-LIB property")
     if match["word"] == "vnnlib-version":
-        return parse_vnnlib2(source)
+        with _without_collector():
+            return parse_vnnlib2(source)
     if match["word"] == "declare-network":
         raise source.error(
             match.start("word") - 1, "a VNN-LIB 2.0 file starts with (vnnlib-version <2.0>); add that line"
         )
-    return parse_vnnlib1(source)
+    with _without_collector():
+        return parse_vnnlib1(source)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Without looking for cycles of garbage, of which reading makes none: that takes as long as reading."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def read_vnnlib(content: bytes, *, file: str) -> Property:

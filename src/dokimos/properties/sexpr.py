@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from dokimos.core.errors import Place, UnreadableFile
@@ -17,22 +18,41 @@ class Atom(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What stands between two parentheses; `offset` is that of the opening one."""
+    """What stands between two parentheses; `offset` is that of the opening one.
+
+    Simple groups that follow each other, which large files consist of, are kept together as one item: a
+    group without items, whose `simple` lists them as (operator, left, right). These are comparisons of a
+    variable with a variable or a number in an `and` or `or`, and products of a number with a variable, in
+    this order, in a `+`.
+    """
 
     items: list[Atom | Group]
     offset: int
+    simple: list[tuple[str, str, str]] | None = None
 
 
 Expression = Atom | Group
 
-#: A bound on one variable, which most groups are, counts as one token.
+CONNECTIVES = frozenset({"and", "or"})
+_BLANK = r"(?:\s++|;[^\n]*+)*+"
 _TOKEN = re.compile(
-    r"(?:\s++|;[^\n]*+)*+"
-    r"(?:(?P<bound>\((<=|>=)\s+([A-Za-z][A-Za-z0-9_]*+(?:\[[0-9,]+\])?)\s+([-+]?[0-9][0-9.]*+)\s*\))"
-    r"|(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
+    _BLANK + r"(?:(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
     r"|(?P<atom>[<>=!]=?|\"[^\"]*+\"|[^\s()\[\]<>=!;\"]++)|(?P<bad>.)|\Z)",
     re.DOTALL,
 )
+_NAME = r"[A-Za-z][A-Za-z0-9_]*+(?:\[[0-9,]+\])?"
+_NUMBER = r"[-+]?[0-9][0-9.]*+(?:[eE][-+]?[0-9]+)?"
+_COMPARISON = rf"\(\s*+({{}}<=|>=|<|>)\s++({{}}{_NAME})\s++({{}}{_NAME}|{_NUMBER})\s*+\)"
+_PRODUCT = rf"\(\s*+({{}}\*)\s++({{}}{_NUMBER})\s++({{}}{_NAME})\s*+\)"
+
+
+def _one_and_all(simple: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What finds the next simple group, and what finds as many as follow each other."""
+    follow = rf"(?:{_BLANK}{simple.format('?:', '?:', '?:')})++"
+    return re.compile(_BLANK + simple.format("", "", ""), re.ASCII), re.compile(follow, re.ASCII)
+
+
+_SIMPLE = {**dict.fromkeys(CONNECTIVES, _one_and_all(_COMPARISON)), "+": _one_and_all(_PRODUCT)}
 
 
 @dataclass(frozen=True)
@@ -62,9 +82,8 @@ class Source:
             kind, position = match.lastgroup, match.end()
             if kind == "atom":
                 current.items.append(Atom(match["atom"], match.start("atom")))
-            elif kind == "bound":
-                comparison, name, number = (Atom(match[k], match.start(k)) for k in (2, 3, 4))
-                current.items.append(Group([comparison, name, number], match.start("bound")))
+                if len(current.items) == 1:
+                    position = self._simple_after(current, position)
             elif kind == "open":
                 stack.append(current)
                 current = Group([], match.start("open"))
@@ -73,12 +92,28 @@ class Source:
                 if not stack:
                     return outer, position
                 current = stack.pop()
+                position = self._simple_after(current, position)
             elif kind == "index":
                 self._join_index(current, match["index"], match.start("index"))
             elif kind == "bad":
                 raise self.error(match.start("bad"), f"unexpected character {match['bad']!r}")
             else:
                 raise self.error(current.offset, "this parenthesis is never closed")
+
+    def _simple_after(self, group: Group, position: int) -> int:
+        """Take in the simple groups that follow here in `group`; the offset after them."""
+        patterns = _SIMPLE.get(head(group))
+        match = patterns[1].match(self.text, position) if patterns else None
+        if patterns is None or match is None:
+            return position
+        group.items.append(Group([], position, patterns[0].findall(self.text, *match.span())))
+        return match.end()
+
+    def simple_offsets(self, group: Group, simple: Group, number: int) -> tuple[int, int]:
+        """Where the two operands of one of the simple groups in `group` are."""
+        found = _SIMPLE[head(group)][0].finditer(self.text, simple.offset)
+        match = next(islice(found, number, None))
+        return match.start(2), match.start(3)
 
     def _join_index(self, group: Group, index: str, offset: int) -> None:
         before = group.items[-1] if group.items else None

@@ -104,6 +104,7 @@ class Lowering:
         self._aliases: dict[str, str] = {}
         self._kinds: dict[str, np.dtype[Any]] = {}
         self._names = names
+        self._numbers: dict[str, int] = {}
 
     def resolve(self, name: str) -> str:
         """The tensor that `name` stands for."""
@@ -216,7 +217,7 @@ class Lowering:
             kind = self.kind(output)
             raise UnreadableFile(self.place, f"its output {output!r} is {kind}, not {self.dtype}; cast it.")
         output = self.resolve(output)
-        needed, kept = {output}, []
+        needed, kept = {source, output}, []
         for node in reversed(self._nodes):
             if node.output in needed:
                 kept.append(node)
@@ -234,7 +235,7 @@ class Lowering:
             output=output,
             nodes=tuple(reversed(kept)),
             constants={name: array.copy() for name, array in constants.items()},
-            shapes={name: shape for name, shape in self.shapes.items() if name in needed | {source}},
+            shapes={name: shape for name, shape in self.shapes.items() if name in needed},
         )
 
     def _check(self, call: OnnxCall, node: Node) -> None:
@@ -258,10 +259,11 @@ class Lowering:
         return kinds.pop()
 
     def _fresh(self, stem: str) -> str:
-        number = 1
+        number = self._numbers.get(stem, 1)
         while f"{stem}#{number}" in self._names:
             number += 1
         self._names.add(f"{stem}#{number}")
+        self._numbers[stem] = number + 1
         return f"{stem}#{number}"
 
 
