@@ -1,6 +1,9 @@
 """The command line: one file per command, each turning arguments into one library call.
 
 Nothing heavy is imported before a command needs it, so that ``dokimos --help`` answers at once.
+
+Exit codes: 0 fine; 1 something is proven wrong; 2 usage, input, or output that cannot be written; 3 a fault
+of Dokimos itself, whose trace is kept; 130 interrupted; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -11,24 +14,52 @@ from typing import Any
 
 #: The exit code of a command that Ctrl-C ended.
 INTERRUPTED = 130
+#: The exit code where Dokimos itself is at fault.
+FAULT = 3
 
 
 def main() -> None:
-    """Run the command line. Exit codes: 0 fine, 1 the check found something, 2 usage or input error."""
+    """Run the command line, and leave with its exit code."""
+    from dokimos.cli.streams import complain, finish, prepare
+
+    prepare()
     try:
         code = _run()
     except KeyboardInterrupt:  # before a command has begun
         code = INTERRUPTED
     if code == INTERRUPTED:
-        print("dokimos: interrupted; give the same command again to go on.", file=sys.stderr)
-    sys.exit(code)
+        complain("dokimos: interrupted; give the same command again to go on.")
+    sys.exit(finish(code))
 
 
 def _run() -> int:
     """The exit code of the command that we were given."""
+    from dokimos.cli.streams import complain, in_words
+
+    try:
+        return _command()
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+    except OSError as error:
+        complain(f"dokimos: {in_words(error)}")
+        return 2
+    except Exception as error:  # whatever it is, it is not the user's fault
+        from dokimos.cli.faults import keep_trace
+
+        kept = keep_trace(error)
+        complain(
+            f"dokimos: a fault in Dokimos itself ({type(error).__name__}); {kept}; please report it with "
+            "that and the command."
+        )
+        return FAULT
+
+
+def _command() -> int:
     import typer
 
     from dokimos.cli.app import app
+    from dokimos.cli.streams import complain
     from dokimos.core.errors import DokimosError, InvalidProof
 
     # Of the errors in usage, typer names this one only; it stands for all by what it derives from.
@@ -37,17 +68,11 @@ def _run() -> int:
         # Not on its own: it would say in four lines what is wrong with the words that it was given.
         return app(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
-        print(f"dokimos: {error}", file=sys.stderr)
+        complain(f"dokimos: {error}")
         return 1 if isinstance(error, InvalidProof) else 2
     except usage_error as error:
-        print(_usage(error), file=sys.stderr)
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 141
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"dokimos: {place}{error.strerror or error}; check the path and its rights.", file=sys.stderr)
-    return 2
+        complain(_usage(error))
+        return 2
 
 
 def one_thread() -> None:

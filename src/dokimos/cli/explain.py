@@ -32,10 +32,13 @@ def explain(
     explanation = dokimos.explain(judged, seed=seed, resamples=resamples)
     if as_json:
         import json
+        import sys
 
         from dokimos.difficulty.explain.explanation import explanation_to_json
 
-        typer.echo(json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=False))
+        is_unicode = sys.stdout.encoding.lower().replace("-", "") == "utf8"
+        shown = json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=not is_unicode)
+        typer.echo(shown)
         return
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.base import Command

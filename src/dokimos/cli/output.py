@@ -30,8 +30,13 @@ def console() -> Console:
 
 
 def say(message: str) -> None:
-    """One line of progress."""
-    print(message, file=sys.stderr, flush=True)
+    """One line of progress; where that cannot be written, the work goes on without."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        return
 
 
 def listed(words: str) -> list[str]:
