@@ -86,3 +86,11 @@ def test_a_file_that_becomes_a_pipe_is_not_waited_for(folder: Path) -> None:
     os.mkfifo(entry.network_path)
     with pytest.raises(UnreadableFile, match="is no regular file"):
         entry.read_instance()
+
+
+def test_a_suite_is_found_by_a_relative_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    entry = read_suite(Path("suite")).entries[0]
+    assert entry.network_path.parent == Path("suite/onnx") and entry.read_instance().network_file
+    monkeypatch.chdir(folder)
+    assert read_suite(Path()).entries[0].read_truth() is not None

@@ -41,16 +41,16 @@ class Suite:
         )
 
 
-def _present(path: Path) -> Path:
-    """`path`, or `path.gz` where only that exists."""
-    compressed = path.parent / f"{path.name}.gz"
-    return compressed if exists(compressed) and not exists(path) else path
+def _present(folder: Path, name: str) -> str:
+    """`name`, or `name.gz` where only that exists in the folder."""
+    compressed = f"{name}.gz"
+    return compressed if exists(folder / compressed) and not exists(folder / name) else name
 
 
 def _row_file(folder: Path, name: str, place: str) -> Path:
     """A file that a row names, which must be in the suite's folder. Raises UnreadableFile."""
     try:
-        return contained(folder, _present(folder / name))
+        return contained(folder, _present(folder, name))
     except UnreadableFile as error:
         raise UnreadableFile(place, f"{name!r}: {error.reason}") from None
 
