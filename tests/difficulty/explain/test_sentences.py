@@ -158,14 +158,19 @@ def test_standing_alone_is_counted_by_family() -> None:
     )
     failed = replace(one, lone=Uniqueness.FAILED, status=Status.WRONG)
     assert unique_results_in_words([one, one, failed]) == [
-        "It is the only one to solve 2: 2 pairs.",
-        "It is the only one to fail 1: 1 pairs (wrong).",
+        "It is the only one to solve 2 instances: 2 of pairs.",
+        "It is the only one to fail 1 instance: 1 of pairs (wrong).",
     ]
     assert unique_results_in_words([]) == []
 
 
 def test_what_is_missing_comes_with_its_remedy() -> None:
     row = MissingProfiles("quick", "there is no profile", ("a", "b"), "dokimos profile quick")
-    assert "all 2 instances" in missing_in_words(row, 2)
-    assert "2 of 9 instances" in missing_in_words(row, 9)
-    assert "`dokimos profile quick`" in missing_in_words(row, 9)
+    assert "quick: both of its instances are left out" in missing_in_words(row, 2)
+    assert "2 of its 9 instances are left out" in missing_in_words(row, 9)
+    assert "because there is no profile; run `dokimos profile quick`." in missing_in_words(row, 9)
+    one = replace(row, instances=("a",))
+    assert "its only instance is left out" in missing_in_words(one, 1)
+    assert "1 of its 9 instances is left out" in missing_in_words(one, 9)
+    many = replace(row, instances=tuple("abc"))
+    assert "all of its 3 instances are left out" in missing_in_words(many, 3)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.product_terms import Pair, ProductTerm, product_terms
-from dokimos.difficulty.explain.rows import EXPLAINING, Cell, Interaction, Observation, Status
+from dokimos.difficulty.explain.rows import EXPLAINING, Cell, Interaction, Observation
 from dokimos.difficulty.explain.separation import why_too_few
 from dokimos.difficulty.explain.strata import Bools, Floats, Strata, solved_or_timed_out
 
@@ -27,12 +27,13 @@ def interactions(
 ) -> tuple[Interaction, ...]:
     """Every pair of components, in canonical order."""
     strata = Strata.of(observations, EXPLAINING)
+    decided = solved_or_timed_out(observations)
     families = {pair: _informative_families(strata, pair) for pair in PAIRS}
-    notes = {pair: _why_not(strata, pair, families[pair], observations) for pair in PAIRS}
+    notes = {pair: _why_not(strata, pair, families[pair], decided) for pair in PAIRS}
     tested = [pair for pair in PAIRS if not notes[pair]]
     terms = product_terms(strata, tested, resampling or Resampling()) if tested else {}
     return tuple(
-        _row(subject, pair, observations, terms.get(pair), families[pair], notes[pair]) for pair in PAIRS
+        _row(subject, pair, strata, terms.get(pair), families[pair], notes[pair]) for pair in PAIRS
     )
 
 
@@ -45,10 +46,9 @@ def _informative_families(strata: Strata, pair: Pair) -> int:
     return len(set(strata.family[strata.informative(_both_known(strata, pair))].tolist()))
 
 
-def _why_not(strata: Strata, pair: Pair, families: int, observations: Sequence[Observation]) -> str:
-    """Why nothing can be said of a pair; empty where something can."""
+def _why_not(strata: Strata, pair: Pair, families: int, decided: Sequence[Observation]) -> str:
+    """Why nothing can be said of a pair, out of `decided`; empty where something can."""
     known = _both_known(strata, pair)
-    decided = solved_or_timed_out(observations)
     if decided and not known.any():
         has_profiles = any(o.components for o in decided)
         return "not applicable to any instance" if has_profiles else "not enough data: no profiles"
@@ -59,19 +59,15 @@ def _why_not(strata: Strata, pair: Pair, families: int, observations: Sequence[O
 def _row(
     subject: str,
     pair: Pair,
-    observations: Sequence[Observation],
+    strata: Strata,
     term: ProductTerm | None,
     families: int,
     note: str,
 ) -> Interaction:
     first, second = pair
-    known = [
-        o
-        for o in solved_or_timed_out(observations)
-        if None not in (o.components.get(first), o.components.get(second))
-    ]
-    x, y = (np.array([o.components[name] for o in known], dtype=np.float64) for name in pair)
-    late = np.array([o.status is Status.TIMEOUT for o in known], dtype=np.float64)
+    known = _both_known(strata, pair)
+    x, y = (strata.values[known, EXPLAINING.index(name)] for name in pair)
+    late = strata.late[known]
     x_cut, y_cut = balanced_cut(x), balanced_cut(y)
     x_edges, y_edges = quantile_edges(x), quantile_edges(y)
     quarters: tuple[Cell, ...] = ()

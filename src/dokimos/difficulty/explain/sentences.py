@@ -165,17 +165,24 @@ def unique_results_in_words(rows: Sequence[UniqueResult]) -> list[str]:
         if mine:
             how = {s: "" if lone is Uniqueness.SOLVED else f" ({s.value})" for s in Status}
             families = Counter(f"{row.family}{how[row.status]}" for row in mine)
-            listed = ", ".join(f"{count} {family}" for family, count in sorted(families.items()))
-            sentences.append(f"It is {lone.value} {len(mine)}: {listed}.")
+            listed = ", ".join(f"{count} of {family}" for family, count in sorted(families.items()))
+            what = f"{len(mine)} instance{'' if len(mine) == 1 else 's'}"
+            sentences.append(f"It is {lone.value} {what}: {listed}.")
     return sentences
 
 
 def missing_in_words(row: MissingProfiles, total: int) -> str:
     """Which profiles are missing, why, and what to do."""
     count = len(row.instances)
-    which = f"all {total}" if count == total else f"{count} of {total}"
-    why = f"cannot be explained by a profile: {row.reason}"
-    return f"{row.suite}: {which} instances {why}; `{row.remedy}` makes it."
+    every = {1: "its only instance is", 2: "both of its instances are"}
+    if count == total:
+        which = every.get(total, f"all of its {total} instances are")
+    else:
+        which = f"{count} of its {total} instances {'is' if count == 1 else 'are'}"
+    return (
+        f"{row.suite}: {which} left out where components are compared, because {row.reason}; "
+        f"run `{row.remedy}`."
+    )
 
 
 def separation_side(row: Separation) -> str:

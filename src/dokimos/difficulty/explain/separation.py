@@ -201,21 +201,25 @@ class Ranking:
 
     def __init__(self, values: Floats, positive: Bools, lines: Ints | None = None) -> None:
         order = np.argsort(values, kind="stable")
-        ordered = values[order]
-        self._columns = order if lines is None else lines[order]
-        self._starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        self._positive = positive[order].astype(np.float64)
+        columns = order if lines is None else lines[order]
+        upper, lower = positive[order], ~positive[order]
+        self._above, self._below = columns[upper], columns[lower]
+        negatives, positives = values[order][lower], values[order][upper]
+        # Of each positive, how many negatives lie below it, and how many not above: equal without ties.
+        below = np.searchsorted(negatives, positives, "left")
+        not_above = np.searchsorted(negatives, positives, "right")
+        self._beaten = [below] if np.array_equal(below, not_above) else [below, not_above]
 
     def won(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
         """For each row of weights: pairs in which the positive lies above, positives, negatives.
 
         Ties count half.
         """
-        sorted_weights = weights[:, self._columns]
-        above = np.add.reduceat(sorted_weights * self._positive, self._starts, axis=1)
-        below = np.add.reduceat(sorted_weights * (1 - self._positive), self._starts, axis=1)
-        less = np.cumsum(below, axis=1) - below / 2
-        return (above * less).sum(axis=1), above.sum(axis=1), below.sum(axis=1)
+        above = weights[:, self._above]
+        less = np.zeros((len(weights), len(self._below) + 1))
+        np.cumsum(weights[:, self._below], axis=1, out=less[:, 1:])
+        won = [np.einsum("ij,ij->i", above, less[:, beaten]) for beaten in self._beaten]
+        return sum(won) / len(won), above.sum(axis=1), less[:, -1]
 
     def auc(self, weights: Floats) -> Floats:
         """For each row of weights: the chance that a positive lies above a negative, ties counting half."""

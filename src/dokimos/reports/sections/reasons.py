@@ -157,7 +157,7 @@ def _overview(accounts: Sequence[Account]) -> Table:
     shown = [status for status in Status if any(account.counts[status] for account in accounts)]
     for status in shown:
         table.add_column(status.value, justify="right")
-    table.add_column("what tells its timeouts")
+    table.add_column("what separates its timeouts")
     for account in accounts:
         best = best_separation(account.separations)
         telling = (
