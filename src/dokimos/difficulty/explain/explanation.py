@@ -15,6 +15,7 @@ from dokimos.difficulty.explain.breaking_points import breaking_curves
 from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
+    EXPLAINING,
     Account,
     Explanation,
     Interaction,
@@ -27,6 +28,7 @@ from dokimos.difficulty.explain.rows import (
     UniqueResult,
 )
 from dokimos.difficulty.explain.separation import separations
+from dokimos.difficulty.explain.strata import Strata
 from dokimos.difficulty.explain.unique_solves import best_of_style, find_unique_results
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.naming import Naming
@@ -121,9 +123,10 @@ class _Tests:
         """The tests on all `observations` of `members`."""
         if members not in self._found:
             subject = ", ".join(members)
+            strata = Strata.of(observations, EXPLAINING)
             self._found[members] = (
-                separations(subject, observations, self._resampling),
-                interactions(subject, observations, self._resampling),
+                separations(subject, observations, self._resampling, strata),
+                interactions(subject, observations, self._resampling, strata),
             )
         return self._found[members]
 

@@ -23,10 +23,13 @@ PAIRS = tuple(combinations(EXPLAINING, 2))
 
 
 def interactions(
-    subject: str, observations: Sequence[Observation], resampling: Resampling | None = None
+    subject: str,
+    observations: Sequence[Observation],
+    resampling: Resampling | None = None,
+    strata: Strata | None = None,
 ) -> tuple[Interaction, ...]:
-    """Every pair of components, in canonical order."""
-    strata = Strata.of(observations, EXPLAINING)
+    """Every pair of components, in canonical order; `strata` if they are known already."""
+    strata = strata or Strata.of(observations, EXPLAINING)
     decided = solved_or_timed_out(observations)
     families = {pair: _informative_families(strata, pair) for pair in PAIRS}
     notes = {pair: _why_not(strata, pair, families[pair], decided) for pair in PAIRS}

@@ -49,7 +49,7 @@ def separation_in_words(row: Separation) -> str:
     if row.auc is None:
         return row.note
     if not row.separates:
-        return "no better than chance"
+        return "could be chance"
     if row.note.startswith("complete"):
         return f"every timeout has a {separation_side(row)} value than everything solved in its family"
     return f"timeouts have {separation_side(row)} values"

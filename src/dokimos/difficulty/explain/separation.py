@@ -26,11 +26,14 @@ ENOUGH_FAMILIES = 3
 
 
 def separations(
-    subject: str, observations: Sequence[Observation], resampling: Resampling | None = None
+    subject: str,
+    observations: Sequence[Observation],
+    resampling: Resampling | None = None,
+    strata: Strata | None = None,
 ) -> tuple[Separation, ...]:
-    """How well each component separates, in the canonical order."""
+    """How well each component separates, in the canonical order; `strata` if they are known already."""
     chosen = resampling or Resampling()
-    strata = Strata.of(observations, EXPLAINING)
+    strata = strata or Strata.of(observations, EXPLAINING)
     decided = solved_or_timed_out(observations)
     compared = [WithinFamilies(strata, column) for column in range(len(EXPLAINING))]
     tested = [c for c in compared if not c.why_not(decided)]

@@ -115,7 +115,7 @@ class Strata:
         for rows in in_parts(count, len(self.late)):
             found = np.tile(self.late, (rows, 1))
             for lines in self.exchangeable:
-                order = np.argsort(rng.random((rows, len(lines))), axis=1)
+                order = rng.permuted(np.tile(np.arange(len(lines)), (rows, 1)), axis=1)
                 found[:, lines.ravel()] = self.late[lines][order].reshape(rows, -1)
             yield found
 

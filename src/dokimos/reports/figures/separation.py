@@ -65,7 +65,7 @@ def in_words(row: Separation) -> str:
     if row.auc is None:
         return f"{row.subject}, {describe(row.component)}: {row.note}"
     interval = "" if row.low is None or row.high is None else f" [{row.low:.2f}, {row.high:.2f}]"
-    verdict = "separates" if row.separates else "no better than chance"
+    verdict = "separates" if row.separates else "could be chance"
     test = "" if row.p_value is None else f" (p = {row.p_value:.2g}: {verdict})"
     seen = f"{row.timeouts} timeouts, {row.solved} solved"
     within = f"AUC {row.auc:.2f}{interval} within {row.families} families{test}"
