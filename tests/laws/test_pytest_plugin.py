@@ -60,6 +60,9 @@ def test_checking_a_file(project: Path) -> None:
     assert check_law_file(project / "fine.law").is_exhaustive
     with pytest.raises(LawViolated, match="VIOLATED"):
         check_law_file(project / "income.law")
+    rate = check_law_file(project / "income.law", max_rate=0.99).rate.value
+    with pytest.raises(LawViolated, match="VIOLATED"):
+        check_law_file(project / "income.law", max_rate=rate - 1e-9)
     with pytest.raises(InputError):
         check_law_file(project / "none.law")
     (project / "never.law").write_text(FINE.replace("output d1", "requires x1.age > 99;\noutput d1"))
@@ -76,7 +79,7 @@ def test_collected_laws(project: Path, pytester: pytest.Pytester) -> None:
     pytester.runpytest_inprocess(*plugin).assert_outcomes(passed=3)
 
     (pytester.path / "wrong.nom").write_text("input x1")
-    pytester.makeini("[pytest]\ndokimos_laws = true\ndokimos_law_budget = 50\n")
+    pytester.makeini("[pytest]\ndokimos_laws = true\ndokimos_law_budget = 50\ndokimos_law_max_rate = 0\n")
     result = pytester.runpytest_inprocess(*plugin, "-k", "fine or income or wrong")
     result.assert_outcomes(passed=1, failed=2, deselected=1)
     result.stdout.fnmatch_lines(["*the loan falls from yes to no*", "*wrong.nom:1:8*"])

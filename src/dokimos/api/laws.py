@@ -147,8 +147,8 @@ class TestedLaws:
 
     @property
     def is_untested(self) -> bool:
-        """Whether a law was never tested: its precondition never held, say."""
-        return any(result.tested == 0 for result in self.results)
+        """Whether nothing can be said of a law: never tested, say, or too close to call."""
+        return any(result.is_inconclusive for result in self.results)
 
 
 def test_law(
@@ -212,6 +212,8 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | None)
     parts += [f"{option} {quote(str(value))}" for option, value in given.items() if value is not None]
     if settings.source != "test":
         parts.append(f"--source {quote(settings.source)}")
+    if settings.max_rate:
+        parts.append(f"--max-rate {settings.max_rate:g}")
     if settings.in_range:
         parts.append("--in-range")
     if settings.exhaustive is not None:
@@ -230,10 +232,14 @@ def _expect_feature(by: str, domain: Domain | None) -> None:
 
 @dataclass(frozen=True)
 class ReplayedLaw:
-    """A file of violations, and what became of each when it was run again."""
+    """A file of violations, and what became of each when it was run again.
+
+    `over_all` has what was violated that the law says of all tests together: only testing again shows it.
+    """
 
     path: Path
     violations: tuple[Replayed, ...]
+    over_all: tuple[str, ...] = ()
 
     @property
     def is_violated(self) -> bool:
@@ -268,7 +274,7 @@ def replay_law(
         if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
             _log.warning("%s: the model is another than when the violations were found.", path)
         ran = replay_violations(saved, loaded, found, allow_code=allow_code)
-        replayed.append(ReplayedLaw(path, ran))
+        replayed.append(ReplayedLaw(path, ran, saved.over_all))
     return tuple(replayed)
 
 

@@ -74,7 +74,9 @@ def replay(
 
     replayed = dokimos.replay_law(files, model=model, domain=domain, allow_code=not no_code)
     for one in replayed:
-        if not one.violations:
+        for condition in one.over_all:
+            typer.echo(f"{one.path}: {condition}: is about all tests together; test the law again to see")
+        if not one.violations and not one.over_all:
             typer.echo(
                 f"{one.path}: no violation was found when this was saved; there is nothing to run again"
             )

@@ -36,11 +36,14 @@ def test(
     ] = None,
     keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
     shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
-    shrink: Annotated[bool, typer.Option(help="Look for the smallest change that still violates.")] = True,
+    shrink: Annotated[bool, typer.Option(help="Look for smaller changes that still violate.")] = True,
     in_range: Annotated[
         bool,
         typer.Option("--in-range", help="Refuse cases with a record outside of what the domain declares."),
     ] = False,
+    max_rate: Annotated[
+        float, typer.Option(help="The rate of violations that is tolerated, such as 0.01.", min=0, max=1)
+    ] = 0.0,
     out: Annotated[Path | None, typer.Option(help="A folder for results, one JSON file a law.")] = None,
     html: Annotated[Path | None, typer.Option(help="A page to write of what was found.")] = None,
     no_code: NoCode = False,
@@ -61,6 +64,7 @@ def test(
         by=tuple(by or ()),
         shrink=shrink,
         in_range=in_range,
+        max_rate=max_rate,
         allow_code=not no_code,
     )
 

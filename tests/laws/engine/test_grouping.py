@@ -12,7 +12,8 @@ from tests.laws.toy import MORE_FELONIES, domain, run
 
 def test_words_classes_and_groups() -> None:
     found = run(MORE_FELONIES, by=("sex", "recid"))
-    assert "more felonies the risk falls from medium to low (x1 is row " in found.violations[0].words
+    words = "more felonies the risk falls from medium to low (x1 is row "
+    assert any(words in each.words for each in found.violations)
     assert [name for name, _ in found.classes] == ["low", "medium", "high"]
     assert sum(rate.total for _, rate in found.classes) == found.tested
     assert sum(rate.count for _, rate in found.classes) == found.violated

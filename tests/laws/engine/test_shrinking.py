@@ -63,3 +63,35 @@ def test_how_much_records_differ() -> None:
     a = np.array([["ab", 1, None]], dtype=object)
     b = np.array([["abcd", 3, "x"]], dtype=object)
     assert _amount(a, b, np.array([[True, True, True]])).tolist() == [5.0]
+
+
+def test_two_draws_that_only_shrink_together() -> None:
+    """Neither draw can be smaller by itself: their sum has to be divisible by 7."""
+
+    def model(record: Any) -> int:
+        return int(record[0] > 0 and record[1] > 0 and (record[0] + record[1]) % 7 == 0)
+
+    of = domain(inputs=lambda: np.zeros((3, 6)))
+    text = (
+        "input x1; var a := randInt(1, 60); var b := randInt(1, 60); var x2 := x1[age := a, felonies := b];"
+    )
+    found = run(f"{text} ENSURES d2 <= d1", model=model, of=of, budget=400, exhaustive=False)
+    assert {sum(each.case.draws) for each in found.violations} == {7}
+
+
+def test_reals_are_bisected() -> None:
+    text = "input x1; var x2 := x1[income := randReal(0, 1000)]; ENSURES d2 <= d1"
+    found = run(text, model=lambda record: int(record[2] > 300.25), budget=200)
+    assert all(300.25 < each.case.draws[0] < 300.26 for each in found.violations)
+
+
+def test_the_largest_violations_come_first_and_are_kept() -> None:
+    of = domain(inputs=lambda: np.column_stack([np.arange(40.0), np.zeros((40, 5))]))
+    text = "input x1; var x2 := x1[felonies := 1]; ENSURES d1 <= d2"
+    found = run(text, model=lambda record: float(record[0] * (1 - record[1])), of=of, keep=4)
+    assert [each.case.rows["x1"] for each in found.violations] == [39, 38, 37, 36]
+    assert found.inputs == 39
+    equal = run(
+        text.replace("<=", "=="), model=lambda record: -abs(record[0] - 9) * record[1], of=of, keep=2
+    )
+    assert [each.case.rows["x1"] for each in equal.violations] == [39, 38]

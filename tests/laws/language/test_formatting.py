@@ -50,6 +50,7 @@ def test_formatting_keeps_the_meaning_and_is_stable(
         "output d;",
         f"{{{block}}}",
         f"ensures {printed} ;",
+        data.draw(st.sampled_from(["", "ensures d in 99%;", "ensures  d  in  0.5 %  ;"])),
     ]
     text = ""
     for part in parts:

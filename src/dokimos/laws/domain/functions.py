@@ -23,6 +23,8 @@ BUILTINS = {
 }
 #: Those that ask the model about a class.
 SCORES = ("score", "proba")
+#: What an `ensures` may take over all tests; a function of the domain with the same name comes first.
+MEAN = "mean"
 #: Those that draw at random.
 RANDOM = ("randInt", "randReal")
 

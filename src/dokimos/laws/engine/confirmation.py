@@ -3,54 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from dokimos.laws.engine.cases import LawCase, case_of
 from dokimos.laws.engine.descriptions import describe
+from dokimos.laws.engine.determinism import scores_are_close
 from dokimos.laws.engine.frame import Frame
 from dokimos.laws.engine.results import LawViolation
 from dokimos.laws.engine.runner import Runner
-from dokimos.laws.engine.shrinking import run_cases, shrink
+from dokimos.laws.engine.shrinking import change_sizes, run_cases, shrink
+from dokimos.laws.engine.tallies import KeptViolation
 
+#: A violation, and what puts it in order.
+_Ranked = tuple[tuple[float, ...], LawViolation]
 #: Runs some work; an interruption ends that work and nothing else.
 Guard = Callable[[Callable[[], None]], None]
 
 
-def confirm(
-    kept: Sequence[Frame], runner: Runner, *, shrinks: bool, guard: Guard
-) -> tuple[tuple[LawViolation, ...], int]:
+@dataclass(frozen=True)
+class Confirmed:
+    """The violations that are more than rounding, the largest first, and how many are not.
+
+    `unrepeatable` did not violate when run again, though their scores are not close: no rounding.
+    """
+
+    violations: tuple[LawViolation, ...]
+    rounding: int
+    unrepeatable: int
+
+
+def confirm(kept: Sequence[KeptViolation], runner: Runner, *, shrinks: bool, guard: Guard) -> Confirmed:
     """The violations, shrunk where asked for, that also show when records are predicted one by one.
 
     And how many do not. An interruption leaves what has been confirmed until then.
     """
-    law = runner.plan.law
-    cases = [case_of(frame, 0, law) for frame in kept]
-    small = list(cases)
+    sure: list[_Ranked] = []
+    vanished: list[LawCase] = []
+    for tolerated in (False, True):
+        frames = [each.frame for each in kept if each.is_tolerated is tolerated]
+        cases = [case_of(frame, 0, runner.plan.law) for frame in frames]
+        small = list(cases)
+        if shrinks and cases:
+            guard(partial(_make_small, small, runner, tolerated))
+        guard(partial(_run_again, small, cases, runner, tolerated, sure, vanished))
+    unrepeatable = 0
 
-    def make_small() -> None:
-        small[:] = shrink(cases, runner)
+    def compare() -> None:
+        nonlocal unrepeatable
+        unrepeatable = sum(not scores_are_close(case, runner) for case in vanished)
 
-    if shrinks:
-        guard(make_small)
-    sure: list[LawViolation] = []
-    rounding: list[LawCase] = []
-
-    def run_again() -> None:
-        for smallest, original in zip(small, cases, strict=True):
-            found = _confirmed(smallest, runner) or _confirmed(original, runner)
-            if found is None:
-                rounding.append(original)
-            else:
-                sure.append(found)
-
-    guard(run_again)
-    return tuple(sure), len(rounding)
+    guard(compare)
+    ordered = sorted(sure, key=lambda each: each[0])
+    return Confirmed(tuple(each for _, each in ordered), len(vanished) - unrepeatable, unrepeatable)
 
 
-def _confirmed(case: LawCase, runner: Runner) -> LawViolation | None:
-    again = run_cases([case], runner, one_by_one=True)
+def _make_small(cases: list[LawCase], runner: Runner, tolerated: bool) -> None:
+    cases[:] = shrink(cases, runner, tolerated=tolerated)
+
+
+def _run_again(
+    small: list[LawCase],
+    cases: list[LawCase],
+    runner: Runner,
+    tolerated: bool,
+    sure: list[_Ranked],
+    vanished: list[LawCase],
+) -> None:
+    for smallest, original in zip(small, cases, strict=True):
+        found = _confirmed(smallest, runner, tolerated) or _confirmed(original, runner, tolerated)
+        if found is None:
+            vanished.append(original)
+        else:
+            sure.append(found)
+
+
+def _confirmed(case: LawCase, runner: Runner, is_tolerated: bool) -> _Ranked | None:
+    """The violation, and what orders it: large ones first, of those the ones that change least."""
+    again = run_cases([case], runner, one_by_one=True, tolerated=is_tolerated)
     if again.size == 0:
         return None
-    return LawViolation(case_of(again, 0, runner.plan.law), put_in_words(again, runner))
+    (change,) = change_sizes(again, [each.name for each in runner.plan.law.inputs])
+    rank = (float(is_tolerated), -float(runner.sizes(again)[0]), *change)
+    found = case_of(again, 0, runner.plan.law)
+    return rank, LawViolation(found, put_in_words(again, runner), is_tolerated)
 
 
 def put_in_words(violating: Frame, runner: Runner) -> str:

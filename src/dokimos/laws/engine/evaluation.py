@@ -66,6 +66,18 @@ class Evaluator:
         """A truth value for each case."""
         return full(self._truth(expression), self._frame.size)
 
+    def everywhere(self) -> NDArray[np.bool_]:
+        """True for each case."""
+        return np.ones(self._frame.size, dtype=np.bool_)
+
+    def numbers(self, expression: Expression) -> Column:
+        """A number, or a truth value, for each case; one that is not a number fails it."""
+        value = self.column(expression)
+        if value.dtype != np.bool_:
+            value = self._number(expression).astype(np.float64)
+            self._fail(np.isnan(value), "a mean is taken of numbers, and this is nan", expression)
+        return full(value, self._frame.size)
+
     def value(self, expression: Expression) -> Value:
         """The value of any expression."""
         match expression:

@@ -17,10 +17,12 @@ from dokimos.laws.engine.calls import Failures
 from dokimos.laws.engine.cases import case_of
 from dokimos.laws.engine.confirmation import confirm
 from dokimos.laws.engine.descriptions import decision_name
+from dokimos.laws.engine.determinism import what_wavers
 from dokimos.laws.engine.drawing import Drawer, Sampler
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, full
 from dokimos.laws.engine.grouping import Grouping
+from dokimos.laws.engine.means import MeansTally
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.runner import Judged, Runner
@@ -51,6 +53,10 @@ def test_law(
     the law, the domain or the model is not usable.
     """
     settings = settings or LawSettings()
+    if not 0 <= settings.max_rate < 1:
+        raise InputError(
+            f"The rate that is tolerated is at least 0 and below 1, not {settings.max_rate:g}."
+        )
     if settings.budget < 1 or settings.keep < 1:
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
     domain = None if domain is None else with_table(domain, settings.source)
@@ -76,7 +82,9 @@ class _Session:
     def __init__(self, runner: Runner, source: InputSource, settings: LawSettings) -> None:
         self._runner, self._source, self._settings = runner, source, settings
         self._plan: LawPlan = runner.plan
-        self._tally = Tally(settings.keep)
+        self._tally = Tally(settings.keep, runner.sizes)
+        self._means = MeansTally(self._plan.set_conditions)
+        self._wavers = ""
         self._draws = self._held = self._tested = self._outside = 0
         self._interrupted = self._starved = self._given_up = False
         self._part = _FIRST_PART
@@ -86,9 +94,18 @@ class _Session:
         start = time.perf_counter()
         draws = AllDraws(self._runner, self._source, self._settings, self._batch)
         exhaustive = draws.are_gone_through()
+        if exhaustive:
+            self._guarded(self._run_twice)
+            exhaustive = not self._wavers
+        if self._interrupted:
+            return self._result(exhaustive, time.perf_counter() - start)
         self._guarded(partial(self._go_through, draws) if exhaustive else self._sample)
         seconds = time.perf_counter() - start
         return self._result(exhaustive, seconds)
+
+    def _run_twice(self) -> None:
+        """Nothing is a fact about all draws that is not the same when they are made again."""
+        self._wavers = what_wavers(self._runner, self._source)
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -151,6 +168,7 @@ class _Session:
         self._tested += judged.frame.size
         if not self._settings.in_range and judged.frame.size:
             self._outside += int(self._runner.outside(judged.frame).sum())
+        self._means.add(judged.means)
         outputs = self._plan.law.outputs
         by_class = judged.frame.values[outputs[0].name] if outputs and judged.frame.size else None
         self._tally.add(
@@ -179,9 +197,8 @@ class _Session:
         errors = tuple((each.reason, case_of(each.case, 0, law)) for each in self._runner.errors.kept)
         failed, rejected = self._runner.errors.count, self._runner.rejected
         refused = self._runner.refused
-        violations, unconfirmed = confirm(
-            tally.kept, self._runner, shrinks=self._settings.shrink, guard=self._guarded
-        )
+        confirmed = confirm(tally.kept, self._runner, shrinks=self._settings.shrink, guard=self._guarded)
+        exact = True if exhaustive else None if in_order else False
         return LawResult(
             law=law,
             domain=domain,
@@ -199,7 +216,11 @@ class _Session:
             inputs=tally.inputs,
             failed=failed,
             errors=errors,
-            unconfirmed=unconfirmed,
+            unconfirmed=confirmed.rounding + confirmed.unrepeatable,
+            unrepeatable=confirmed.unrepeatable,
+            tolerated=tally.tolerated,
+            over_all=self._means.verdicts(exact),
+            not_deterministic=self._wavers,
             is_exhaustive=exhaustive,
             is_in_order=in_order,
             is_interrupted=self._interrupted,
@@ -210,7 +231,7 @@ class _Session:
                 Grouping(feature, counts.rates(partial(self._group_name, feature)))
                 for feature, counts in tally.by_group.items()
             ),
-            violations=violations,
+            violations=confirmed.violations,
             seconds=seconds,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast as python
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import CodeType
 
@@ -13,6 +13,7 @@ from dokimos.laws.domain.functions import RANDOM
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import Prediction, predictions, runnable
 from dokimos.laws.language.choices import resolve_choices
+from dokimos.laws.language.set_conditions import SetCondition, is_over_all_tests, set_conditions
 from dokimos.laws.language.syntax import Expression, Law
 from dokimos.laws.language.validation import require_checked
 
@@ -42,6 +43,12 @@ class LawPlan:
     call_sites: dict[int, int]
     predictions: tuple[Prediction, ...] | None
     code: CodeType | None
+    set_conditions: tuple[SetCondition, ...] = ()
+
+    @property
+    def case_ensures(self) -> tuple[laws.Ensures, ...]:
+        """What is ensured of each case, also where it is of a share of them only."""
+        return tuple(each for each in self.law.ensures if not is_over_all_tests(each, self.domain))
 
     @property
     def random(self) -> tuple[laws.Call, ...]:
@@ -95,7 +102,12 @@ def make_plan(
     """
     domain = domain or Domain("none")
     require_checked(law, domain)
+    written = set_conditions(law, domain)
     law = resolve_choices(law, domain)
+    over_all = tuple(
+        replace(each, text=other.text, mean_texts=other.mean_texts)
+        for each, other in zip(set_conditions(law, domain), written, strict=True)
+    )
     found = predictions(law)
     if found is None and not allow_code:
         place = f"{law.name}:{law.block.at.line}"
@@ -108,7 +120,7 @@ def make_plan(
     calls = [*(call for step in steps for call in step.random), *in_ensures]
     order = {id(call): index for index, call in enumerate(calls)}
     sites = {} if one_stream else {id(call): number for number, call in enumerate(_calls(law))}
-    return LawPlan(law, domain, steps, in_ensures, order, sites, found, code)
+    return LawPlan(law, domain, steps, in_ensures, order, sites, found, code, over_all)
 
 
 def _compiled(law: Law) -> CodeType:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 #: The 97.5th percentile of the normal distribution: two sides of 95 %.
-_Z = 1.959963984540054
+TWO_SIDED = 1.959963984540054
 _MOST_DECIMALS = 15
 
 
@@ -30,9 +30,9 @@ class Rate:
         """
         if self.total == 0:
             return 0.0, 1.0
-        n, p, z2 = self.total, self.value, _Z * _Z
+        n, p, z2 = self.total, self.value, TWO_SIDED * TWO_SIDED
         centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-        half = _Z * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+        half = TWO_SIDED * sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
         low = 0.0 if self.count == 0 else max(0.0, centre - half)
         high = 1.0 if self.count == n else min(1.0, centre + half)
         return low, high

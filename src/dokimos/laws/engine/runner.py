@@ -20,16 +20,23 @@ from dokimos.laws.engine.frame import Column, Frame, Records, are_strings, colum
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.record_rules import RecordRules
 from dokimos.laws.engine.scoring import scoring
+from dokimos.laws.engine.violation_sizes import violation_sizes
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Cases that ran to the end, and whether each satisfies every `ensures`."""
+    """Cases that ran to the end, and whether each satisfies every `ensures`.
+
+    `tolerated` are the cases that do not, but only where an `ensures` is of a share of the tests. `means`
+    has, for each mean of the law, its value in each case and whether the case counts for it.
+    """
 
     frame: Frame
     holds: NDArray[np.bool_]
+    tolerated: NDArray[np.bool_]
+    means: tuple[tuple[Column, NDArray[np.bool_]], ...] = ()
 
 
 class Runner:
@@ -77,6 +84,13 @@ class Runner:
     def outside(self, frame: Frame) -> NDArray[np.bool_]:
         """The cases in which the model sees a record changed to what the domain does not declare."""
         return self.rules.left_by(frame, self.plan.judged_records, self.plan.law.inputs[0].name)
+
+    def sizes(self, frame: Frame) -> NDArray[np.float64]:
+        """By how much each of some violating cases violates the law."""
+        conditions = [each.condition for each in self.plan.case_ensures]
+        return violation_sizes(
+            conditions, frame, lambda some, no: Evaluator(self.plan, some, no, self.labels, self._score)
+        )
 
     def alike(self) -> Runner:
         """A runner of the same law and model that has counted nothing yet."""
@@ -136,29 +150,51 @@ class Runner:
     def judge(self, frame: Frame, draw: Drawer, *, one_by_one: bool = False) -> Judged:
         """Run the block and judge the ensures; `one_by_one` predicts each record by itself."""
         if frame.size == 0:
-            return Judged(frame, np.ones(0, dtype=np.bool_))
+            return _nothing_judged(frame)
         if self.plan.predictions is not None:
             frame = self._predicted(frame, one_by_one)
         else:
             frame = self._executed(frame)
         for call in self.plan.random_in_ensures:
             frame = self._drawn(frame, call, draw)
-        holds = np.ones(frame.size, dtype=np.bool_)
-        for statement in self.plan.law.ensures:
-            if frame.size == 0:
-                break
-            failures = self._failures()
-            evaluator = Evaluator(self.plan, frame, failures, self.labels, self._score)
-            try:
-                holds = holds & evaluator.condition(statement.condition)
-            except AllFailed:
-                frame = self._none_left(frame, failures)
-                holds = np.ones(0, dtype=np.bool_)
-                break
-            kept = ~np.isin(frame.ids, list(failures.by_case))
-            frame, holds = self._without(frame, failures), holds[kept]
-        self._has_judged = self._has_judged or frame.size > 0
-        return Judged(frame, holds)
+        columns: list[Column] = []
+        for statement in self.plan.case_ensures:
+            frame, columns = self._judged(
+                frame,
+                columns,
+                lambda e, of=statement.condition: [e.condition(of)],  # type: ignore[misc]
+            )
+        for each in self.plan.set_conditions:
+            for mean in each.means:
+                frame, columns = self._judged(frame, columns, lambda e, of=mean: _mean_values(e, of))  # type: ignore[misc]
+        if frame.size == 0:
+            return _nothing_judged(frame)
+        self._has_judged = True
+        ensured = self.plan.case_ensures
+        strict = np.ones(frame.size, dtype=np.bool_)
+        holds = strict.copy()
+        for statement, column_ in zip(ensured, columns, strict=False):
+            holds &= column_
+            strict &= column_ | (statement.percent is not None)
+        rest = columns[len(ensured) :]
+        return Judged(frame, holds, strict & ~holds, tuple(zip(rest[::2], rest[1::2], strict=True)))
+
+    def _judged(
+        self, frame: Frame, columns: list[Column], evaluate: Callable[[Evaluator], list[Column]]
+    ) -> tuple[Frame, list[Column]]:
+        """The frame, and the columns with some more, without the cases in which evaluating those fails."""
+        if frame.size == 0:
+            return frame, columns
+        failures = self._failures()
+        try:
+            new = evaluate(Evaluator(self.plan, frame, failures, self.labels, self._score))
+        except AllFailed:
+            return self._none_left(frame, failures), []
+        every = [*columns, *new]
+        if not failures.by_case:
+            return frame, every
+        kept = ~np.isin(frame.ids, list(failures.by_case))
+        return self._without(frame, failures), [each[kept] for each in every]
 
     def _predicted(self, frame: Frame, one_by_one: bool) -> Frame:
         """All predictions of the block in one batch."""
@@ -224,6 +260,17 @@ class Runner:
         for name, values in outputs.items():
             frame = frame.with_value(name, column(values))
         return frame
+
+
+def _nothing_judged(frame: Frame) -> Judged:
+    none = np.ones(0, dtype=np.bool_)
+    return Judged(frame, none, none)
+
+
+def _mean_values(evaluator: Evaluator, mean: laws.Call) -> list[Column]:
+    """What a mean is taken of in each case, and whether the case counts."""
+    counts = [evaluator.condition(each) for each in mean.arguments[1:]]
+    return [evaluator.numbers(mean.arguments[0]), counts[0] if counts else evaluator.everywhere()]
 
 
 def _integers(ends: Column, frame: Frame, failures: Failures) -> Column:

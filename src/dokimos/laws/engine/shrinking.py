@@ -1,8 +1,9 @@
-"""Violations made small: the smallest change of a record that still violates the law."""
+"""Violations made small: a change of a record that still violates the law, and locally the smallest."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,20 @@ from dokimos.laws.engine.runner import Runner
 
 #: How many values of one draw are tried for one case at a time.
 _TRIED = 48
+#: And of each of a pair of draws; how many pairs.
+_TRIED_OF_PAIR = 12
+_MOST_PAIRS = 6
+#: A real number is bisected to this many bits.
+_BISECTED = 24
 _ROUNDS = 40
 
 
-def shrink(cases: list[LawCase], runner: Runner) -> list[LawCase]:
+def shrink(cases: list[LawCase], runner: Runner, *, tolerated: bool = False) -> list[LawCase]:
     """Each case with other draws that violate too and change the records less, where there are such.
 
-    All draws of a case are tried in turn, of all cases at once, until nothing gets smaller. A case never
-    leaves its inputs. What is given must violate the law, and so does what is returned.
+    All draws of a case are tried in turn, then all pairs of them, of all cases at once, until nothing gets
+    smaller: locally the smallest change, not always the smallest of all. A case never leaves its inputs.
+    What is given must violate the law, and so does what is returned.
     """
     if not cases or not cases[0].draws:
         return cases
@@ -30,21 +37,32 @@ def shrink(cases: list[LawCase], runner: Runner) -> list[LawCase]:
     for _ in range(_ROUNDS):
         before = [case.draws for case in best]
         for draw in range(len(best[0].draws)):
-            best = _shrink_draw(best, draw, runner)
+            best = _shrink_draws(best, (draw,), runner, tolerated)
+        if [case.draws for case in best] == before:
+            for pair in list(combinations(range(len(best[0].draws)), 2))[:_MOST_PAIRS]:
+                best = _shrink_draws(best, pair, runner, tolerated)
         if [case.draws for case in best] == before:
             break
     return best
 
 
-def _shrink_draw(cases: list[LawCase], draw: int, runner: Runner) -> list[LawCase]:
+def _shrink_draws(
+    cases: list[LawCase], which: tuple[int, ...], runner: Runner, tolerated: bool
+) -> list[LawCase]:
+    """Each case with other values of some of its draws, where those violate too and are smaller."""
     tried: list[LawCase] = []
     owner: list[int] = []
     for index, case in enumerate(cases):
-        for value in _candidates(case.draws[draw]):
-            draws = (*case.draws[:draw], value, *case.draws[draw + 1 :])
-            tried.append(replace(case, draws=draws))
+        choices = [_candidates(case.draws[draw]) for draw in which]
+        if len(which) > 1:
+            choices = [_fewer(values) for values in choices]
+        for values in product(*choices):
+            draws = list(case.draws)
+            for draw, value in zip(which, values, strict=True):
+                draws[draw] = value
+            tried.append(replace(case, draws=tuple(draws)))
             owner.append(index)
-    judged = run_cases(tried, runner)
+    judged = run_cases(tried, runner, tolerated=tolerated)
     best = list(cases)
     if judged.size == 0:
         return best
@@ -52,8 +70,8 @@ def _shrink_draw(cases: list[LawCase], draw: int, runner: Runner) -> list[LawCas
     chosen: dict[int, tuple[tuple[float, ...], int]] = {}
     for row in range(judged.size):
         index = owner[int(judged.ids[row])]
-        value = judged.draws[draw][row].item()
-        size = (*sizes[row], abs(value), value)
+        values = tuple(judged.draws[draw][row].item() for draw in which)
+        size = (*sizes[row], sum(abs(value) for value in values), *values)
         if index not in chosen or size < chosen[index][0]:
             chosen[index] = (size, row)
     for index, (_, row) in chosen.items():
@@ -61,10 +79,17 @@ def _shrink_draw(cases: list[LawCase], draw: int, runner: Runner) -> list[LawCas
     return best
 
 
+def _fewer(values: list[int | float]) -> list[int | float]:
+    """Some of the candidates, spread over all, the nearest to nothing and the last ones with them."""
+    step = max(1, len(values) // _TRIED_OF_PAIR)
+    return list(dict.fromkeys([*values[: _TRIED_OF_PAIR // 2], *values[::step], *values[-2:]]))
+
+
 def _candidates(value: int | float) -> list[int | float]:
     """Values nearer to nothing: all the nearest, then ever coarser steps, and the value itself."""
     if isinstance(value, float):
-        return [value * step / _TRIED for step in range(_TRIED)] + [value]
+        even = [value * step / _TRIED for step in range(_TRIED)]
+        return [*even, *(value * (1 - 2.0**-bit) for bit in range(6, _BISECTED)), value]
     sign = -1 if value < 0 else 1
     near = [sign * step for step in range(min(abs(value), _TRIED // 2) + 1)]
     steps = [value - sign * (abs(value) * step // _TRIED) for step in range(_TRIED)]
@@ -73,13 +98,18 @@ def _candidates(value: int | float) -> list[int | float]:
     return list(dict.fromkeys([*near, *steps, *below, *beyond, value + sign, value]))
 
 
-def run_cases(cases: list[LawCase], runner: Runner, *, one_by_one: bool = False) -> Frame:
-    """Run cases with the draws that they have; the frame of those that violate the law."""
+def run_cases(
+    cases: list[LawCase], runner: Runner, *, one_by_one: bool = False, tolerated: bool = False
+) -> Frame:
+    """Run cases with the draws that they have; the frame of those that violate the law.
+
+    With `tolerated` also of those that violate only what is ensured of a share of the tests.
+    """
     frame, draws = frame_of(cases)
     given = Given(draws)
     prepared = runner.prepare(frame, given)
     judged = runner.judge(prepared, given, one_by_one=one_by_one)
-    return judged.frame.where(~judged.holds)
+    return judged.frame.where(~judged.holds & (tolerated | ~judged.tolerated))
 
 
 def change_sizes(frame: Frame, inputs: list[str]) -> list[tuple[float, float]]:

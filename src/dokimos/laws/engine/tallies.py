@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,18 +19,37 @@ from dokimos.laws.engine.runner import Judged
 _LONG = 512
 
 
-class Tally:
-    """What a test has found so far; `kept` holds one violation of each of the first distinct inputs."""
+@dataclass(frozen=True)
+class KeptViolation:
+    """A violating case (a frame of one), and whether it violates only what holds of a share of tests."""
 
-    def __init__(self, keep: int) -> None:
-        self.violated = 0
-        self.kept: list[Frame] = []
+    frame: Frame
+    is_tolerated: bool
+
+
+class Tally:
+    """What a test has found so far; `kept` holds one violation of each of some distinct inputs.
+
+    Those are the largest that were found, by `measure`, which gives the sizes of cases; what is tolerated
+    comes last.
+    """
+
+    def __init__(self, keep: int, measure: Callable[[Frame], NDArray[np.float64]]) -> None:
+        self.violated = self.tolerated = 0
+        self._measure = measure
+        self._kept: list[tuple[bool, float, int, Frame]] = []
         self.by_class = Counts()
         self.by_group: dict[str, Counts] = {}
         self._keep = keep
         self._draws: set[bytes] = set()
         self._inputs: set[bytes] = set()
         self._rows: set[bytes] = set()
+
+    @property
+    def kept(self) -> list[KeptViolation]:
+        """The largest violations found, each of another input, the largest first."""
+        ordered = sorted(self._kept, key=lambda each: each[:3], reverse=True)
+        return [KeptViolation(frame, is_tolerated=not strict) for strict, _, _, frame in ordered]
 
     @property
     def unique(self) -> int:
@@ -59,6 +80,11 @@ class Tally:
         if found is None:
             return
         self.violated += found.size
+        tolerated = judged.tolerated[bad]
+        self.tolerated += int(tolerated.sum())
+        sizes = self._measure(found)
+        order = np.lexsort((-sizes, tolerated))
+        found, tolerated, sizes = found.take(order), tolerated[order], sizes[order]
         sources = _input_keys(found, inputs)
         columns = [*sources, *(_bits(draw) for draw in found.draws), *([found.seeds] if uses_seeds else [])]
         self._draws.update(_rows_as_bytes(columns))
@@ -71,8 +97,15 @@ class Tally:
         for row, content in zip(rows, map(b"".join, contents), strict=True):
             if content not in self._inputs:
                 self._inputs.add(content)
-                if len(self.kept) < self._keep:
-                    self.kept.append(found.take(np.array([row])))
+                self._offer(bool(tolerated[row]), float(sizes[row]), found, int(row))
+
+    def _offer(self, tolerated: bool, size: float, found: Frame, row: int) -> None:
+        """Keep a violation where it is among the largest; of equally large ones those that came first."""
+        rank = (not tolerated, size, -len(self._inputs))
+        if len(self._kept) < self._keep:
+            heapq.heappush(self._kept, (*rank, found.take(np.array([row]))))
+        elif rank > self._kept[0][:3]:
+            heapq.heapreplace(self._kept, (*rank, found.take(np.array([row]))))
 
 
 def _first_of_each(columns: list[NDArray[np.int64]]) -> NDArray[np.int64]:

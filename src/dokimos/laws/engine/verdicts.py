@@ -15,6 +15,9 @@ class LawVerdict(Enum):
     VIOLATED = "violated"
     FAILED = "failed"
     UNTESTED = "not tested"
+    UNDECIDED = "too close to call"
+    UNREPEATABLE = "not deterministic"
+    TOLERATED = "tolerated"
     ROUNDING = "rounding only"
     HOLDS = "holds for every draw"
     PASSED = "no violation found"
@@ -28,8 +31,12 @@ def verdict_of(result: LawResult) -> LawVerdict:
         return LawVerdict.FAILED
     if result.tested == 0:
         return LawVerdict.UNTESTED
+    if result.is_undecided:
+        return LawVerdict.UNDECIDED
+    if result.unrepeatable:
+        return LawVerdict.UNREPEATABLE
     if result.violated:
-        return LawVerdict.ROUNDING
+        return LawVerdict.TOLERATED if result.violations else LawVerdict.ROUNDING
     return LawVerdict.HOLDS if result.is_exhaustive else LawVerdict.PASSED
 
 
@@ -64,6 +71,13 @@ def headline(results: Sequence[LawResult], names: Sequence[str]) -> str:
         return f"No violation was found, but code failed while testing {named(LawVerdict.FAILED)}."
     if LawVerdict.UNTESTED in verdicts:
         return f"Nothing could be tested of {named(LawVerdict.UNTESTED)}: the precondition never held."
+    if LawVerdict.UNDECIDED in verdicts:
+        return f"Too few tests to tell whether {model} satisfies {named(LawVerdict.UNDECIDED)}."
+    if LawVerdict.UNREPEATABLE in verdicts:
+        again = f"{_start(model)} gives other answers when it is run again"
+        return f"{again}, so nothing is sure of {named(LawVerdict.UNREPEATABLE)}."
+    if LawVerdict.TOLERATED in verdicts:
+        return f"{_start(model)} violates {named(LawVerdict.TOLERATED)} no more than is tolerated."
     if set(verdicts) == {LawVerdict.HOLDS}:
         return f"{_start(model)} satisfies {laws} in every draw from the data."
     return f"No violation of {laws} was found in {model}."

@@ -81,8 +81,9 @@ def _statement(statement: LawStatement) -> str:
             return f"var {name} := {format_expression(value)};"
         case laws.Requires(condition=condition):
             return f"requires {format_expression(condition)};"
-        case laws.Ensures(condition=condition):
-            return f"ensures {format_expression(condition)};"
+        case laws.Ensures(condition=condition, percent=percent):
+            share = "" if percent is None else f" in {format_expression(percent)} %"
+            return f"ensures {format_expression(condition)}{share};"
         case laws.Block(text=text):
             return _block(text)
     raise TypeError(f"{statement!r} is no statement")

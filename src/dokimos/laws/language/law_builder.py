@@ -94,7 +94,15 @@ class _Builder(Transformer_NonRecursive[Any, Any]):
         return laws.Requires(children[0], at=self._at(meta), end_line=meta.end_line)
 
     def ensures(self, meta: Any, children: list[Any]) -> laws.Ensures:
-        return laws.Ensures(children[0], at=self._at(meta), end_line=meta.end_line)
+        condition, *share = children
+        percent = share[0] if share else None
+        return laws.Ensures(condition, percent, at=self._at(meta), end_line=meta.end_line)
+
+    def share(self, meta: Any, children: list[Token]) -> laws.Literal:
+        number, at = children[0], Position(children[0].line or 1, children[0].column or 1)
+        if number.type == "INTEGER":
+            return laws.Literal(self._integer(number), at=at)
+        return laws.Literal(float(number), at=at)
 
     def block(self, meta: Any, children: list[Any]) -> laws.Block:
         return self._block

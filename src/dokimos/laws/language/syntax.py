@@ -192,9 +192,10 @@ class Block(LawStatement):
 
 @dataclass(frozen=True)
 class Ensures(LawStatement):
-    """`ensures …;`"""
+    """`ensures …;`, or `ensures … in 99 %;` with the share of the tests in which it has to hold."""
 
     condition: Expression
+    percent: Literal | None = None
 
 
 Declaration = Input | Var | Requires | Output

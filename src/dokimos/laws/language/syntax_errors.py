@@ -22,6 +22,8 @@ _WORDS = {
     "COMPARISON": "a comparison",
     "NAME": "a name",
     "INTEGER": "a number",
+    "FLOAT": "a number",
+    "PERCENT": "'%'",
     "STRING": "a string",
     "$END": "the end of the law",
 }

@@ -13,6 +13,7 @@ from dokimos.laws.domain.functions import BUILTINS, RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.choices import ChoiceNames
 from dokimos.laws.language.references import constant, feature_reference
+from dokimos.laws.language.set_conditions import is_mean
 from dokimos.laws.language.syntax import Expression, Position
 from dokimos.laws.language.value_types import Type, type_of_slot
 
@@ -32,7 +33,10 @@ class Typing:
     used: set[str] = field(default_factory=set)
     #: The choices that variables hold.
     choices: Mapping[str, Feature] = field(default_factory=dict)
+    #: Whether this is an `ensures`, which may speak of means over all tests.
+    takes_means: bool = False
     _bound: tuple[str, ...] = ()
+    _in_mean: bool = False
 
     def of(self, expression: Expression) -> Type:
         """The type of `expression`."""
@@ -146,6 +150,8 @@ class Typing:
 
     def _call(self, call: laws.Call) -> Type:
         name = call.function
+        if is_mean(call, self.domain) and (self.takes_means or self.domain is not None):
+            return self._mean(call)
         own = self.domain.functions.get(name) if self.domain is not None else None
         if own is None and name in BUILTINS and len(call.arguments) != BUILTINS[name]:
             count = BUILTINS[name]
@@ -164,6 +170,23 @@ class Typing:
                 self.of(argument)
             return Type.ANY
         return self._builtin(call)
+
+    def _mean(self, call: laws.Call) -> Type:
+        count = len(call.arguments)
+        if not self.takes_means:
+            self.error(call.at, "mean is taken over all tests, so only an `ensures` can use it")
+        elif self._bound or self._in_mean:
+            where = "under `forall`" if self._bound else "in another mean"
+            self.error(call.at, f"mean cannot stand {where}")
+        elif count not in (1, 2):
+            self.error(call.at, f"mean takes a value and the condition that its tests satisfy, not {count}")
+        outer, self._in_mean = self._in_mean, True
+        for argument in call.arguments[:1]:
+            self._want(argument, "mean needs", Type.NUMBER, Type.BOOLEAN)
+        for argument in call.arguments[1:]:
+            self._want(argument, "the condition of a mean is", Type.BOOLEAN)
+        self._in_mean = outer
+        return Type.NUMBER
 
     def _builtin(self, call: laws.Call) -> Type:
         name, arguments = call.function, call.arguments

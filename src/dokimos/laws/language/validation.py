@@ -16,6 +16,7 @@ from dokimos.laws.domain.functions import BUILTINS, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import parse_block
 from dokimos.laws.language.problems import LawError, caret
+from dokimos.laws.language.set_conditions import AROUND_MEANS, is_over_all_tests, outside_means
 from dokimos.laws.language.syntax import Expression, Law, Position
 from dokimos.laws.language.type_rules import Typing
 from dokimos.laws.language.value_types import Type
@@ -127,6 +128,7 @@ class _Checker:
             domain=self.domain,
             error=self.error,
             choices=self.choices,
+            takes_means=outputs_allowed,
         )
         kind = typing.of(expression)
         self.used |= typing.used
@@ -144,6 +146,7 @@ class _Checker:
         outputs = {each.name for each in self.law.outputs}
         for statement in self.law.ensures:
             self._condition(statement.condition, "ensures", outputs_allowed=True)
+            self._over_all_tests(statement)
             mentioned = {each.name for each in statement.condition.walk() if isinstance(each, laws.Name)}
             if not mentioned & outputs and not self._scores(statement.condition):
                 self.error(
@@ -157,6 +160,26 @@ class _Checker:
         own = {} if self.domain is None else self.domain.functions
         calls = [each.function for each in condition.walk() if isinstance(each, laws.Call)]
         return any(name in SCORES and name not in own for name in calls)
+
+    def _over_all_tests(self, statement: laws.Ensures) -> None:
+        """Where an `ensures` is about all tests together, nothing in it is about a single one."""
+        percent, is_over_all = statement.percent, is_over_all_tests(statement, self.domain)
+        if percent is not None and not 0 < (percent.value or 0) < 100:  # type: ignore[operator]
+            self.error(
+                percent.at, "the share is more than 0 % and less than 100 %; leave it out for all tests"
+            )
+        if percent is not None and is_over_all:
+            self.error(percent.at, "a mean is over all tests, so it cannot hold in a share of them")
+        for each in outside_means(statement.condition, self.domain) if is_over_all else ():
+            if isinstance(each, laws.Name):
+                message = (
+                    f"{each.name} stands outside of mean(…), and this `ensures` is about all tests together"
+                )
+                self.error(each.at, message)
+            elif isinstance(each, laws.Call) and each.function not in AROUND_MEANS:
+                self.error(each.at, f"{each.function} stands outside of mean(…); only abs, min and max can")
+            elif isinstance(each, laws.ForAll | laws.FeatureOf | laws.Update):
+                self.error(each.at, "this stands outside of mean(…), where there are numbers only")
 
     def _block(self) -> None:
         """Every output is assigned, and every name that is read is known."""

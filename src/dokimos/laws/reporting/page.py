@@ -17,7 +17,7 @@ from dokimos.laws.engine.rates import Rate, percent
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
 from dokimos.laws.reporting.case_view import CaseView, view_case
-from dokimos.laws.reporting.terminal import outside_remark
+from dokimos.laws.reporting.terminal import outside_remark, over_all_remarks, unconfirmed_remarks
 from dokimos.reports.layout.page_head import PageHead, Tile, Tone
 from dokimos.reports.layout.rendering import render
 
@@ -29,6 +29,9 @@ _KINDS = {
     LawVerdict.VIOLATED: "wrong",
     LawVerdict.FAILED: "undecided",
     LawVerdict.UNTESTED: "undecided",
+    LawVerdict.UNDECIDED: "undecided",
+    LawVerdict.UNREPEATABLE: "undecided",
+    LawVerdict.TOLERATED: "other",
     LawVerdict.ROUNDING: "other",
     LawVerdict.HOLDS: "correct",
     LawVerdict.PASSED: "correct",
@@ -99,7 +102,7 @@ class LawView:
     left_off: int
     errors: tuple[tuple[str, str], ...]
     command: str
-    outside: str
+    remarks: tuple[str, ...]
 
 
 def write_page(
@@ -191,8 +194,17 @@ def _law_view(index: int, result: LawResult, name: str, command: str) -> LawView
         left_off=len(result.violations) - len(kept),
         errors=tuple((reason, which_case(case)) for reason, case in result.errors),
         command=command,
-        outside=f"In {outside_remark(result)[3:]}.",
+        remarks=_remarks(result),
     )
+
+
+def _remarks(result: LawResult) -> tuple[str, ...]:
+    remarks = [*over_all_remarks(result), *unconfirmed_remarks(result)]
+    if result.outside:
+        remarks.append(outside_remark(result))
+    if result.not_deterministic:
+        remarks.append(f"not deterministic, so draws were sampled: {result.not_deterministic}")
+    return tuple(remarks)
 
 
 def _counts(result: LawResult) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dokimos.laws.engine.descriptions import which_case
 from dokimos.laws.engine.grouping import NamedRates
+from dokimos.laws.engine.means import SetOutcome
 from dokimos.laws.engine.rates import percent
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, verdict_of
@@ -13,8 +14,11 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     """A verdict, the counts, and the first violations in words."""
     lines = [f"{result.law.name}: {_verdict(result)}"]
     lines.append(f"  {_counts(result)}")
-    if result.tested and not result.is_in_order:
+    if result.tested and not result.is_in_order and result.has_case_ensures:
         lines.append(f"  violated: {result.rate}")
+    lines += [f"  {each}" for each in over_all_remarks(result)]
+    if result.not_deterministic:
+        lines.append(f"  not deterministic, so draws were sampled: {result.not_deterministic}")
     if result.outside:
         lines.append(f"  {outside_remark(result)}; --in-range leaves such cases out")
     if result.is_starved:
@@ -25,7 +29,7 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
         order = ", the draws being gone through in order" if result.is_in_order else ""
         lines.append(f"  interrupted: this is what was found until then{order}")
     if result.unconfirmed:
-        lines.append(f"  {result.unconfirmed} of the kept violate in batches only: rounding, not counted")
+        lines += [f"  {each}" for each in unconfirmed_remarks(result)]
     if result.is_violated:
         lines += _table("when the first decision is", result.classes, result.is_in_order)
         for group in result.groups:
@@ -39,6 +43,34 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     for reason, case in result.errors:
         lines.append(f"  ! {reason} ({which_case(case)})")
     return "\n".join(lines)
+
+
+def over_all_remarks(result: LawResult) -> list[str]:
+    """What became of what the law says of all tests together, with the means in it."""
+    remarks = []
+    for each in result.over_all:
+        more = "; raise --budget" if each.outcome is SetOutcome.UNDECIDED and result.tested else ""
+        remarks.append(f"{each.text}: {each.outcome.value}{more}")
+        for mean in each.means:
+            if not mean.tests:
+                remarks.append(f"  {mean.text}: there is no such test")
+                continue
+            interval = "" if mean.low == mean.high else f" (95 %: {mean.low:.4g} to {mean.high:.4g})"
+            remarks.append(f"  {mean.text}: {mean.value:.4g} over {mean.tests:,} tests{interval}")
+    return remarks
+
+
+def unconfirmed_remarks(result: LawResult) -> list[str]:
+    """What became of violations that did not show again."""
+    rounding, remarks = result.unconfirmed - result.unrepeatable, []
+    if rounding:
+        remarks.append(f"{rounding} of the kept violate in batches only: rounding, not counted")
+    if result.unrepeatable:
+        remarks.append(
+            f"{result.unrepeatable} of the kept did not violate when run again, and not by rounding: "
+            "the model is not deterministic, or its answers depend on the batch"
+        )
+    return remarks
 
 
 def outside_remark(result: LawResult) -> str:
@@ -57,6 +89,9 @@ def _verdict(result: LawResult) -> str:
     return {
         LawVerdict.VIOLATED: "VIOLATED",
         LawVerdict.FAILED: "its code failed",
+        LawVerdict.UNDECIDED: "too close to call with these tests",
+        LawVerdict.UNREPEATABLE: "no violation confirmed, and not deterministic",
+        LawVerdict.TOLERATED: "violated no more than is tolerated",
         LawVerdict.ROUNDING: "no violation confirmed: "
         "those found do not show when records are predicted one by one",
         LawVerdict.HOLDS: f"holds for every draw from the source {result.source}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import read_whole, write_whole
 from dokimos.core.formats import Count, expect_format
 from dokimos.laws.engine.cases import LawCase, as_record, from_json, to_json
+from dokimos.laws.engine.means import SetOutcome, SetVerdict
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.engine.replay import SavedViolations
 from dokimos.laws.engine.results import LawResult
@@ -25,6 +27,7 @@ FORMAT = "dokimos-law-violations"
 _VERSION = 2
 #: In files of version 1 all calls of a case that draw at random had the same numbers.
 _OLD_VERSION = 1
+_VIOLATED = SetOutcome.VIOLATED.value
 
 
 class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +44,7 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seed: Count
     budget: Count
     in_range: bool = False
+    max_rate: float = 0.0
     counts: _CountsForm
     is_exhaustive: bool
     is_in_order: bool
@@ -50,6 +54,8 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     rate: _RateForm
     rates_by_first_decision: dict[str, _RateForm]
     rates_by_group: dict[str, dict[str, _RateForm]]
+    over_all_tests: list[_SetForm] = []
+    not_deterministic: str = ""
     seconds: float
     errors: list[_ErrorForm]
     violations: list[_ViolationForm]
@@ -77,6 +83,8 @@ class _CountsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     distinct_inputs: Count
     failed: Count
     unconfirmed: Count
+    unrepeatable: Count = 0
+    tolerated: Count = 0
     out_of_range: Count = 0
     refused: Count = 0
 
@@ -87,6 +95,20 @@ class _RateForm(Struct, frozen=True, forbid_unknown_fields=True):
     value: float
     low_95: float
     high_95: float
+
+
+class _MeanForm(Struct, frozen=True, forbid_unknown_fields=True):
+    mean: str
+    tests: Count
+    value: float | None
+    low_95: float | None
+    high_95: float | None
+
+
+class _SetForm(Struct, frozen=True, forbid_unknown_fields=True):
+    ensures: str
+    outcome: str
+    means: list[_MeanForm]
 
 
 class _InputForm(Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,6 +148,7 @@ def save_result(result: LawResult, path: Path) -> None:
         seed=result.settings.seed,
         budget=result.settings.budget,
         in_range=result.settings.in_range,
+        max_rate=result.settings.max_rate,
         counts=_CountsForm(
             draws=result.draws,
             precondition_failed=result.rejected,
@@ -137,6 +160,8 @@ def save_result(result: LawResult, path: Path) -> None:
             distinct_inputs=result.inputs,
             failed=result.failed,
             unconfirmed=result.unconfirmed,
+            unrepeatable=result.unrepeatable,
+            tolerated=result.tolerated,
             out_of_range=result.outside,
             refused=result.refused,
         ),
@@ -150,6 +175,8 @@ def save_result(result: LawResult, path: Path) -> None:
         rates_by_group={
             group.feature: {name: _rate(rate) for name, rate in group.rates} for group in result.groups
         },
+        over_all_tests=[_over_all(each) for each in result.over_all],
+        not_deterministic=result.not_deterministic,
         seconds=result.seconds,
         errors=[_ErrorForm(reason, _CaseForm(**_case(case))) for reason, case in result.errors],
         violations=[_ViolationForm(words=each.words, **_case(each.case)) for each in result.violations],
@@ -159,6 +186,18 @@ def save_result(result: LawResult, path: Path) -> None:
 
 def _rate(rate: Rate) -> _RateForm:
     return _RateForm(rate.count, rate.total, rate.value, *rate.interval)
+
+
+def _over_all(verdict: SetVerdict) -> _SetForm:
+    means = [
+        _MeanForm(each.text, each.tests, *(_finite(one) for one in (each.value, each.low, each.high)))
+        for each in verdict.means
+    ]
+    return _SetForm(verdict.text, verdict.outcome.value, means)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _case(case: LawCase) -> dict[str, Any]:
@@ -191,6 +230,7 @@ def read_violations(path: Path) -> SavedViolations:
         cases=tuple(_read_case(each, law, path) for each in form.violations),
         words=tuple(each.words for each in form.violations),
         one_stream=is_old,
+        over_all=tuple(each.ensures for each in form.over_all_tests if each.outcome == _VIOLATED),
     )
 
 

@@ -1,0 +1,112 @@
+"""Whether user code gives the same when it is run again: asked before a fact about all draws is claimed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import DokimosError
+from dokimos.laws.engine.cases import LawCase, frame_of
+from dokimos.laws.engine.drawing import Given, Sampler
+from dokimos.laws.engine.equality import same_values
+from dokimos.laws.engine.frame import Column, Frame, Records, full
+from dokimos.laws.engine.runner import Runner
+from dokimos.laws.engine.sources import InputSource
+
+#: How many cases are run twice, and how many records are predicted together to see what a batch does.
+_CASES = 64
+_BATCH = 64
+#: Scores nearer than this, of the largest of them, differ by rounding.
+_CLOSE = 1e-4
+
+
+def what_wavers(runner: Runner, source: InputSource) -> str:
+    """What gives something else for the same cases when it is run a second time; empty where nothing does.
+
+    A sample of cases is run twice. What draws at random so rarely that no case of it shows that, goes
+    unnoticed.
+    """
+    quiet = runner.alike()
+    size = source.size or 0
+    rows = np.unique(np.linspace(0, size - 1, min(size, _CASES)).astype(np.int64))
+    inputs = {each.name: source.at(rows) for each in runner.plan.law.inputs}
+    frame = Frame(np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64), dict(inputs))
+    first = quiet.prepare(frame, Sampler(np.random.default_rng(0)))
+    if quiet.errors.count:  # the tests themselves will say what fails, and in which cases
+        return ""
+    second = quiet.prepare(frame, Sampler(np.random.default_rng(0)))
+    for name in first.values:
+        if name in second.values and not _same(first, second, name):
+            return f"{name} is another when it is computed again"
+    if not np.array_equal(first.ids, second.ids):
+        return "what the law requires is another when it is computed again"
+    if first.size == 0 or runner.plan.predictions is None:
+        return ""
+    records = [first.values[name] for name in runner.plan.judged_records]
+    if not all(isinstance(each, Records) for each in records):
+        return ""
+    data = np.concatenate([each.data for each in records if isinstance(each, Records)])
+    try:
+        scores = [runner.model.scores(data) for _ in range(2)]
+    except DokimosError:
+        raise
+    except Exception:  # as above
+        return ""
+    return "" if _are_close(*scores) else "the model gives something else when it is run again"
+
+
+def _same(first: Frame, second: Frame, name: str) -> bool:
+    a, b = (_column(frame, name) for frame in (first, second))
+    return a.shape == b.shape and bool(same_values(a, b).all())
+
+
+def _column(frame: Frame, name: str) -> Column:
+    value = frame.values[name]
+    if not isinstance(value, Records):
+        return full(value, frame.size)
+    if value.data.dtype == object and value.data.ndim == 1:
+        return np.array([repr(each) if isinstance(each, str | int | float) else 0 for each in value.data])
+    return value.data
+
+
+def _data(frame: Frame, name: str) -> NDArray[Any]:
+    value = frame.values[name]
+    assert isinstance(value, Records)  # the model is run on records
+    return value.data
+
+
+def _are_close(a: Any, b: Any) -> bool:
+    first, second = np.asarray(a), np.asarray(b)
+    if first.shape != second.shape:
+        return False
+    if first.dtype.kind not in "fiub" or second.dtype.kind not in "fiub":
+        return bool(np.all(first == second))
+    if first.dtype.kind != "f":
+        return bool(np.array_equal(first, second))
+    scale = float(np.max(np.abs(first[np.isfinite(first)]), initial=0.0))
+    return bool(np.allclose(first, second, rtol=_CLOSE, atol=_CLOSE * scale, equal_nan=True))
+
+
+def scores_are_close(case: LawCase, runner: Runner) -> bool:
+    """Whether the model gives about the same for the records of a case in a batch and one by one.
+
+    Then an answer that differs does by rounding. Code decides one by one, so that nothing in it is.
+    """
+    if runner.plan.predictions is None:
+        return False
+    frame, draws = frame_of([case])
+    prepared = runner.alike().prepare(frame, Given(draws))
+    if prepared.size == 0:
+        return False
+    data = np.concatenate([_data(prepared, name) for name in runner.plan.judged_records])
+    batch = np.repeat(data, _BATCH, axis=0)
+    try:
+        together = np.asarray(runner.model.scores(batch))
+        alone = [np.asarray(runner.model.scores(data[row : row + 1]))[0] for row in range(len(data))]
+    except DokimosError:
+        raise
+    except Exception:  # it did not fail before: this is not the same answer either
+        return False
+    return _are_close(together, np.repeat(np.stack(alone), _BATCH, axis=0))

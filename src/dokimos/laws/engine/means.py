@@ -1,0 +1,195 @@
+"""What a law says of all tests together: means as they add up, and what follows for its conditions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws.engine.frame import Column
+from dokimos.laws.engine.rates import TWO_SIDED, Rate
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.set_conditions import SetCondition
+from dokimos.laws.language.syntax import Expression
+
+Interval = tuple[float, float]
+_ANYTHING: Interval = (-math.inf, math.inf)
+
+
+class SetOutcome(Enum):
+    """What the tests say of a condition on all of them."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNDECIDED = "too close to call"
+
+
+@dataclass(frozen=True)
+class MeanEstimate:
+    """A mean over `tests` tests and its 95 % interval; no more than a point where all draws were tested."""
+
+    text: str
+    tests: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SetVerdict:
+    """A condition on all tests, what became of it, and the means in it."""
+
+    text: str
+    outcome: SetOutcome
+    means: tuple[MeanEstimate, ...]
+
+
+class _Sum:
+    """Count, mean and sum of squared distances from it, of numbers that come in batches."""
+
+    def __init__(self) -> None:
+        self.count, self.true, self.squares = 0, 0, 0.0
+        self.is_share = True
+        self._mean = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean; of truth values the share of true ones, as exactly as a double can say it."""
+        return self.true / self.count if self.is_share and self.count else self._mean
+
+    def add(self, values: Column) -> None:
+        """Add a batch, by the formula of Chan, Golub and LeVeque, which cancels no digits."""
+        self.is_share = self.is_share and values.dtype == np.bool_
+        if len(values) == 0:
+            return
+        numbers = values.astype(np.float64)
+        mean, count = float(numbers.mean()), len(numbers)
+        self.true += int(np.count_nonzero(numbers))
+        gap, total = mean - self._mean, self.count + count
+        self.squares += float(((numbers - mean) ** 2).sum()) + gap * gap * self.count * count / total
+        self._mean += gap * count / total
+        self.count = total
+
+    def interval(self, exact: bool | None) -> Interval:
+        """Where the mean is, were all draws made: by Wilson for shares, by the normal distribution else.
+
+        Anywhere where the tests are neither all that there are (`exact`) nor a sample (None).
+        """
+        if self.count == 0 or exact is None:
+            return _ANYTHING
+        if exact:
+            return self.mean, self.mean
+        if self.is_share:
+            return Rate(self.true, self.count).interval
+        if self.count < 2:
+            return _ANYTHING
+        half = TWO_SIDED * math.sqrt(self.squares / (self.count - 1) / self.count)
+        return self.mean - half, self.mean + half
+
+
+class MeansTally:
+    """The means of a law's conditions on all tests, as tests are added."""
+
+    def __init__(self, conditions: tuple[SetCondition, ...]) -> None:
+        self._conditions = conditions
+        self._sums = [_Sum() for each in conditions for _ in each.means]
+
+    def add(self, means: tuple[tuple[Column, NDArray[np.bool_]], ...]) -> None:
+        """Count a batch: for each mean its values, and which of them count."""
+        for each, (values, counts) in zip(self._sums, means, strict=False):
+            each.add(values[counts])
+
+    def verdicts(self, exact: bool | None) -> tuple[SetVerdict, ...]:
+        """What the tests say of each condition; `exact` where they are all, None where no sample."""
+        sums = iter(self._sums)
+        found = []
+        for each in self._conditions:
+            means, intervals = [], {}
+            for call, text in zip(each.means, each.mean_texts, strict=True):
+                one = next(sums)
+                intervals[id(call)] = one.interval(exact)
+                value = one.mean if one.count else math.nan
+                means.append(MeanEstimate(text, one.count, value, *intervals[id(call)]))
+            found.append(SetVerdict(each.text, _outcome(each.condition, intervals), tuple(means)))
+        return tuple(found)
+
+
+def _outcome(condition: Expression, means: Mapping[int, Interval]) -> SetOutcome:
+    truth = _truth(condition, means)
+    return SetOutcome.UNDECIDED if truth is None else SetOutcome.HOLDS if truth else SetOutcome.VIOLATED
+
+
+def _truth(expression: Expression, means: Mapping[int, Interval]) -> bool | None:
+    """Whether a condition is true (false) wherever the means are in their intervals; None for neither."""
+    match expression:
+        case laws.Literal(value=bool() as value):
+            return value
+        case laws.Unary(operator="!", operand=operand):
+            inner = _truth(operand, means)
+            return None if inner is None else not inner
+        case laws.Binary(operator="&&" | "||" | "==>" as operator, left=left, right=right):
+            sides = [_truth(left, means), _truth(right, means)]
+            if operator == "==>":
+                sides[0] = None if sides[0] is None else not sides[0]
+            decisive = operator != "&&"
+            if decisive in sides:
+                return decisive
+            return None if None in sides else not decisive
+        case laws.Binary(operator=operator, left=left, right=right):
+            return _compared(operator, _number(left, means), _number(right, means))
+    return None
+
+
+def _compared(operator: str, a: Interval, b: Interval) -> bool | None:
+    if operator in (">", ">="):
+        return _compared("<" if operator == ">" else "<=", b, a)
+    if operator == "<":
+        return True if a[1] < b[0] else False if a[0] >= b[1] else None
+    if operator == "<=":
+        return True if a[1] <= b[0] else False if a[0] > b[1] else None
+    apart = a[1] < b[0] or b[1] < a[0]
+    equal = None if not apart and (a[0] < a[1] or b[0] < b[1]) else not apart
+    return equal if operator == "==" or equal is None else not equal
+
+
+def _number(expression: Expression, means: Mapping[int, Interval]) -> Interval:
+    """The interval of a number, by interval arithmetic; anything where that is not known."""
+    match expression:
+        case laws.Literal(value=int() | float() as value):
+            return float(value), float(value)
+        case laws.Call() if id(expression) in means:
+            return means[id(expression)]
+        case laws.Unary(operator="-", operand=operand):
+            low, high = _number(operand, means)
+            return -high, -low
+        case laws.Call(function="abs", arguments=(argument,)):
+            low, high = _number(argument, means)
+            least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+            return least, max(abs(low), abs(high))
+        case laws.Call(function="min" | "max" as function, arguments=(first, second)):
+            choose = min if function == "min" else max
+            a, b = _number(first, means), _number(second, means)
+            return choose(a[0], b[0]), choose(a[1], b[1])
+        case laws.Binary(operator=operator, left=left, right=right):
+            return _combined(operator, _number(left, means), _number(right, means))
+    return _ANYTHING
+
+
+def _combined(operator: str, a: Interval, b: Interval) -> Interval:
+    if not all(map(math.isfinite, (*a, *b))):
+        return _ANYTHING
+    if operator == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if operator == "-":
+        return a[0] - b[1], a[1] - b[0]
+    if operator == "*":
+        ends = [x * y for x in a for y in b]
+        return min(ends), max(ends)
+    if operator == "/" and not b[0] <= 0 <= b[1]:
+        ends = [x / y for x in a for y in b]
+        return min(ends), max(ends)
+    return _ANYTHING

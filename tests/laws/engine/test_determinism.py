@@ -1,0 +1,58 @@
+"""Nothing is called a fact, or rounding, that is another when it is run again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
+from dokimos.laws.reporting.terminal import summary
+from tests.laws.toy import domain, run
+
+_SAME = "input x1; var x2 := x1; ENSURES d1 >= 0 && d2 >= 0"
+
+
+def batched(function: Any) -> Any:
+    function.batched = True
+    return function
+
+
+def test_a_function_that_draws_by_itself() -> None:
+    rng = np.random.default_rng(3)
+
+    def shaken(record: Any) -> Any:
+        record[2] += rng.random()
+        return record
+
+    of = domain(shaken=shaken)
+    for exhaustive in (None, True):
+        found = run(
+            "input x1; var x2 := shaken(x1); ENSURES d1 == d2", of=of, exhaustive=exhaustive, budget=60
+        )
+        assert not found.is_exhaustive and found.tested == 60
+        assert "x2 is another when it is computed again" in found.not_deterministic
+        assert "not deterministic" in summary(found) and "every draw" not in summary(found)
+
+
+def test_a_model_that_draws_by_itself() -> None:
+    rng = np.random.default_rng(3)
+    model = batched(lambda records: rng.random((len(records), 2)))
+    found = run(_SAME, model=model)
+    assert not found.is_exhaustive and "the model gives something else" in found.not_deterministic
+    assert verdict_of(found) is LawVerdict.PASSED
+    assert run(_SAME, model=batched(lambda records: records[:, :2])).is_exhaustive
+
+
+def test_what_is_no_rounding_is_not_called_so() -> None:
+    model = batched(lambda records: np.arange(len(records)) % 2)
+    found = run("input x1; var x2 := x1; ENSURES d1 == d2 && d1 == 0", model=model)
+    assert found.violated > 0 and not found.is_violated
+    assert found.unrepeatable == found.unconfirmed > 0 and found.is_inconclusive
+    assert verdict_of(found) is LawVerdict.UNREPEATABLE and "rounding, not counted" not in summary(found)
+    assert "not deterministic" in summary(found)
+    assert "gives other answers when it is run again" in headline([found], ["law"])
+    rng = np.random.default_rng(3)
+    block = "input x1; output d1; { d1 = predict(x1) + 0 } ensures d1 == 0;"
+    rare = run(block, model=lambda record: int(rng.random() < 0.02), budget=300)
+    assert rare.violated > 0 and rare.unrepeatable > 0 and "rounding, not counted" not in summary(rare)
