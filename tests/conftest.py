@@ -8,7 +8,7 @@ tests of being interrupted would wait for nothing.
 
 Where the tests run in several processes, those that measure limits, start clusters or drive a browser share
 one: they would disturb each other. Coverage is measured only in tests of the packages that are held to it,
-for tracing takes more time than the tests themselves.
+and not in sweeps over lines that other tests reach, for tracing takes more time than the tests themselves.
 """
 
 from __future__ import annotations
@@ -35,6 +35,13 @@ ALONE = ("execution", "campaigns")
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
 #: Tests in these folders and files reach the packages whose coverage is held.
 COVERED = ("checker/", "judging/", "laws/", "cli/test_law", "cli/test_report", "cli/test_watch")
+#: Of these, the ones that go hundreds of times where others have been.
+SWEEPS = (
+    "checker/test_mutants",
+    "checker/test_damage",
+    "checker/test_oracle",
+    "checker/test_attention_float32",
+)
 
 TINY = """\
 seed = 3
@@ -53,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(ROOT)
         if place.parts[0] in ALONE or ALONE_MARKS & {mark.name for mark in item.iter_markers()}:
             item.add_marker(pytest.mark.xdist_group("alone"))
-        if not place.as_posix().startswith(COVERED):
+        if not place.as_posix().startswith(COVERED) or place.as_posix().startswith(SWEEPS):
             item.add_marker(pytest.mark.no_cover)
 
 

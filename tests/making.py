@@ -11,22 +11,32 @@ from pathlib import Path
 import pytest
 
 from dokimos.constructions.generation import generate_suite
-from dokimos.constructions.recipes import parse_recipe
+from dokimos.constructions.recipes import Recipe, parse_recipe, shipped_recipe
+from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.instance import sha256
 
 
 def made_once(factory: pytest.TempPathFactory, recipe: str) -> Callable[[Path], Path]:
     """Makes the suite of a recipe unless another process of this run has; copies it to where it is told."""
-    several = "PYTEST_XDIST_WORKER" in os.environ
-    shared = factory.getbasetemp().parent if several else factory.getbasetemp()
-    suite = shared / f"suite-{sha256(recipe.encode())[:12]}"
-    with suite.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not suite.exists():
-            generate_suite(parse_recipe(recipe, file="recipe"), suite, jobs=1)
+    suite = _made(factory, sha256(recipe.encode())[:12], parse_recipe(recipe, file="recipe"))
 
     def copy(to: Path) -> Path:
-        shutil.copytree(suite, to)
+        shutil.copytree(suite.folder, to)
         return to
 
     return copy
+
+
+def shipped_once(factory: pytest.TempPathFactory, name: str) -> Suite:
+    """A shipped suite, made anew for this run of the tests, and only to be read."""
+    return _made(factory, name, shipped_recipe(name))
+
+
+def _made(factory: pytest.TempPathFactory, name: str, recipe: Recipe) -> Suite:
+    """The suite, which one process of this run makes and the others wait for."""
+    several = "PYTEST_XDIST_WORKER" in os.environ
+    shared = factory.getbasetemp().parent if several else factory.getbasetemp()
+    folder = shared / f"suite-{name}"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return read_suite(folder) if folder.exists() else generate_suite(recipe, folder, jobs=1)

@@ -189,7 +189,7 @@ def survive(faults: Sequence[Fault], jobs: int) -> None:
         assert sum(runs.values()) <= COUNT + jobs * len(faults)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(faults=st.lists(FAULTS, min_size=1, max_size=4), jobs=st.integers(1, 3))
 def test_whatever_happens_a_campaign_survives(faults: list[Fault], jobs: int) -> None:
     survive(faults, jobs)

@@ -70,7 +70,7 @@ def write(path: Path, numbers: list[int]) -> None:
         started_at=st.text(),
     )
 )
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_a_record_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, record: RunRecord) -> None:
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
     with pytest.MonkeyPatch.context() as patch:

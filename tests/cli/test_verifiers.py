@@ -63,10 +63,9 @@ def test_what_cannot_be_installed(dokimos: Dokimos) -> None:
     assert "cannot be installed from here" in ran.err
 
 
-def test_the_reference_runs_from_the_command_line(
-    dokimos: Dokimos, copy_of_tiny: Callable[[Path], Path], tmp_path: Path
-) -> None:
-    copy_of_tiny(tmp_path / "suite")
+def test_the_reference_runs_from_the_command_line(dokimos: Dokimos, tmp_path: Path) -> None:
+    small = ("exclusive-pairs", "--inputs", 4, "--pairs", 2, "--classes", 2)
+    assert dokimos("generate", *small, "--out", tmp_path / "suite").code == 0
     run = ("run", tmp_path / "suite", "--verifier", "reference", "--timeout", 30, "--out", tmp_path / "run")
     assert dokimos(*run).code == 0
     judged = dokimos("judge", tmp_path / "run")

@@ -17,13 +17,12 @@ from typing import Any
 
 import pytest
 
-from dokimos.constructions.generation import generate_suite
-from dokimos.constructions.recipes import shipped_recipe
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.decimals import parse_decimal
 from dokimos.suites.finding import shipped_names
 from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.instance import Semantics, Truth
+from tests.making import shipped_once
 
 RECORD = Path(__file__).with_name("recorded_suites.json")
 RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text(encoding="utf-8"))
@@ -56,8 +55,8 @@ def test_every_shipped_suite_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_a_shipped_suite_is_what_it_was(name: str, tmp_path: Path) -> None:
-    suite = generate_suite(shipped_recipe(name), tmp_path / name, jobs=1)
+def test_a_shipped_suite_is_what_it_was(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    suite = shipped_once(tmp_path_factory, name)
     recorded = RECORDED[name]
     assert digest(suite.folder) == (recorded["files"], recorded["sha256"])
     made = truths_of(suite)

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from dokimos.checker.entry import check_entry
 from dokimos.constructions import CONSTRUCTIONS
-from dokimos.constructions.generation import generate_suite, with_seeds
+from dokimos.constructions.generation import with_seeds
 from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.recipes import shipped_recipe
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Label, Semantics, Truth
+from tests.making import shipped_once
 
 #: Families with a suite of their own are in no other.
 APART = {"disjuncts", "ops", "scale"}
 FAMILIES = set(CONSTRUCTIONS) - APART
 
 
-def entries_of(name: str, folder: Path) -> list[tuple[SuiteEntry, Truth]]:
-    suite = generate_suite(shipped_recipe(name), folder / name)
+def entries_of(name: str, factory: pytest.TempPathFactory) -> list[tuple[SuiteEntry, Truth]]:
+    suite = shipped_once(factory, name)
     assert len(suite.entries) == shipped_recipe(name).size
     found = [(entry, truth) for entry in suite.entries if (truth := entry.read_truth()) is not None]
     assert len(found) == len(suite.entries)
     return found
 
 
-def test_quick_has_every_family_with_both_labels_proven_in_float32(tmp_path: Path) -> None:
-    entries = entries_of("quick", tmp_path)
+def test_quick_has_every_family_with_both_labels_proven_in_float32(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    entries = entries_of("quick", tmp_path_factory)
     assert {(entry.family, truth.label) for entry, truth in entries} == {
         (family, label) for family in FAMILIES for label in Label
     }
@@ -65,16 +67,18 @@ def test_veristress_is_the_published_grid_without_repetition() -> None:
 
 
 @pytest.mark.slow
-def test_veristress_has_225_distinct_instances_each_proven(tmp_path: Path) -> None:
-    entries = entries_of("veristress", tmp_path)
+def test_veristress_has_225_distinct_instances_each_proven(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    entries = entries_of("veristress", tmp_path_factory)
     assert Counter(entry.family for entry, _ in entries) == PUBLISHED
     assert len({(entry.network_sha256, entry.property_sha256) for entry, _ in entries}) == 225
     assert all(check_entry(entry).is_proven for entry, _ in entries)
 
 
 @pytest.mark.slow
-def test_edge_is_proven_for_the_reals_only(tmp_path: Path) -> None:
-    entries = entries_of("edge", tmp_path)
+def test_edge_is_proven_for_the_reals_only(tmp_path_factory: pytest.TempPathFactory) -> None:
+    entries = entries_of("edge", tmp_path_factory)
     assert {entry.family for entry, _ in entries} == FAMILIES
     for _, truth in entries:
         assert truth.claims[Semantics.REAL].proven
@@ -82,22 +86,24 @@ def test_edge_is_proven_for_the_reals_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_twins_are_all_violated(tmp_path: Path) -> None:
-    entries = entries_of("twins", tmp_path)
+def test_twins_are_all_violated(tmp_path_factory: pytest.TempPathFactory) -> None:
+    entries = entries_of("twins", tmp_path_factory)
     assert {entry.family for entry, _ in entries} == FAMILIES
     assert {truth.label for _, truth in entries} == {Label.SAT}
 
 
 @pytest.mark.slow
-def test_ladder_climbs_every_family(tmp_path: Path) -> None:
-    entries = entries_of("ladder", tmp_path)
+def test_ladder_climbs_every_family(tmp_path_factory: pytest.TempPathFactory) -> None:
+    entries = entries_of("ladder", tmp_path_factory)
     assert {entry.family for entry, _ in entries} == FAMILIES
     assert {truth.label for _, truth in entries} == {Label.UNSAT}
 
 
 @pytest.mark.parametrize(("name", "count"), [("scale", 30), ("disjuncts", 66), ("ops", 120)])
-def test_a_suite_apart_holds_both_labels_of_its_family(tmp_path: Path, name: str, count: int) -> None:
-    entries = entries_of(name, tmp_path)
+def test_a_suite_apart_holds_both_labels_of_its_family(
+    tmp_path_factory: pytest.TempPathFactory, name: str, count: int
+) -> None:
+    entries = entries_of(name, tmp_path_factory)
     assert len(entries) == count
     assert {(entry.family, truth.label) for entry, truth in entries} == {(name, label) for label in Label}
     for entry, truth in entries:

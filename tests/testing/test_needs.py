@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from dokimos.testing.files import question
 SOURCE = Path(dokimos.__file__).parent
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """The packages that a file imports, anywhere in it."""
     found = set()

@@ -217,6 +217,7 @@ def grid_values(network: bytes) -> list[Fraction]:
     return [evaluate(net, (a, b)).lower[0] for a in ticks for b in ticks]
 
 
+@pytest.mark.no_cover
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_whatever_is_chosen_the_margin_is_below_every_value_on_the_grid(seed: int) -> None:
@@ -234,6 +235,7 @@ def test_whatever_is_chosen_the_margin_is_below_every_value_on_the_grid(seed: in
     assert proven.float32 is None or proven.float32 <= proven.real
 
 
+@pytest.mark.no_cover
 def test_many_random_trees_prove_something_and_none_a_false_label() -> None:
     proven = 0
     for seed in range(60):
@@ -284,6 +286,7 @@ def known_to_be_sat(instance: Instance) -> bool:
     return violation_at(read_onnx(instance.network_file), asked, best).violates
 
 
+@pytest.mark.no_cover
 def test_mutants_of_every_variant_are_not_proven_where_they_are_false() -> None:
     """Changed weights, with the proof of the unchanged network."""
     refused = kept = 0

@@ -18,6 +18,7 @@ from tests.checker.attention_models import assert_sound, linear_parts, random_bo
 from tests.checker.files import instance_of, model, question
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=120)
 @given(
     seed=st.integers(0, 2**32),
@@ -42,6 +43,7 @@ def test_the_bound_is_never_above_a_value(
         assert lower == pytest.approx(found, abs=1e-6)
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32), radius=st.sampled_from([2.0**-6, 2.0**-3]))
 def test_the_ranges_of_the_weights_hold(seed: int, radius: float) -> None:

@@ -26,6 +26,7 @@ from tests.checker.files import instance_of, question
 MARGIN = Linear((), ((0, Fraction(1)), (1, Fraction(-1))), Fraction(0))
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=120)
 @given(
     seed=st.integers(0, 2**32),

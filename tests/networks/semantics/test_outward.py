@@ -157,7 +157,7 @@ def _dot(x: np.ndarray, y: np.ndarray) -> Fraction:
     seed=st.integers(0, 99),
     points=st.sampled_from(["", "a", "b", "ab"]),
 )
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=100)
 def test_matrix_products_hold_every_exact_product(a: Interval, b: Interval, seed: int, points: str) -> None:
     rng = np.random.default_rng(seed)
     if "a" in points:
