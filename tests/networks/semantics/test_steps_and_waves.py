@@ -87,6 +87,24 @@ def test_an_irrational_argument_of_a_step_is_decided_by_more_bits() -> None:
         evaluate(never, [F(1, 3)])
 
 
+def test_a_step_is_decided_exactly_before_what_is_irrational() -> None:
+    """x/3 − x/3 is 0 though a third is no ball: what is rational stays so until the exponential."""
+    third = np.array([1 / 3], dtype=np.float32)
+    nodes = (
+        Node("Mul", ("x", "c"), "m"),
+        Node("Sub", ("m", "m"), "z"),
+        Node("Sign", ("z",), "s"),
+        Node("Add", ("s", "m"), "t"),
+        Node("Exp", ("t",), "e"),
+        Node("Sign", ("m",), "u"),
+        Node("Mul", ("e", "u"), "y"),
+    )
+    found = evaluate(Network("x", "y", nodes, {"c": third}, {"x": (1,)}), [F(1, 7)])
+    expected = np.exp(1 / 21)
+    assert float(found.lower[0]) == pytest.approx(expected, abs=1e-6)
+    assert found.upper[0] - found.lower[0] < F(1, 2**39)
+
+
 @pytest.mark.parametrize("x", [F(128), F(-129), F(10**40)])
 def test_what_an_integer_type_cannot_hold_is_undefined_everywhere(x: Fraction) -> None:
     network = net(("Truncate", INT8))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +20,8 @@ _FIRST_BITS = 64
 _MAX_EXPONENT = 1 << 16
 #: Up to so many multiplications the exact value is as good as free, and float64 is not asked first.
 EXACT_FIRST = 1 << 15
+#: Operators that jump: no ball tells whether a number that is where they do is there exactly.
+_JUMPS = frozenset({"Floor", "Sign", "Truncate"})
 #: How narrow `enclosures` become where a value is not rational.
 NARROW = tuple(Fraction(1, 2**bits) for bits in (40, 200, 1000))
 
@@ -108,29 +110,51 @@ def evaluate(
             f"The point has {given} coordinates, but the network takes {taken}; give one for each."
         )
     values = [Fraction(coordinate) for coordinate in point]
-    if all(node.op in rational.TABLE for node in network.nodes):
-        try:
-            return _rational(network, values)
-        except rational.NotRational:
-            pass
-    return _enclosed(network, values, relative_width, max_bits)
+    operators = {node.op for node in network.nodes}
+    exact: dict[str, rational.RationalTensor] = {}
+    if operators <= set(rational.TABLE) or operators & _JUMPS:
+        exact = _rational_part(network, values)
+        if network.output in exact:
+            outputs = exact[network.output].fractions()
+            return Enclosure(outputs, outputs)
+    return _enclosed(network, values, exact, relative_width, max_bits)
 
 
-def _rational(network: Network, point: Sequence[Fraction]) -> Enclosure:
-    source = rational.from_fractions(point, network.input_shape)
-    tensors = propagate(network, source, lift=rational.lift, table=rational.TABLE, semantics="rational")
-    outputs = tensors[network.output].fractions()
-    return Enclosure(outputs, outputs)
+def _rational_part(network: Network, point: Sequence[Fraction]) -> dict[str, rational.RationalTensor]:
+    """The exact values of the tensors that are reached within the rationals."""
+    found = {name: rational.lift(array) for name, array in network.constants.items()}
+    found[network.input] = rational.from_fractions(point, network.input_shape)
+    for node in network.nodes:
+        if node.op in rational.TABLE and all(name in found for name in node.inputs if name):
+            try:
+                arguments = [found[name] if name else None for name in node.inputs]
+                found[node.output] = rational.TABLE[node.op](node, arguments)
+            except rational.NotRational:
+                break
+    return found
 
 
 def _enclosed(
-    network: Network, point: Sequence[Fraction], relative_width: Fraction, max_bits: int
+    network: Network,
+    point: Sequence[Fraction],
+    exact: Mapping[str, rational.RationalTensor],
+    relative_width: Fraction,
+    max_bits: int,
 ) -> Enclosure:
+    """The outputs in balls, from the tensors that are known exactly on."""
+    left = replace(network, nodes=tuple(node for node in network.nodes if node.output not in exact))
+    needed = {name: exact[name] for node in left.nodes for name in node.inputs if name in exact}
     bits = min(_FIRST_BITS, max_bits)
     while True:
         with ball.precision(bits):
             source = ball.from_fractions(point, network.input_shape)
-            tensors = propagate(network, source, lift=ball.lift, table=ball.TABLE, semantics="ball")
+            known = {
+                name: ball.from_fractions(tensor.fractions(), tensor.numerators.shape)
+                for name, tensor in needed.items()
+            }
+            tensors = propagate(
+                left, source, lift=ball.lift, table=ball.TABLE, semantics="ball", known=known
+            )
             bounds = [bounds_of(value) for value in tensors[network.output].reshape(-1)]
         found = [pair for pair in bounds if pair is not None and _is_narrow(*pair, relative_width)]
         if len(found) == len(bounds):

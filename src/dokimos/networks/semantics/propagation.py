@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -22,13 +23,15 @@ def propagate(
     lift: Callable[[NDArray[Any]], V],
     table: Mapping[str, Rule[V]],
     semantics: str,
+    known: Mapping[str, V] = MappingProxyType({}),
 ) -> dict[str, V]:
-    """The value of every tensor, from `value` at the input and `lift` of each constant.
+    """The value of every tensor, from `value` at the input, `lift` of each constant, and what is `known`.
 
     Raises UnsupportedOp, naming the operator, where `table` does not know it.
     """
     values: dict[str, V] = {name: lift(array) for name, array in network.constants.items()}
     values[network.input] = value
+    values.update(known)
     for node in network.nodes:
         rule = table.get(node.op)
         if rule is None:
