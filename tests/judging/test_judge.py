@@ -351,7 +351,7 @@ def test_a_network_we_cannot_evaluate(tmp_path: Path, monkeypatch: pytest.Monkey
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedOp("Erf", "is not known")
 
-    monkeypatch.setattr("dokimos.judging.witness_replay.read_onnx", refuse)
+    monkeypatch.setattr("dokimos.judging.recent_networks.RecentNetworks.read", refuse)
     judgement = verdict(instance(tmp_path, "i", asked=BOUND), Answer.SAT, EXACT)
     assert (judgement.verdict, judgement.replay) == (Verdict.UNLABELLED, None)
     with pytest.raises(UnsupportedOp):

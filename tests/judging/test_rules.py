@@ -173,7 +173,7 @@ def test_a_network_that_we_cannot_evaluate_counts_where_onnxruntime_can(
     def refuse(*_: object, **__: object) -> object:
         raise UnsupportedOp("Erf", "is not known")
 
-    monkeypatch.setattr("dokimos.judging.witness_replay.read_onnx", refuse)
+    monkeypatch.setattr("dokimos.judging.recent_networks.RecentNetworks.read", refuse)
     given = instance(tmp_path, "i", asked=ASKED)
     assert points(given, record(Answer.SAT, RIGHT)) == (0, 10, 10, 10)
     assert points(given, record(Answer.SAT, (F(0), F(0)))) == (0, -150, -150, -150)

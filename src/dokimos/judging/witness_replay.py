@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from dokimos.core.errors import InputError
+from dokimos.judging.recent_networks import NETWORKS
 from dokimos.judging.referee import Referee
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
-from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.replay import Replayer, nearest_float
 from dokimos.properties.model import Box, Point, Property
@@ -36,7 +36,7 @@ class Question:
     @cached_property
     def network(self) -> Network:
         """The network, for exact evaluation."""
-        return read_onnx(self.network_file, name=f"the network of {self.name}")
+        return NETWORKS.read(self.network_file, name=f"the network of {self.name}")
 
     @cached_property
     def property(self) -> Property:

@@ -6,6 +6,7 @@ Where it has no float64 kernel for a node, ONNX's reference evaluator computes i
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,8 +63,14 @@ class Replayer:
         self.dtype = np.dtype(_TYPES[inputs[0].type])
         self._shape = _fixed(inputs[0].shape, name)
         self.input_size = int(np.prod(self._shape))
-        self._batched = _batched_session(content, name) if self.runtime == ONNXRUNTIME else None
+        self._content = content
         self.output_size = self._run(self._single, np.zeros((1, self.input_size), np.float32)).size
+
+    @cached_property
+    def _batched(self) -> Any:
+        """What runs batches, loaded when there is the first one; None where nothing can."""
+        loads = self.runtime == ONNXRUNTIME
+        return _batched_session(self._content, self._name) if loads else None
 
     def __call__(self, points: Points, *, rows_per_run: int = _ROWS_PER_RUN) -> Points:
         """The outputs at `points`, both flat, one row each, at most `rows_per_run` at a time.
@@ -82,7 +89,7 @@ class Replayer:
         return answer
 
     def _chunk(self, points: Points) -> Points:
-        if self._batched is not None and len(points) > 1:
+        if len(points) > 1 and self._batched is not None:
             outputs = self._try_batch(points)
             if outputs is not None:
                 return outputs
