@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dokimos.campaigns.journal import read_journal
 from dokimos.cli.run import parse_bytes
 from dokimos.constructions.generation import shipped_suite
 from dokimos.core.errors import InputError
@@ -130,9 +132,36 @@ def test_what_was_recorded_before_is_counted(
     journal = tmp_path / "run" / "journal.jsonl"
     journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:4]))
     lines = dokimos(*command).err.splitlines()
-    assert lines[0] == "running 2/4: recorded before; going on"
+    assert re.fullmatch(r"running 2/4: 2 reused \(scripted 1-\w{8}\); going on", lines[0])
     assert [line.partition(":")[0] for line in lines[1:]] == ["running 3/4", "running 4/4"]
-    assert dokimos(*command).err == "running 4/4: recorded before\n"
+    assert re.fullmatch(r"running 4/4: 4 reused \(scripted 1-\w{8}\)\n", dokimos(*command).err)
+
+
+def test_a_verifier_that_has_changed_is_run_again(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "error"})
+    command = ("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
+    assert dokimos(*command).code == 0
+    script(monkeypatch, tmp_path, default={"behaviour": "right"})
+    refused = dokimos(*command)
+    assert refused.code == 2
+    assert "run --again where a verifier has changed" in refused.err
+    assert dokimos(*command, "--again").code == 0
+    records = read_journal(tmp_path / "run" / "journal.jsonl")
+    assert len(records) == 4
+    assert all(record.answer.decides for record in records)
+    assert "4 reused" in dokimos(*command).err
+
+
+def test_a_named_tool_is_called_that_everywhere(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, tmp_path, default={"behaviour": "wrong"})
+    dokimos("run", suite, "--verifier", "mine=scripted", "--out", tmp_path / "run")
+    judged = dokimos("judge", tmp_path / "run")
+    assert "mine answers" in judged.out
+    assert "--verifier mine=scripted" in judged.out
 
 
 def test_ctrl_c_counts_once(

@@ -23,6 +23,7 @@ from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.process import run_limited
 from dokimos.verifiers.base import Query, Verifier, inherited_environment
 from dokimos.verifiers.catalogue import installed
+from dokimos.verifiers.repository_tool import RepositoryTool
 
 RECORDED = Path(__file__).with_name("recorded")
 LOG_CHARACTERS = 3000
@@ -137,6 +138,9 @@ def record(name: str, kind: str) -> None:
         words = {str(Path(folder).resolve()): "/run", str(Path.home()): "/home"}
         if environment := getattr(verifier, "environment", None):
             words = {str(environment.folder): "/environment", **words}
+        if isinstance(verifier, RepositoryTool):
+            environment_folder = Path(verifier.python).parent.parent
+            words = {str(environment_folder): "/environment", str(verifier.repository): "/tool", **words}
         root = str(Path(__file__).resolve().parents[2])
         for source in (log, query.result):
             if source.is_file():

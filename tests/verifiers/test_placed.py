@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -105,6 +106,96 @@ def test_another_category_is_another_version(tmp_path: Path, monkeypatch: pytest
     assert verifier.version() == usual
 
 
+def test_every_edit_of_a_file_is_another_version(tmp_path: Path) -> None:
+    """Committed or not: answers of before an edit are not those of the tool as it is."""
+    verifier = find(tool(tmp_path / "repository" / "vnncomp_scripts", "true\n"))
+    repository = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    (repository / ".gitignore").write_text("out/\n")
+    source = repository / "tool.py"
+    versions = []
+    for text in ("bug = 1\n", "bug = 0\n", "bug = 1\n"):
+        source.write_text(text)
+        versions.append(verifier.version())
+    assert versions[0] == versions[2] != versions[1]
+    (repository / "out").mkdir()
+    (repository / "out" / "answers").write_text("what it leaves behind is not what it is")
+    (repository / "__pycache__").mkdir()
+    assert verifier.version() == versions[2]
+
+
+def test_a_version_can_be_named(tmp_path: Path) -> None:
+    given = tool(tmp_path / "tool", "true\n")
+    assert find(f"{given},version=2.1").version() == "2.1"
+
+
+def test_settings_follow_a_place_and_are_part_of_the_version(tmp_path: Path) -> None:
+    given = tool(tmp_path / "a,b=c", '[ "$2" = acasxu ] && echo unsat > "$5"\n')
+    verifier = installed(f"{given},category=acasxu")
+    assert run(verifier, tmp_path).answer is Answer.UNSAT
+    assert verifier.version() != find(given).version()
+
+
+def test_a_category_from_the_environment_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = tool(tmp_path / "tool", "true\n")
+    monkeypatch.setenv("DOKIMOS_VNNCOMP_CATEGORY", "acasxu")
+    assert find(given).called_as == f"{given},category=acasxu"
+    assert find(f"mine={given}").called_as == f"mine={given},category=acasxu"
+
+
+def test_a_tool_has_the_name_that_the_user_gives_it(tmp_path: Path) -> None:
+    given = tool(tmp_path / "tool", 'echo unsat > "$5"\n')
+    folder = given.partition("=")[2]
+    for named in (f"mine={folder}", f"mine={given}"):
+        verifier = installed(named)
+        assert verifier.name == "mine"
+        assert verifier.called_as == f"mine={given}"
+        assert find(verifier.called_as).called_as == verifier.called_as
+    assert run(verifier, tmp_path).answer is Answer.UNSAT
+    assert installed("mine=reference").name == "mine"
+    assert installed(f"mine={sys.executable} -c pass").called_as == f"mine=vnnlib2={sys.executable} -c pass"
+    with pytest.raises(InputError, match=r"neither a folder that holds run_instance\.sh, nor a command"):
+        find("mine=/nowhere/at/all")
+
+
+def test_the_name_and_the_attack_go_together(tmp_path: Path) -> None:
+    given = tool(tmp_path / "tool", "true\n")
+    (tmp_path / "tool" / "run_instance_without_attack.sh").write_text("true\n")
+    quiet = find(f"mine={given}:no-attack")
+    assert (quiet.name, quiet.called_as) == ("mine:no-attack", f"mine={given}:no-attack")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "AssertionError: Onnx model contains node with op Pow, which is unsupported. Updated it",
+            "operator Pow",
+        ),
+        ("NotImplementedError: Conversion not implemented for op_type=Hardmax.", "operator Hardmax"),
+        ("NotImplementedError: LSTM clip 3", "LSTM clip 3"),
+    ],
+)
+def test_what_a_tool_cannot_read_is_unsupported(tmp_path: Path, line: str, said: str) -> None:
+    given = run(installed(tool(tmp_path / "tool", f"echo '{line}'; exit 1\n")), tmp_path)
+    assert (given.answer, given.detail) == (Answer.UNSUPPORTED, said)
+
+
+def test_a_log_that_mentions_it_early_explains_nothing(tmp_path: Path) -> None:
+    script = "echo 'NotImplementedError: fast path'\nfor i in 1 2 3 4 5 6; do echo step; done; exit 1\n"
+    assert run(installed(tool(tmp_path / "tool", script)), tmp_path).answer is Answer.ERROR
+
+
+def test_the_words_of_2021(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    assert (
+        run(installed(tool(tmp_path / "1", 'echo holds > "$5"\n')), tmp_path / "a").answer is Answer.UNSAT
+    )
+    assert run(installed(tool(tmp_path / "2", 'echo violated > "$5"\n')), tmp_path).answer is Answer.SAT
+
+
 def test_a_place_without_a_tool(tmp_path: Path) -> None:
     with pytest.raises(VerifierUnavailable, match=r"there is no file .*run_instance\.sh"):
         installed(f"pyrat={tmp_path}")
@@ -122,14 +213,14 @@ def test_no_place_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="write --verifier marabou"):
         find("marabou=/opt")
     (finding,) = find("nnenum").diagnose()
-    assert "nobody has said" in finding.what
+    assert "no path is given" in finding.what
 
 
 def test_a_place_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool(tmp_path / "tool", 'echo unknown > "$5"\n')
-    monkeypatch.setenv("DOKIMOS_ALPHA_BETA_CROWN", str(tmp_path / "tool"))
-    verifier = installed("alpha-beta-crown")
-    assert verifier.name == "alpha-beta-crown"
+    monkeypatch.setenv("DOKIMOS_PYRAT", str(tmp_path / "tool"))
+    verifier = installed("pyrat")
+    assert verifier.name == "pyrat"
     assert run(verifier, tmp_path).answer is Answer.UNKNOWN
     assert [finding.is_ok for finding in verifier.diagnose()] == [True]
 

@@ -18,6 +18,12 @@ from tests.verifiers.recording import QUESTIONS, RECORDED, recorded_outcome, rec
 
 #: What was recorded, with its answer and the beginning of its detail.
 EXPECTED = {
+    ("alpha-beta-crown", "sat"): (Answer.SAT, ""),
+    ("alpha-beta-crown", "unsat"): (Answer.UNSAT, ""),
+    ("alpha-beta-crown", "out-of-time"): (Answer.TIMEOUT, ""),
+    ("alpha-beta-crown", "stopped"): (Answer.TIMEOUT, "stopped after"),
+    ("alpha-beta-crown", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax"),
+    ("alpha-beta-crown", "unreadable-property"): (Answer.ERROR, "exit code 1: "),
     ("marabou", "sat"): (Answer.SAT, "Marabou's exit code: sat"),
     ("marabou", "unsat"): (Answer.UNSAT, "Marabou's exit code: unsat"),
     ("marabou", "out-of-time"): (Answer.TIMEOUT, "Marabou's exit code: TIMEOUT"),
@@ -44,6 +50,12 @@ EXPECTED = {
     ("never2", "stopped"): (Answer.TIMEOUT, "stopped after"),
     ("never2", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax"),
     ("never2", "unreadable-property"): (Answer.UNSUPPORTED, "the property cannot be put into matrices: "),
+    ("nnenum", "sat"): (Answer.SAT, "nnenum says violated"),
+    ("nnenum", "unsat"): (Answer.UNSAT, "nnenum says holds"),
+    ("nnenum", "out-of-time"): (Answer.TIMEOUT, "nnenum says timeout"),
+    ("nnenum", "stopped"): (Answer.TIMEOUT, "stopped after"),
+    ("nnenum", "unknown-operator"): (Answer.UNSUPPORTED, "operator Hardmax"),
+    ("nnenum", "unreadable-property"): (Answer.ERROR, "exit code 1: "),
     ("reference", "sat"): (Answer.SAT, "1 cases were looked at"),
     ("reference", "unsat"): (Answer.UNSAT, "1 cases were looked at"),
     ("reference", "out-of-time"): (Answer.TIMEOUT, ""),

@@ -40,6 +40,7 @@ def run(
     dask: str | None = None,
     repeat: int = 1,
     probe: bool = False,
+    again: bool = False,
     only: Sequence[str] = (),
     progress: ProgressCallback[object] = ignore,
 ) -> Campaign:
@@ -48,7 +49,8 @@ def run(
     `verifiers` are named as `dokimos verifiers` lists them, or by ``package.module:Class``. `out` is the
     folder of the campaign. Each run has `timeout_seconds`, or the time that the suite gives the instance.
     `dask` is the address of a cluster. `probe` also runs each query without its output constraint,
-    and each verifier without its own attack. `only` names the instances to run. `progress` gets the record
+    and each verifier without its own attack. `again` sets aside what was recorded of these verifiers,
+    be it of another version. `only` names the instances to run. `progress` gets the record
     of each run (None for what was recorded before).
 
     >>> campaign = dokimos.run("tiny", "reference", "campaign", timeout_seconds=60)
@@ -71,7 +73,8 @@ def run(
     total = len(entries) * len(chosen) * repeat
 
     def resumed(done: int, planned: int) -> None:
-        note = "recorded before" if done == planned else "recorded before; going on"
+        tools = ", ".join(f"{each.name} {each.version()}" for each in chosen)
+        note = f"{done} reused ({tools})" + ("" if done == planned else "; going on")
         progress(ProgressUpdate("running", done, total, note, None))
 
     def step(so_far: Progress) -> None:
@@ -94,6 +97,7 @@ def run(
         jobs=jobs,
         repeat=repeat,
         cluster=dask,
+        again=again,
         resumed=resumed,
         progress=step,
     )

@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos.campaigns.cluster import ClusterRunner
@@ -69,13 +69,18 @@ def set_runs_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reaso
 
     Their records stay in the journal, followed by an event that says why they do not count.
     """
+    with _folder_errors(folder), _alone(folder):
+        return _set_aside(folder, is_meant, reason=reason)
+
+
+def _set_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reason: str) -> int:
+    """The same for whoever holds the folder's lock."""
     path = folder / "journal.jsonl"
     meant = [record.job for record in read_journal(path) if is_meant(record)]
-    if not meant:
-        return 0
-    with _folder_errors(folder), _alone(folder), Journal(path) as journal:
-        for job in meant:
-            journal.set_aside(job, reason=reason, at=now())
+    if meant:
+        with Journal(path) as journal:
+            for job in meant:
+                journal.set_aside(job, reason=reason, at=now())
     return len(meant)
 
 
@@ -89,13 +94,15 @@ def run_campaign(
     jobs: int = 1,
     repeat: int = 1,
     cluster: str | None = None,
+    again: bool = False,
     resumed: Callable[[int, int], None] = lambda _done, _total: None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
     """Run all verifiers on all instances of `suites`; resume where `out` holds a part of it.
 
     `jobs` run at a time, or with the address of a Dask scheduler in `cluster` as many as its workers have
-    threads. With `own_timeouts` every instance has the time that its suite gives it.
+    threads. With `own_timeouts` every instance has the time that its suite gives it. With `again`, what was
+    recorded of these verifiers is set aside first, whatever their version was.
 
     `resumed` is called once before the first run where some were recorded before, with their number and
     that of all. `progress` is called in the calling thread, after each run is safely recorded. Whatever
@@ -115,7 +122,15 @@ def run_campaign(
         with _alone(out):
             manifest = describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
             if (out / "manifest.json").exists():
-                manifest = merge(read_manifest(out / "manifest.json"), manifest, out)
+                before = read_manifest(out / "manifest.json")
+                if again:
+                    names = {tool.name for tool in tools}
+                    before = replace(
+                        before, verifiers=tuple(tool for tool in before.verifiers if tool.name not in names)
+                    )
+                manifest = merge(before, manifest, out)
+                if again:
+                    _set_aside(out, lambda record: record.verifier in names, reason="run again")
             write_manifest(manifest, out / "manifest.json")
             with _work(out.absolute()), Journal(out / "journal.jsonl") as journal:
                 todo = [job for job in planned if job.id not in journal.finished]
@@ -138,7 +153,9 @@ def _alone(out: Path) -> contextlib.AbstractContextManager[int]:
 
 
 def _tool(verifier: Verifier) -> Tool:
-    return Tool(verifier.name, verifier.installed_version())
+    called = verifier.called_as
+    own = "" if called == verifier.name else called
+    return Tool(verifier.name, verifier.installed_version(), own)
 
 
 @dataclass(frozen=True)

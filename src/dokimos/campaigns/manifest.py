@@ -157,7 +157,7 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     if changes:
         raise InputError(
             f"The campaign in {folder} was begun differently: {'; '.join(changes)}; "
-            "run as it was begun, or choose another folder."
+            "run as it was begun, run --again where a verifier has changed, or choose another folder."
         )
     gained = tuple(tool for tool in new.verifiers if tool.name not in versions)
     return replace(

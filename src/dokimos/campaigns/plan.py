@@ -65,10 +65,16 @@ class CampaignSuite:
 
 @dataclass(frozen=True)
 class Tool:
-    """A verifier as the plan knows it."""
+    """A verifier as the plan knows it; `called_as` runs it again, where that is not its name."""
 
     name: str
     version: str
+    called_as: str = ""
+
+    @property
+    def given(self) -> str:
+        """What --verifier is to be given for it."""
+        return self.called_as or self.name
 
 
 @dataclass(frozen=True)

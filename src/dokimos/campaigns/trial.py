@@ -25,9 +25,12 @@ _FAILURES = (Answer.ERROR, Answer.UNSUPPORTED)
 def try_out(verifier: Verifier) -> tuple[Finding, ...]:
     """What it answers to one query that is `sat` and one that is not; the first trouble is the last.
 
-    An answer that is neither right nor wrong is no trouble.
+    One that answers neither of them is of no use.
     """
     findings: list[Finding] = []
+    any_answered = False
+    run = f"dokimos run disjuncts --verifier {shlex.quote(verifier.called_as)} --out tried"
+    again = f"{run} keeps whole logs in tried/logs"
     tool = Tool(verifier.name, verifier.version() or "")
     with tempfile.TemporaryDirectory(prefix="dokimos-") as name:
         folder = Path(name)
@@ -59,8 +62,10 @@ def try_out(verifier: Verifier) -> tuple[Finding, ...]:
             is_wrong = record.answer.decides and record.answer.value != expected
             if is_wrong or record.answer in _FAILURES:
                 detail = f": {' '.join(record.detail.split())}" if record.detail else ""
-                again = f"dokimos run disjuncts --verifier {shlex.quote(verifier.name)} --out tried"
-                remedy = f"see to what it says; {again} keeps whole logs in tried/logs"
-                return (*findings, Finding(f"{said}{detail}", False, remedy))
+                return (*findings, Finding(f"{said}{detail}", False, f"see to what it says; {again}"))
+            any_answered |= record.answer.decides
             findings.append(Finding(said, True))
+    if not any_answered:
+        remedy = "see in its log why it decides nothing"
+        return (*findings, Finding("it answered neither of the two", False, f"{remedy}; {again}"))
     return tuple(findings)

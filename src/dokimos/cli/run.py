@@ -18,7 +18,7 @@ def run(
         list[str],
         typer.Option(
             help="A verifier: a name that `dokimos verifiers` lists, NAME=PLACE, or package.module:Class; "
-            "repeatable."
+            "MINE= before it calls it MINE; repeatable."
         ),
     ],
     out: Annotated[Path, typer.Option(help="The folder of the campaign; the same again resumes it.")],
@@ -44,6 +44,10 @@ def run(
             "its own attack where it has a switch for that.",
         ),
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Do the runs of these verifiers again, also of a changed version."),
+    ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
 ) -> None:
     """Run verifiers on suites. Interrupted, the same command goes on where it stopped."""
@@ -62,6 +66,7 @@ def run(
             dask=dask,
             repeat=repeat,
             probe=probe,
+            again=again,
             only=only or (),
             progress=show,
         )

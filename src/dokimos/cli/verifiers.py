@@ -48,9 +48,9 @@ def doctor(
 
     found = dokimos.diagnose_verifier(name)
     for finding in found.findings:
-        typer.echo(f"{'ok   ' if finding.is_ok else 'WRONG'}  {finding.what}")
+        typer.echo(f"{'ok  ' if finding.is_ok else 'FAIL'}  {finding.what}")
         if finding.remedy:
-            typer.echo(f"       what to do: {finding.remedy}")
+            typer.echo(f"      what to do: {finding.remedy}")
     if not found.can_be_run:
         raise typer.Exit(1)
     typer.echo(f"{name} can be run")

@@ -238,7 +238,10 @@ def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path])
     again = f"reproduced/{record.instance}"
     limits = record.limits or manifest.limits
     suite = _pasted(record.suite, where[record.suite])
-    words = ["dokimos", "run", suite, "--verifier", record.verifier]
+    given = next(
+        (tool.given for tool in manifest.verifiers if tool.name == record.verifier), record.verifier
+    )
+    words = ["dokimos", "run", suite, "--verifier", given]
     words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
     words += [] if limits.cpu_seconds is None else ["--cpu", f"{limits.cpu_seconds:g}"]
     words += ["--only", record.instance, "--out", again]

@@ -114,7 +114,8 @@ class Verifier(ABC):
         OSError mean that there is no readable answer.
     `explained(given, log)`
         Why nothing was decided, where a line of the log says it in a form of its own: `unsupported` instead
-        of `unknown`. Only asked where `given` decides nothing, and may not decide anything itself.
+        of `unknown` or `error`. Only asked of a tree that ended by itself where `given` decides nothing; it
+        may not decide anything itself.
 
     **What the base class sees to** (`answer`, final): a tree ended at its wall or CPU limit is `timeout`,
     at its memory limit `memout`, whatever it may have written before; one that was killed by a signal, was
@@ -129,6 +130,20 @@ class Verifier(ABC):
     is_tried_out: ClassVar[bool] = True
     #: Whether its own attack is on, as it is unless `without_attack` made this verifier.
     attacks: bool = True
+    #: What --verifier was given, where that is not its name: ``mine=/opt/tool`` is called `mine`.
+    _called_as: str | None = None
+
+    @property
+    def called_as(self) -> str:
+        """What --verifier is to be given to run it again."""
+        return self._called_as or self.name
+
+    @final
+    def named(self, name: str) -> Self:
+        """The same under a name of the user's choice."""
+        renamed = copy.copy(self)
+        renamed.name, renamed._called_as = name, f"{name}={self.called_as}"
+        return renamed
 
     @property
     def switches(self) -> tuple[str, ...]:
@@ -151,6 +166,7 @@ class Verifier(ABC):
             return None
         quiet = copy.copy(self)
         quiet.name, quiet.attacks = f"{self.name}{NO_ATTACK}", False
+        quiet._called_as = f"{self.called_as}{NO_ATTACK}"
         return quiet
 
     @abstractmethod
@@ -209,6 +225,13 @@ class Verifier(ABC):
     @final
     def answer(self, outcome: Outcome, query: Query, log: Path) -> VerifierAnswer:
         """The verifier's answer, whatever happened."""
+        given = self._answer(outcome, query, log)
+        if given.answer.decides or outcome.termination is not Termination.EXITED:
+            return given
+        explained = self.explained(given, log)
+        return given if explained.answer.decides else explained
+
+    def _answer(self, outcome: Outcome, query: Query, log: Path) -> VerifierAnswer:
         if outcome.termination is Termination.WALL_LIMIT:
             return VerifierAnswer(Answer.TIMEOUT, detail=f"stopped after {query.wall_seconds:g} s")
         if outcome.termination is Termination.MEMORY_LIMIT:
@@ -228,15 +251,11 @@ class Verifier(ABC):
         if trouble := _trouble_with(query):
             return _error(f"no readable answer (what it wrote as its result {trouble})", log)
         try:
-            given = self.read_answer(outcome, query)
+            return self.read_answer(outcome, query)
         except FileNotFoundError:
             return _error("no readable answer (it wrote no result file)", log)
         except (ValueError, OSError) as error:
             return _error(f"no readable answer ({_one_line(str(error))})", log)
-        if given.answer.decides:
-            return given
-        explained = self.explained(given, log)
-        return given if explained.answer.decides else explained
 
 
 def _trouble_with(query: Query) -> str | None:

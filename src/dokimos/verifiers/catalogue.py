@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from dokimos.core.errors import InputError
 from dokimos.core.plugins import PluggableRegistry
@@ -28,6 +30,12 @@ VERIFIERS: PluggableRegistry[Verifier] = PluggableRegistry(
     group="dokimos.verifiers",
     expects=Verifier,
 )
+
+
+#: What a user may call a tool.
+_OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: The kinds of verifiers that a place alone shows to be there, in this order.
+_SHOWN_BY_PLACE = ("vnncomp", "vnnlib2")
 
 
 @dataclass(frozen=True)
@@ -56,9 +64,10 @@ def catalogue() -> tuple[CatalogueRow, ...]:
 def find(given: str) -> Verifier:
     """The verifier that the user names; InputError where there is none.
 
-    ``NAME`` is one of the catalogue, or ``package.module:Class``. ``NAME=PLACE`` says where it is. Either
-    may end in ``:no-attack``: the same with its own attack switched off. All of it together is its name in
-    records, so that commands in reports can be repeated.
+    ``NAME`` is one of the catalogue, or ``package.module:Class``. ``NAME=PLACE`` says where it is. All
+    of it together is its name in records. ``MINE=`` before either, or before the folder of a VNN-COMP tool
+    or the command of a VNN-LIB 2.0 solver, calls it `MINE` there. Each may end in ``:no-attack``: the same
+    with its own attack switched off.
     """
     if given.endswith(NO_ATTACK):
         loud = given.removesuffix(NO_ATTACK)
@@ -69,8 +78,28 @@ def find(given: str) -> Verifier:
             )
         return quiet
     name, has_place, place = given.partition("=")
-    verifier = import_verifier(name) if is_import(name) else VERIFIERS[name]
+    if is_import(name):
+        verifier = import_verifier(name)
+    elif has_place and name not in VERIFIERS and _OWN_NAME.fullmatch(name):
+        return _named(place).named(name)
+    else:
+        verifier = VERIFIERS[name]
     return verifier.at(place) if has_place else verifier
+
+
+def _named(given: str) -> Verifier:
+    """What the user has a name for: a verifier, or a place that shows what stands there."""
+    head = given.partition("=")[0]
+    if head in VERIFIERS or (is_import(head) and not Path(given).exists()):
+        return find(given)
+    for kind in _SHOWN_BY_PLACE:
+        candidate = VERIFIERS[kind].at(given)
+        if candidate.version() is not None:
+            return candidate
+    raise InputError(
+        f"{given!r} is no verifier: it is neither a folder that holds run_instance.sh, nor a command, nor "
+        "a name that `dokimos verifiers` lists."
+    )
 
 
 def installed(given: str) -> Verifier:

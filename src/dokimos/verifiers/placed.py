@@ -5,13 +5,17 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import re
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from types import MappingProxyType
+from typing import ClassVar, Self
 
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.verifiers.base import NO_ATTACK, Finding, Verifier
+
+_VERSION = "version"
 
 
 class PlacedVerifier(Verifier):
@@ -19,14 +23,20 @@ class PlacedVerifier(Verifier):
 
     ``--verifier vnncomp=/opt/tool`` is the verifier `vnncomp` at the place /opt/tool, and is called that in
     records. Without a place, the environment variable DOKIMOS_<NAME> names one.
+
+    Settings may follow a place, ``,NAME=VALUE`` each: those in `settings`, and ``version=…`` for a tool
+    whose files do not say which version it is.
     """
 
+    #: What may follow its place, and what each is for.
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
     _given: str | None = None
+    _kind: str | None = None
 
     @property
     def kind(self) -> str:
-        """How it is called without its place."""
-        return self.name.removesuffix(NO_ATTACK).partition("=")[0]
+        """What the catalogue calls it, or the class that it was imported from."""
+        return self._kind or self.name.removesuffix(NO_ATTACK).partition("=")[0]
 
     @property
     def variable(self) -> str:
@@ -36,14 +46,27 @@ class PlacedVerifier(Verifier):
     @property
     def place(self) -> str | None:
         """Where it is said to be."""
-        return self._given or os.environ.get(self.variable) or None
+        return None if (said := self._said) is None else said[0]
+
+    def setting(self, name: str) -> str | None:
+        """What follows its place for `name`; None where nothing does."""
+        return None if (said := self._said) is None else said[1].get(name)
+
+    @property
+    def _said(self) -> tuple[str, dict[str, str]] | None:
+        given = self._given or os.environ.get(self.variable)
+        if not given:
+            return None
+        known = "|".join(map(re.escape, (*self.settings, _VERSION)))
+        place, *settings = re.split(rf",(?=(?:{known})=)", given)
+        return place, dict(setting.split("=", 1) for setting in settings)
 
     def at(self, place: str) -> Self:
         """The same at another place."""
         if not place.strip():
             raise InputError(f"{self.kind}= needs a place; to get it: {self.how_to_get()}.")
         there = copy.copy(self)
-        there.name, there._given = f"{self.kind}={place}", place
+        there.name, there._given, there._kind = f"{self.kind}={place}", place, self.kind
         return there
 
     @abstractmethod
@@ -51,14 +74,14 @@ class PlacedVerifier(Verifier):
         """Why there is no verifier at `place`; None where there is one."""
 
     @abstractmethod
-    def parts(self, place: str) -> Iterable[Path]:
-        """The files at `place` that make its version, as far as they are there."""
+    def parts(self, place: str) -> Iterable[bytes]:
+        """What its answers depend on at `place`: the contents, or digests, of its files."""
 
     def require(self) -> str:
         """Its place. Raises VerifierUnavailable where it is not there."""
         place = self.place
         if place is None:
-            raise VerifierUnavailable(f"Nobody has said where {self.kind} is: {self.how_to_get()}.")
+            raise VerifierUnavailable(f"No path is given for {self.kind}: {self.how_to_get()}.")
         if trouble := self.trouble(place):
             raise VerifierUnavailable(f"The verifier {self.name} is not there: {trouble}.")
         return place
@@ -70,23 +93,33 @@ class PlacedVerifier(Verifier):
         return super().installed_version(where=where)
 
     def version(self) -> str | None:
-        """A hash of its files: scripts that change are another verifier."""
+        """What the user calls it, or a hash of its files and settings: what changes is another verifier."""
         place = self.place
         if place is None or self.trouble(place):
             return None
+        if named := self.setting(_VERSION):
+            return named
         digest = hashlib.sha256()
         try:
             for part in self.parts(place):
-                digest.update(part.read_bytes() if part.is_file() else b"")
+                digest.update(part)
         except OSError:
             return None
+        for name in self.settings:
+            if (value := self.setting(name)) is not None:
+                digest.update(f"\0{name}={value}".encode())
         return digest.hexdigest()[:12]
 
     def diagnose(self) -> tuple[Finding, ...]:
         """Whether its place is known and holds what it must."""
         place = self.place
         if place is None:
-            return (Finding("nobody has said where it is", False, self.how_to_get()),)
+            return (Finding("no path is given", False, self.how_to_get()),)
         if trouble := self.trouble(place):
             return (Finding(trouble, False, self.how_to_get()),)
         return (Finding(f"{place} is there, version {self.version()}", True),)
+
+
+def file_content(path: Path) -> bytes:
+    """The content of a file that makes a version; nothing where it is not one."""
+    return path.read_bytes() if path.is_file() else b""

@@ -17,7 +17,7 @@ from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.results import read_content, read_point
 
-#: The verdicts of VNN-COMP and of the VNN-LIB 2.0 command line, in our words.
+#: The verdicts of VNN-COMP (those of 2021 too) and of the VNN-LIB 2.0 command line, in our words.
 VERDICTS: Mapping[str, Answer] = MappingProxyType(
     {
         "sat": Answer.SAT,
@@ -26,6 +26,9 @@ VERDICTS: Mapping[str, Answer] = MappingProxyType(
         "timeout": Answer.TIMEOUT,
         "timed-out": Answer.TIMEOUT,
         "error": Answer.ERROR,
+        "unsupported": Answer.UNSUPPORTED,
+        "holds": Answer.UNSAT,
+        "violated": Answer.SAT,
     }
 )
 _PAIR = re.compile(r"\(\s*+([XY])_(\d{1,9}+)\s++([^\s()]++)\s*+\)\s*+")

@@ -1,14 +1,82 @@
-"""α,β-CROWN, as it comes to VNN-COMP."""
+"""α,β-CROWN, from its repository."""
 
 from __future__ import annotations
 
-from dokimos.verifiers.adapters.vnncomp_tool import VnncompTool
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar
+
+from dokimos.core.errors import InputError
+from dokimos.execution.outcomes import Outcome
+from dokimos.suites.answers import VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.placed import file_content
+from dokimos.verifiers.repository_tool import PYTHON_SETTING, RepositoryTool
+from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.styles import CertificateStyle
+from dokimos.verifiers.vnncomp_results import read_verdict
+
+#: Nothing but its own defaults: it does not start without a configuration.
+_DEFAULTS = RUNNERS / "alpha_beta_crown.yaml"
+_CONFIGURATIONS = "complete_verifier/exp_configs"
 
 
-class AlphaBetaCrown(VnncompTool):
-    """Its place is the folder vnncomp_scripts of its repository."""
+class AlphaBetaCrown(RepositoryTool):
+    """Its main script, with its own defaults unless a configuration is named.
+
+    ``config=`` is a file, or the name of one that ships with it, such as ``vnncomp21/mnistfc``.
+    """
 
     name = "alpha-beta-crown"
     #: A dual relaxation at each node of a partition search.
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
+    limitations: ClassVar[str] = "VNN-LIB 2.0; what its importer of ONNX has no rule for"
+    main = "complete_verifier/abcrown.py"
+    attack_off = ("--pgd_order", "skip")
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            **PYTHON_SETTING,
+            "config": "a configuration: a file, or one of its own by name; its defaults unless given",
+            "device": "where it computes; cpu unless given",
+        }
+    )
+
+    def trouble(self, place: str) -> str | None:
+        """As of any repository; and the configuration must be there."""
+        if trouble := super().trouble(place):
+            return trouble
+        try:
+            self._configuration(place)
+        except InputError as error:
+            return str(error).rstrip(".")
+        return None
+
+    def parts(self, place: str) -> Iterable[bytes]:
+        """Its files, those of its packages, and the configuration."""
+        yield from super().parts(place)
+        yield file_content(self._configuration(place))
+
+    def _configuration(self, place: str) -> Path:
+        """The file that ``config=`` names. Raises InputError where there is none."""
+        given = self.setting("config")
+        if given is None:
+            return _DEFAULTS
+        known = Path(place).expanduser().absolute() / _CONFIGURATIONS
+        for path in (Path(given).expanduser(), known / given, known / f"{given}.yaml"):
+            if path.is_file():
+                return path.absolute()
+        raise InputError(f"there is no configuration {given}, neither here nor in {known}.")
+
+    def command(self, query: Query) -> Invocation:
+        """Its main script, which writes the verdict and the counterexample."""
+        configuration = self._configuration(str(self.repository))
+        words: list[str | Path] = [self.python, self.repository / self.main, "--config", configuration]
+        words += ["--device", self.setting("device") or "cpu", "--timeout", f"{query.wall_seconds:g}"]
+        words += ["--onnx_path", query.network_file, "--vnnlib_path", query.property_file]
+        words += ["--results_file", query.result, "--save_adv_example", *self.switches]
+        return Invocation(as_command(words), {"PYTHONPATH": str(self.repository)})
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """The verdict in the result file of VNN-COMP."""
+        return read_verdict(query.result)

@@ -1,14 +1,38 @@
-"""nnenum, as it comes to VNN-COMP."""
+"""nnenum, from its repository."""
 
 from __future__ import annotations
 
-from dokimos.verifiers.adapters.vnncomp_tool import VnncompTool
+from typing import ClassVar
+
+from dokimos.execution.outcomes import Outcome
+from dokimos.suites.answers import VerifierAnswer
+from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.repository_tool import RepositoryTool
+from dokimos.verifiers.results import read_result
+from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.styles import CertificateStyle
 
+_RUNNER = RUNNERS / "nnenum_runner.py"
 
-class Nnenum(VnncompTool):
-    """Its place is the folder vnncomp_scripts of its repository."""
+
+class Nnenum(RepositoryTool):
+    """Its front end says `holds` or `violated`; the runner keeps the counterexample that it found."""
 
     name = "nnenum"
     #: Zonotopes, refined by splitting.
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
+    limitations: ClassVar[str] = "VNN-LIB 2.0; networks without a ReLU; operators that are not linear"
+    main = "src/nnenum/nnenum.py"
+
+    def command(self, query: Query) -> Invocation:
+        """Its front end, inside of a runner, in its own interpreter."""
+        files = (query.network_file, query.property_file, query.result)
+        options = (*files, f"{query.wall_seconds:g}", str(query.threads))
+        environment = {"PYTHONPATH": str(self.repository / "src")}
+        # As its own script for the competition has it: it works in processes, not in threads.
+        environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        return Invocation(as_command((self.python, _RUNNER, *options)), environment)
+
+    def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
+        """What the runner wrote."""
+        return read_result(query.result)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
-from dokimos.verifiers.base import Invocation, Query, as_command
+from dokimos.verifiers.base import NO_ATTACK, Invocation, Query, as_command
 from dokimos.verifiers.placed import PlacedVerifier
+from dokimos.verifiers.refusals import refusal
 from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.vnncomp_results import read_verdict
+from dokimos.verifiers.working_tree import tree_digest
 
 _RUNNER = RUNNERS / "vnncomp_runner.py"
 _RUN, _RUN_WITHOUT_ATTACK = "run_instance.sh", "run_instance_without_attack.sh"
-_SCRIPTS = (_RUN, "prepare_instance.sh", "install_tool.sh", _RUN_WITHOUT_ATTACK)
 #: The name of the benchmark that is passed to the tool; many choose their settings by it.
 CATEGORY_VARIABLE = "DOKIMOS_VNNCOMP_CATEGORY"
 _USUAL = "test"
@@ -26,8 +28,9 @@ _USUAL = "test"
 class VnncompTool(PlacedVerifier):
     """Its scripts are called as in VNN-COMP, version v1; preparing counts towards the wall limit here.
 
-    The category is `test`, or what DOKIMOS_VNNCOMP_CATEGORY says; another one is another version. That is
-    a hash of the scripts and of the commit that is checked out there or one folder above, if any.
+    The category is `test`, or what ``,category=…`` after the place or DOKIMOS_VNNCOMP_CATEGORY says;
+    another one is another version. That is a hash of the files of the tool as they are, in its folder or in
+    the repository that this is a folder of.
 
     The competition's scripts have no switch for a tool's own attack. A folder that also holds
     run_instance_without_attack.sh, called in the same way, has one.
@@ -35,6 +38,9 @@ class VnncompTool(PlacedVerifier):
 
     name = "vnncomp"
     limitations: ClassVar[str] = "what the tool at that place cannot read"
+    settings: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"category": "the benchmark that the tool is told to be on; many choose their settings by it"}
+    )
 
     def how_to_get(self) -> str:
         """Where to say where it is."""
@@ -48,22 +54,30 @@ class VnncompTool(PlacedVerifier):
         script = Path(place).expanduser() / _RUN
         return None if script.is_file() else f"there is no file {script}"
 
-    def parts(self, place: str) -> Iterable[Path]:
-        """The scripts, and what git says is checked out."""
-        folder = Path(place).expanduser()
-        yield from (folder / script for script in _SCRIPTS)
-        # Tools keep these scripts in a folder vnncomp_scripts of their repository.
-        for git in (folder / ".git", folder.absolute().parent / ".git"):
-            if (head := git / "HEAD").is_file():
-                branch = git / head.read_text(errors="replace").strip().removeprefix("ref: ")
-                yield head
-                yield branch if branch.is_file() else git / "packed-refs"
-                return
+    def parts(self, place: str) -> Iterable[bytes]:
+        """All its files."""
+        yield tree_digest(Path(place).expanduser())
+
+    @property
+    def category(self) -> str:
+        """The name of the benchmark that is passed to it."""
+        return self.setting("category") or os.environ.get(CATEGORY_VARIABLE) or _USUAL
+
+    @property
+    def called_as(self) -> str:
+        """With the category, which may be given by the environment."""
+        called = super().called_as
+        if self.category == _USUAL or self.place is None or ",category=" in called:
+            return called
+        loud = called.removesuffix(NO_ATTACK)
+        spelled = loud if self._given else f"{loud}={self.place}"
+        return f"{spelled},category={self.category}{called[len(loud) :]}"
 
     def version(self) -> str | None:
         """A hash of its files, and the category where that is not the usual one."""
-        found, category = super().version(), _category()
-        return found if found is None or category == _USUAL else f"{found}-{category}"
+        found = super().version()
+        is_usual = self.category == _USUAL or self.setting("category")
+        return found if found is None or is_usual else f"{found}-{self.category}"
 
     @property
     def can_switch_attack_off(self) -> bool:
@@ -76,13 +90,13 @@ class VnncompTool(PlacedVerifier):
             _RUN if self.attacks else _RUN_WITHOUT_ATTACK
         )
         files = (query.network_file, query.property_file, query.result)
-        options = (script, _category(), *files, f"{query.wall_seconds:g}")
+        options = (script, self.category, *files, f"{query.wall_seconds:g}")
         return Invocation(as_command((sys.executable, "-I", "-S", _RUNNER, *options)))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict in the result file of VNN-COMP."""
         return read_verdict(query.result)
 
-
-def _category() -> str:
-    return os.environ.get(CATEGORY_VARIABLE) or _USUAL
+    def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
+        """`unsupported` where its log ends in what it says of an operator that it cannot read."""
+        return refusal(given, log)

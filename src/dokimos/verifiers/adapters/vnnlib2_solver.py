@@ -12,7 +12,8 @@ from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
 from dokimos.verifiers.base import Invocation, Query
 from dokimos.verifiers.own_interpreter import our_module
-from dokimos.verifiers.placed import PlacedVerifier
+from dokimos.verifiers.placed import PlacedVerifier, file_content
+from dokimos.verifiers.refusals import refusal
 from dokimos.verifiers.runners.vnnlib2_runner import KILLED
 from dokimos.verifiers.vnncomp_results import read_verdict
 from dokimos.verifiers.vnnlib2_files import INPUT_NAME, OUTPUT_NAME
@@ -46,11 +47,11 @@ class Vnnlib2Solver(PlacedVerifier):
             return f"{(words or [place])[0]!r} is no program that can be run"
         return None
 
-    def parts(self, place: str) -> Iterable[Path]:
+    def parts(self, place: str) -> Iterable[bytes]:
         """The program itself, and what it is given if that is a file."""
         program, *rest = shlex.split(place)
-        yield Path(shutil.which(program) or program)
-        yield from (Path(word) for word in rest)
+        yield file_content(Path(shutil.which(program) or program))
+        yield from (file_content(Path(word)) for word in rest)
 
     def command(self, query: Query) -> Invocation:
         """The runner, which writes 2.0, starts the solver and keeps its standard output apart."""
@@ -68,6 +69,10 @@ class Vnnlib2Solver(PlacedVerifier):
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict on the first line of the standard output that the runner kept."""
         return read_verdict(query.result, input_name=INPUT_NAME, output_name=OUTPUT_NAME)
+
+    def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
+        """`unsupported` where its log ends in what it says of an operator that it cannot read."""
+        return refusal(given, log)
 
 
 def _found(word: str) -> str:

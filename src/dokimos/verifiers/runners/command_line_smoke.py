@@ -19,22 +19,25 @@ QUERIES = (("1.0", "sat"), ("3.0", "unsat"))
 
 
 def write_network(path: Path) -> None:
-    """y = w·relu(x) with w = 1."""
+    """y = w·relu(w·x) with w = 1, as exporters write it: each layer has weights of its own."""
     from onnx import TensorProto, helper, save
 
     shape = [1, 1]
-    ones = helper.make_tensor("w", TensorProto.FLOAT, shape, [1.0])
-    zeros = helper.make_tensor("b", TensorProto.FLOAT, [1], [0.0])
+    constants = [
+        helper.make_tensor(f"{name}{k}", TensorProto.FLOAT, size, [value])
+        for k in range(2)
+        for name, size, value in (("w", shape, 1.0), ("b", [1], 0.0))
+    ]
     graph = helper.make_graph(
         [
-            helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
+            helper.make_node("Gemm", ["x", "w0", "b0"], ["h"], transB=1),
             helper.make_node("Relu", ["h"], ["r"]),
-            helper.make_node("Gemm", ["r", "w", "b"], ["y"]),
+            helper.make_node("Gemm", ["r", "w1", "b1"], ["y"], transB=1),
         ],
         "smoke",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [ones, zeros],
+        constants,
     )
     opset = [helper.make_opsetid("", 13)]
     save(helper.make_model(graph, opset_imports=opset, ir_version=8), str(path))

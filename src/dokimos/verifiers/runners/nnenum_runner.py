@@ -1,0 +1,63 @@
+"""Asks nnenum one question. Run by nnenum's own interpreter, with its sources on the path.
+
+nnenum_runner.py NETWORK PROPERTY RESULT SECONDS PROCESSES
+
+It imports nothing of Dokimos. nnenum's front end reads the files, chooses the settings and writes one word;
+the counterexample that it found, which it prints only where it is short, is kept on the way.
+RESULT is written as `dokimos.verifiers.results` has it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+#: nnenum's words, in ours.
+WORDS = {"holds": "unsat", "violated": "sat", "timeout": "timeout", "error": "error"}
+
+
+def main() -> None:
+    """Ask, and write the answer down."""
+    from nnenum import nnenum as front_end
+
+    network, asked, result, seconds, processes = sys.argv[1:]
+    found: list[Any] = []
+    enumerate_network = front_end.enumerate_network
+
+    def keeping(*arguments: Any, **named: Any) -> Any:
+        found[:] = [enumerate_network(*arguments, **named)]
+        return found[0]
+
+    front_end.enumerate_network = keeping
+    word = f"{result}.word"
+    sys.argv[1:] = [network, asked, seconds, word, processes]
+    front_end.main()
+    said = Path(word).read_text().strip()
+    witness = numbers(getattr(found[0], "cinput", None)) if found else None
+    write(result, WORDS.get(said, "error"), said, witness, found)
+
+
+def numbers(values: Any) -> list[str] | None:
+    """Each as the shortest decimal that is the same float."""
+    return None if values is None else [repr(float(value)) for value in values]
+
+
+def write(result: str, answer: str, said: str, witness: list[str] | None, found: list[Any]) -> None:
+    """The result file, whole or not at all."""
+    is_sat = answer == "sat"
+    document = {
+        "schema": 1,
+        "answer": answer,
+        "witness": witness if is_sat else None,
+        "outputs": numbers(getattr(found[0], "coutput", None)) if is_sat and found else None,
+        "detail": f"nnenum says {said[:200]}",
+    }
+    draft = Path(f"{result}.part")
+    draft.write_text(json.dumps(document))
+    draft.replace(result)
+
+
+if __name__ == "__main__":
+    main()
