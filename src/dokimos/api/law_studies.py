@@ -12,6 +12,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
 from dokimos.laws.studies.comparison_table import markdown
 from dokimos.laws.studies.jobs import StudyJob, domains_with_laws, jobs_of, run_jobs
+from dokimos.laws.studies.paper import TRAININGS
 from dokimos.laws.studies.runs import Skipped, StudyRecords
 from dokimos.laws.studies.shipped import find_study
 
@@ -65,11 +66,13 @@ def compare_studies(
     out: str | Path = "law-study",
     seeds: int | None = None,
     budget: int | None = None,
+    trainings: int = TRAININGS,
     progress: ProgressCallback[None] = ignore,
 ) -> StudyComparison:
     """Test the laws of the case studies with several seeds, beside the paper's counts: `dokimos law study`.
 
     Without `domains`, all that have laws and whose data can be had. Writes `out`.json and `out`.md.
+    `trainings` networks are trained, each with another seed.
     Interrupted (Ctrl-C), the same call goes on where it stopped.
 
     >>> dokimos.compare_studies(["mnits"])
@@ -78,6 +81,10 @@ def compare_studies(
     """
     base = Path(out)
     data, page = base.with_name(f"{base.name}.json"), base.with_name(f"{base.name}.md")
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError(f"{page.parent}: cannot be made a folder: {problem.strerror}.") from None
     expect_writable(page, what="comparison", example="law-study")
     records = StudyRecords(data)
     jobs: list[StudyJob] = []
@@ -85,7 +92,7 @@ def compare_studies(
     for name in dict.fromkeys(domains or domains_with_laws()):
         try:
             _log.info("%s: fetching data and training models where they are not kept yet", name)
-            jobs += jobs_of(name, seeds=seeds, budget=budget)
+            jobs += jobs_of(name, seeds=seeds, budget=budget, trainings=trainings)
         except InputError as problem:
             if domains:
                 raise

@@ -21,6 +21,9 @@ def study(
     budget: Annotated[
         int | None, typer.Option(help="Tests of each law with each seed; 5,000, for the game 200.", min=1)
     ] = None,
+    trainings: Annotated[
+        int, typer.Option(help="Networks to train, each with another seed.", min=1, max=10)
+    ] = 5,
 ) -> None:
     """Test the laws of the case studies with several seeds, and put the counts beside the paper's.
 
@@ -31,7 +34,9 @@ def study(
     from dokimos.cli.output import progress_bar
 
     with progress_bar("study") as show:
-        found = dokimos.compare_studies(domains or (), out=out, seeds=seeds, budget=budget, progress=show)
+        found = dokimos.compare_studies(
+            domains or (), out=out, seeds=seeds, budget=budget, trainings=trainings, progress=show
+        )
     typer.echo(
         f"{found.page}: {found.runs:,} runs of {found.asked:,} asked for; the numbers are in {found.data}"
     )

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.laws.domain.lookup import shipped_domains, shipped_laws
+from dokimos.laws.domain.lookup import DOMAINS, shipped_domains, shipped_laws
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.studies import jobs as study_jobs
 from dokimos.laws.studies.comparison_table import law_rows, markdown
 from dokimos.laws.studies.jobs import StudyJob, domains_with_laws, jobs_of, run_jobs
-from dokimos.laws.studies.paper import effort, published
+from dokimos.laws.studies.paper import difference, effort, published, task_difference
 from dokimos.laws.studies.runs import Quality, Run, Skipped, StudyRecords
 from tests.cli.test_law import run as cli
 from tests.json_mutants import mutants
+from tests.laws.language.test_parser import CORPUS
 from tests.laws.toy import MORE_FELONIES, domain, inputs, law, risk
 
 CHANGED = "input x1; var x2 := x1[felonies := x1.felonies * 1]; ENSURES d1 == d2"
@@ -219,3 +220,56 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("dokimos.api.law_studies.run_jobs", interrupted)
     assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 130
+
+
+def test_rates_and_trainings_stand_beside_the_counts() -> None:
+    further = [_run(training=training, unique=unique) for training, unique in ((1, 4), (2, 9))]
+    trained = [_run(unique=2), _run(seed=1, unique=6), *further]
+    page = markdown(trained, {})
+    over = "5.7 (95 %: 0.0 to 12.8; 4.0 to 9.0 in 3)"  # the means of three trainings: 4, 4 and 9
+    assert f"| 294.8 | 4.0 | 4.91 | 400 | {over} |" in page
+    published_share = f"{100 * 90 / 5000:g} %"
+    assert f"| – | 20 % | 40 % | {published_share} | {over} | in words only in the paper; here any" in page
+    (row,) = law_rows(trained)["compas", "tree"]
+    assert (len(row.runs), row.trainings) == (2, (4.0, 4.0, 9.0))
+    alone = markdown([_run(tested=0, violated=0, unique=0)], {})
+    assert "| – | – | 1.8 % | – |" in alone
+
+
+def test_every_shipped_law_says_how_it_differs_from_the_published_one() -> None:
+    for name in shipped_domains():
+        assert task_difference(name)
+        for path in (*shipped_laws(name), *DOMAINS[name].printed):
+            assert len(difference(name, path.stem)) > 3, (name, path.stem)
+    assert difference("compas", "mine") == "–" and task_difference("mine") == ""
+
+
+def test_the_law_of_figure_1a_ships_as_printed_and_is_in_no_sum() -> None:
+    (printed,) = shipped_laws("compas/figure_1a")
+    text = printed.read_text(encoding="utf-8")
+    assert text.endswith((CORPUS / "accept" / "felony_inc.law").read_text(encoding="utf-8"))
+    assert [path.stem for path in shipped_laws("compas/felony_inc")] == ["felony_inc"]
+    assert shipped_laws("compas/nothing") == shipped_laws("nothing/figure_1a") == []
+    page = markdown([_run(), _run(law="figure_1a", unique=1000)], {})
+    assert "1 of 1 | 294.8 | 2.0 |" in page and "| figure_1a | " in page
+
+
+def test_networks_of_other_trainings_are_tested_with_fewer_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = domain(model=lambda: risk)
+    monkeypatch.setattr(study_jobs, "load_domain", lambda name: own)
+    monkeypatch.setattr(study_jobs, "make_plan", lambda law, domain: SimpleNamespace(code=None))
+    study = SimpleNamespace(model=lambda seed: f"{seed}.onnx")
+    monkeypatch.setattr(study_jobs, "find_study", lambda name, kind: study)
+    monkeypatch.setattr(study_jobs, "load_model", lambda path, domain: as_model(risk, domain, name=path))
+    made = jobs_of("compas", budget=7, trainings=3)
+    assert {each.seed for each in made if each.training == 0} == {None, *range(10)}
+    trained = [
+        (each.training, each.seed, each.model.name) for each in made if each.law_name == "priors_inc"
+    ]
+    assert trained[11:] == [(t, seed, f"{t}.onnx") for t in (1, 2) for seed in range(3)]
+    (job,) = [each for each in jobs(seeds=1)[:2] if each.seed == 0]
+    records, said = ran(tmp_path / "s.json", [job, replace(job, training=1)])
+    assert [run.training for run in records.runs.values()] == [0, 1]
+    assert "network (training 1) more seed 0" in said[1] and not records.qualities

@@ -47,6 +47,8 @@ class Domain:
     place: str | None = None
     #: The files of laws that come with it.
     laws: tuple[Path, ...] = ()
+    #: Further ones, as a paper prints them.
+    printed: tuple[Path, ...] = ()
 
     def with_functions_of(self, other: Domain) -> Domain:
         """This domain with what another adds: functions, and whatever this one lacks."""

@@ -30,8 +30,12 @@ def shipped_domains() -> tuple[str, ...]:
 
 
 def shipped_laws(domain: str) -> list[Path]:
-    """The files of a shipped domain's laws, none where there is no such domain."""
-    return list(DOMAINS[domain].laws) if domain in DOMAINS else []
+    """The files of a shipped domain's laws, or of the one in DOMAIN/LAW; none where there is none."""
+    name, _, law = domain.partition("/")
+    if name not in DOMAINS:
+        return []
+    found = DOMAINS[name]
+    return [path for path in (*found.laws, *found.printed) if path.stem == law] if law else list(found.laws)
 
 
 def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = True) -> Domain:

@@ -1,12 +1,21 @@
-"""Our counts of violated laws and unique violations beside the paper's, as a page of Markdown."""
+"""Our counts and rates of violations beside the paper's, as a page of Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from itertools import groupby
+from math import sqrt
+from statistics import fmean, stdev
 
-from dokimos.laws.studies.paper import Published, published
+from dokimos.laws.studies.paper import (
+    PAPER_TESTS,
+    Published,
+    difference,
+    is_printed,
+    published,
+    task_difference,
+)
 from dokimos.laws.studies.runs import Quality, Run, Skipped
 
 _HEAD = """# The laws of the case studies: our counts beside the paper's
@@ -16,22 +25,35 @@ Hoffmann, Singla, Wüstholz: *Specifying and Testing k-Safety Properties for Mac
 (2022), Tables 1, 3, 4 and 5.
 
 Models and data are not the paper's: ours are trained by `dokimos law train`, on data that registries
-carry or that is made. Some laws differ too: ours use the columns that they speak of, which not all
-published ones did. Equal numbers are not to be expected; how large they are can be compared.
+carry or that is made; above each table stands why its task is another one. Equal numbers are not to be
+expected; how large they are can be compared. In the tables each law has its difference from the published
+one; *figure_1a* is a law as the paper prints it, and is in no sum.
 
 A law is *violated* where any seed finds a violation. *Unique* violations differ in something that was
-drawn; the number is the mean over the seeds, summed over the laws, as in the paper. *Right* is the share
-of the test set on which the model gives the label, beside that of always giving the most frequent one.
+drawn; the number is the mean over the test seeds, summed over the laws, as in the paper. *Per 1,000 tests*
+is the same as a rate, which makes different budgets comparable. *Right* is the share of the test set on
+which the model gives the label, beside that of always giving the most frequent one.
+
+One network is one draw of its training: *over the trainings* has the mean of unique violations over
+networks that were trained with different seeds, its 95 % interval (Student's t; it takes the trainings for
+a sample from a normal distribution, which five cannot show), and the smallest and the largest. Trees are
+grown without drawing, so there is only one.
 """
+#: The quantiles of Student's t at 0.975, for 1 to 9 degrees of freedom.
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 @dataclass(frozen=True)
 class LawRow:
-    """One law on one model: means over the seeds, and all draws where they were gone through."""
+    """One law on one model: means over the seeds, and all draws where they were gone through.
+
+    `runs` are those of the first training; `trainings` has the mean of unique violations of every one.
+    """
 
     law: str
     runs: tuple[Run, ...]
     every: Run | None
+    trainings: tuple[float, ...] = ()
 
     @property
     def is_violated(self) -> bool:
@@ -47,21 +69,28 @@ class LawRow:
         """The mean of a count over the seeds."""
         return fmean(getattr(run, what) for run in self.runs)
 
+    def share(self, what: str) -> float | None:
+        """A count as a share of the tests, over all seeds; None where there were none."""
+        tested = sum(run.tested for run in self.runs)
+        return sum(getattr(run, what) for run in self.runs) / tested if tested else None
+
 
 def law_rows(runs: Iterable[Run]) -> dict[tuple[str, str], list[LawRow]]:
     """The rows of each domain and model, from the runs of the largest budget that a law has."""
-    found: dict[tuple[str, str], dict[str, list[Run]]] = {}
-    for run in runs:
-        found.setdefault((run.domain, run.model), {}).setdefault(run.law, []).append(run)
+    ordered = sorted(runs, key=lambda run: (run.domain, run.model, run.law, run.training))
     rows: dict[tuple[str, str], list[LawRow]] = {}
-    for key, laws in sorted(found.items()):
-        for law, of_law in sorted(laws.items()):
-            sampled = [run for run in of_law if run.seed is not None]
-            most = max((run.budget for run in sampled), default=0)
-            chosen = tuple(run for run in sampled if run.budget == most)
-            every = next((run for run in of_law if run.seed is None), None)
-            if chosen:
-                rows.setdefault(key, []).append(LawRow(law, chosen, every))
+    for (domain, model, law), group in groupby(ordered, key=lambda run: (run.domain, run.model, run.law)):
+        of_law = list(group)
+        sampled = [run for run in of_law if run.seed is not None]
+        most = max((run.budget for run in sampled if run.training == 0), default=0)
+        chosen = [run for run in sampled if run.budget == most]
+        first = tuple(run for run in chosen if run.training == 0)
+        means = [
+            fmean(run.unique for run in each) for _, each in groupby(chosen, key=lambda run: run.training)
+        ]
+        every = next((run for run in of_law if run.seed is None), None)
+        if first:
+            rows.setdefault((domain, model), []).append(LawRow(law, first, every, tuple(means)))
     return rows
 
 
@@ -84,18 +113,63 @@ def _overview(
 ) -> list[str]:
     heads = ["domain", "model", "right, paper", "right, ours", "seeds × tests"]
     heads += ["violated, paper", "violated, ours", "unique, paper", "unique, ours"]
-    lines = [_row(heads), "|---|---|--:|--:|--:|--:|--:|--:|--:|"]
-    for key, rows in tables.items():
+    heads += ["per 1,000 tests, paper", "per 1,000 tests, ours", "unique over the trainings"]
+    lines = [_row(heads), "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for key, every in tables.items():
+        rows = [row for row in every if not is_printed(key[0], row.law)] or every
         said, quality = published(*key), qualities.get(key)
         right = f"{100 * quality.right:.1f} % ({100 * quality.usual:.1f} %)" if quality else "–"
         ours = f"{sum(row.is_violated for row in rows)} of {len(rows)}"
-        unique = f"{sum(row.unique for row in rows):,.1f}"
+        unique = sum(row.unique for row in rows)
         effort = f"{max(len(row.runs) for row in rows)} × {rows[0].runs[0].budget:,}"
-        theirs = ["–", "–", "–"]
+        theirs = ["–", "–", "–", "–"]
         if said:
-            theirs = [said.quality, f"{said.violated} of {said.laws}", f"{said.unique:,.1f}"]
-        lines.append(_row([*key, theirs[0], right, effort, theirs[1], ours, theirs[2], unique]))
+            per_test = _thousandths(said.unique / (PAPER_TESTS * said.laws))
+            theirs = [said.quality, f"{said.violated} of {said.laws}", f"{said.unique:,.1f}", per_test]
+        tests = sum(row.mean("tested") for row in rows)
+        rate = _thousandths(unique / tests) if tests else "–"
+        line = [
+            *key,
+            theirs[0],
+            right,
+            effort,
+            theirs[1],
+            ours,
+            theirs[2],
+            f"{unique:,.1f}",
+            theirs[3],
+            rate,
+        ]
+        lines.append(_row([*line, _trainings(_summed(rows))]))
+    lines += ["", *(f"- **{name}**: {why}" for name, why in _tasks(tables))]
     return lines
+
+
+def _tasks(tables: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Why the tasks of the domains are others than the paper's."""
+    names = dict.fromkeys(domain for domain, _ in tables)
+    return [(name, task_difference(name)) for name in names if task_difference(name)]
+
+
+def _summed(rows: Sequence[LawRow]) -> tuple[float, ...]:
+    """Unique violations of all laws, of each training that all laws have."""
+    count = min(len(row.trainings) for row in rows)
+    return tuple(sum(row.trainings[place] for row in rows) for place in range(count))
+
+
+def _trainings(means: Sequence[float]) -> str:
+    """The mean over the trainings, its interval, and the range; a dash for less than two."""
+    if len(means) < 2:
+        return "–"
+    middle = fmean(means)
+    quantile = _STUDENT[min(len(means) - 2, len(_STUDENT) - 1)]
+    half = quantile * stdev(means) / sqrt(len(means))
+    between = f"{max(0.0, middle - half):,.1f} to {middle + half:,.1f}"
+    return f"{middle:,.1f} (95 %: {between}; {min(means):,.1f} to {max(means):,.1f} in {len(means)})"
+
+
+def _thousandths(share: float) -> str:
+    return f"{1000 * share:.3g}" if share else "0"
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -104,21 +178,36 @@ def _row(cells: Iterable[str]) -> str:
 
 def _details(domain: str, model: str, rows: list[LawRow]) -> list[str]:
     said = published(domain, model)
+    why = task_difference(domain)
+    heads = ["law", "passed", "precondition failed", "violated", "failed", "unique", "unique, paper"]
+    heads += ["all draws", "violated, of the tests", "unique, of the tests", "unique, of the tests, paper"]
     lines = [
         f"\n## {domain}, {model}\n",
+        *([f"The task is not the paper's: {why}\n"] if why else []),
         "Means over the seeds; *all draws*: how many of all violate, where they were gone through.\n",
-        "| law | passed | precondition failed | violated | failed | unique | unique, paper | all draws |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        _row([*heads, "unique over the trainings", "difference from the published law"]),
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     for row in rows:
         counts = [row.mean(what) for what in ("passed", "precondition_failed", "violated", "failed")]
-        cells = " | ".join(f"{count:,.1f}" for count in counts)
+        cells = [f"{count:,.1f}" for count in (*counts, row.unique)]
         every = f"{row.every.violated:,} of {row.every.tested:,}" if row.every else "–"
-        lines.append(f"| {row.law} | {cells} | {row.unique:,.1f} | {_said(said, row.law)} | {every} |")
+        shares = [_percent(row.share(what)) for what in ("violated", "unique")]
+        theirs = said.unique_by_law.get(row.law) if said else None
+        shares.append(_percent(None if theirs is None else theirs / PAPER_TESTS))
+        end = [_trainings(row.trainings), difference(domain, row.law)]
+        lines.append(_row([row.law, *cells, _said(said, row.law), every, *shares, *end]))
     starved = [row.law for row in rows if any(run.is_starved for run in row.runs)]
     if starved:
         lines.append(f"\nThe precondition almost never holds: {', '.join(starved)}.")
     return lines
+
+
+def _percent(share: float | None) -> str:
+    """A share with two digits that count."""
+    if share is None:
+        return "–"
+    return "0 %" if share == 0 else f"{float(f'{100 * share:.2g}'):g} %"
 
 
 def _said(said: Published | None, law: str) -> str:

@@ -24,8 +24,9 @@ from dokimos.laws.language.parser import read_law
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.model import Model
-from dokimos.laws.studies.paper import effort
+from dokimos.laws.studies.paper import effort, further_seeds
 from dokimos.laws.studies.runs import Quality, Run, StudyRecords
+from dokimos.laws.studies.shipped import find_study
 
 #: What a domain's only model is called where it names none.
 ONLY_MODEL = "network"
@@ -46,12 +47,13 @@ class StudyJob:
     law_name: str
     seed: int | None
     budget: int
+    training: int = 0
 
     @property
     def key(self) -> tuple[Any, ...]:
         """The key of the run that comes of it."""
-        model, sha256 = self.model_name, self.model.sha256
-        return self.domain.name, model, sha256, self.law_name, _sha256(self.law), self.seed, self.budget
+        tested = self.domain.name, self.model_name, self.model.sha256, self.law_name, _sha256(self.law)
+        return *tested, self.seed, self.budget, self.training
 
     def run(self) -> tuple[Run | None, bool]:
         """The run, and whether it was interrupted; no run where not all draws can be gone through."""
@@ -72,7 +74,7 @@ class StudyJob:
         return self._counts(result), result.is_interrupted
 
     def _counts(self, result: LawResult) -> Run:
-        domain, model, sha256, law, law_sha256, seed, budget = self.key
+        domain, model, sha256, law, law_sha256, seed, budget, training = self.key
         return Run(
             domain=domain,
             model=model,
@@ -91,6 +93,7 @@ class StudyJob:
             is_violated=result.is_violated,
             is_starved=result.is_starved,
             seconds=round(result.seconds, 3),
+            training=training,
         )
 
 
@@ -117,10 +120,13 @@ def domains_with_laws() -> tuple[str, ...]:
     return tuple(name for name in shipped_domains() if shipped_laws(name))
 
 
-def jobs_of(name: str, *, seeds: int | None = None, budget: int | None = None) -> list[StudyJob]:
+def jobs_of(
+    name: str, *, seeds: int | None = None, budget: int | None = None, trainings: int = 1
+) -> list[StudyJob]:
     """All runs of a domain: each model, each law, each seed, and all draws where they are made in batches.
 
-    Raises InputError where there is no such domain, or its data or models cannot be had.
+    The network is trained with `trainings` seeds; all but the first are tested with fewer seeds. Raises
+    InputError where there is no such domain, or its data or models cannot be had.
     """
     if name not in domains_with_laws():
         hint = did_you_mean(name, domains_with_laws())
@@ -129,7 +135,7 @@ def jobs_of(name: str, *, seeds: int | None = None, budget: int | None = None) -
     domain = load_domain(name)
     own_seeds, own_budget = effort(name)
     seeds, budget = seeds or own_seeds, budget or own_budget
-    laws = [(path.stem, read_law(path)) for path in shipped_laws(name)]
+    laws = [(path.stem, read_law(path)) for path in (*shipped_laws(name), *domain.printed)]
     jobs = []
     for kind, model in _models(domain).items():
         for law_name, law in laws:
@@ -139,6 +145,14 @@ def jobs_of(name: str, *, seeds: int | None = None, budget: int | None = None) -
                 StudyJob(domain, kind, model, law, law_name, seed, 0 if seed is None else budget)
                 for seed in every
             ]
+    for training in range(1, trainings):
+        path = find_study(name, ONLY_MODEL).model(training)
+        model = load_model(path, domain)
+        jobs += [
+            StudyJob(domain, ONLY_MODEL, model, law, law_name, seed, budget, training)
+            for law_name, law in laws
+            for seed in range(min(seeds, further_seeds(name)))
+        ]
     return jobs
 
 
@@ -154,11 +168,12 @@ def run_jobs(jobs: list[StudyJob], records: StudyRecords, step: Callable[[str], 
     """Have every job run that is not there already. Raises KeyboardInterrupt where interrupted."""
     for job in jobs:
         quality = records.qualities.get((job.domain.name, job.model_name))
-        if quality is None or quality.model_sha256 != job.model.sha256:
+        if job.training == 0 and (quality is None or quality.model_sha256 != job.model.sha256):
             found = quality_of(job)
             if found is not None:
                 records.add_quality(found)
-        what = f"{job.domain.name} {job.model_name} {job.law_name} "
+        trained = f" (training {job.training})" if job.training else ""
+        what = f"{job.domain.name} {job.model_name}{trained} {job.law_name} "
         what += "all draws" if job.seed is None else f"seed {job.seed}"
         known = records.runs.get(job.key)
         if known is None:

@@ -19,7 +19,10 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Run:
-    """One law tested on one model with one seed; seed None: all draws were gone through."""
+    """One law tested on one model with one seed; seed None: all draws were gone through.
+
+    `training` is the seed that the model was trained with.
+    """
 
     domain: str
     model: str
@@ -38,11 +41,13 @@ class Run:
     is_violated: bool
     is_starved: bool
     seconds: float
+    training: Count = 0
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What a run is the result of."""
-        return self.domain, self.model, self.model_sha256, self.law, self.law_sha256, self.seed, self.budget
+        tested = self.domain, self.model, self.model_sha256, self.law, self.law_sha256
+        return *tested, self.seed, self.budget, self.training
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ class StudyRecords:
         stale = [
             key
             for key, old in self.runs.items()
-            if (old.domain, old.model, old.law) == (run.domain, run.model, run.law)
+            if (old.domain, old.model, old.law, old.training)
+            == (run.domain, run.model, run.law, run.training)
             and (old.model_sha256, old.law_sha256) != (run.model_sha256, run.law_sha256)
         ]
         for key in stale:

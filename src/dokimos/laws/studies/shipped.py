@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +20,8 @@ def _shipped(name: str) -> Domain:
     """A domain of this folder, with its laws in the library."""
     module = importlib.import_module(f"dokimos.laws.studies.domains.{name}")
     laws = tuple(sorted((_LAWS / name).glob("*.law")))
-    return read_domain(module, name=name, place=name, laws=laws)
+    printed = tuple(sorted((_LAWS / name / "printed").glob("*.law")))
+    return replace(read_domain(module, name=name, place=name, laws=laws), printed=printed)
 
 
 compas = partial(_shipped, "compas")
