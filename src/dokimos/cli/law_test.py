@@ -26,6 +26,10 @@ def test(
     budget: Annotated[int, typer.Option(help="How many tests of each law.", min=1)] = 5000,
     seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
     source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
+    search: Annotated[
+        str,
+        typer.Option(help="How cases are chosen: random, margin (near another decision) or coverage."),
+    ] = "random",
     exhaustive: Annotated[
         bool | None,
         typer.Option(help="Go through all draws, or never do; unless given, where the budget allows it."),
@@ -59,6 +63,7 @@ def test(
         budget=budget,
         seed=seed,
         source=source,
+        search=search,
         exhaustive=exhaustive,
         keep=keep,
         by=tuple(by or ()),

@@ -88,6 +88,7 @@ def read_domain(
     name: str,
     place: str | None = None,
     laws: tuple[Path, ...] = (),
+    printed: tuple[Path, ...] = (),
 ) -> Domain:
     """The domain that a module (or any object with such attributes) defines. Raises InputError."""
     features = getattr(module, "FEATURES", None)
@@ -112,6 +113,7 @@ def read_domain(
         constraints=_constraints(getattr(module, "CONSTRAINTS", ()), layout, name),
         place=place,
         laws=laws,
+        printed=printed,
     )
 
 

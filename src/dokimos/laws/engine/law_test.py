@@ -22,6 +22,7 @@ from dokimos.laws.engine.drawing import Drawer, Sampler
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, full
 from dokimos.laws.engine.grouping import Grouping
+from dokimos.laws.engine.guided_search import GUIDED_BATCH, CaseMaker, Guide, expect_search, has_rates
 from dokimos.laws.engine.means import MeansTally
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings
@@ -60,7 +61,11 @@ def test_law(
     if settings.budget < 1 or settings.keep < 1:
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
     domain = None if domain is None else with_table(domain, settings.source)
+    expect_search(settings.search)
     plan = make_plan(law, domain, allow_code=settings.allow_code)
+    if settings.search != "random" and (settings.max_rate or has_rates(plan)):
+        message = "rates and means need a random sample, which a guided search is not; use --search random"
+        raise InputError(f"{law.name}: {message}.")
     source = find_source(settings.source, plan.domain)
     if settings.in_range and plan.domain.layout is None:
         raise InputError(f"{law.name}: its domain declares no FEATURES, so no record can leave its ranges.")
@@ -89,6 +94,11 @@ class _Session:
         self._interrupted = self._starved = self._given_up = False
         self._part = _FIRST_PART
         self._batch = _batch_size(self._plan, source)
+        self._make: CaseMaker = self._random
+        self._guide: Guide | None = None
+        if settings.search != "random":
+            self._guide = Guide(self._plan, runner.model, source, settings.search)
+            self._make, self._batch = self._guide.draw, min(self._batch, GUIDED_BATCH)
 
     def run(self) -> LawResult:
         start = time.perf_counter()
@@ -132,8 +142,8 @@ class _Session:
                 return
             missing = budget - self._tested - self._runner.errors.count
             rate = max((self._held + 1) / (self._draws + 1), 1 / 64)
-            frame = self._drawn(rng, int(min(self._batch, np.ceil(missing / rate * 1.02), most)))
-            sampler = Sampler(rng)
+            count = int(min(self._batch, np.ceil(missing / rate * 1.02), most))
+            frame, sampler = self._make(rng, count)
             prepared = self._runner.prepare(frame, sampler)
             self._draws += frame.size
             self._held += prepared.size
@@ -159,6 +169,9 @@ class _Session:
             if self._runner.is_hopeless:
                 return
 
+    def _random(self, rng: np.random.Generator, count: int) -> tuple[Frame, Drawer]:
+        return self._drawn(rng, count), Sampler(rng)
+
     def _drawn(self, rng: np.random.Generator, count: int) -> Frame:
         values = {each.name: self._source.sample(rng, count) for each in self._plan.law.inputs}
         seeds = rng.integers(0, 2**62, size=count)
@@ -166,6 +179,8 @@ class _Session:
 
     def _record(self, judged: Judged) -> None:
         self._tested += judged.frame.size
+        if self._guide is not None:
+            self._guide.learn(judged.frame)
         if not self._settings.in_range and judged.frame.size:
             self._outside += int(self._runner.outside(judged.frame).sum())
         self._means.add(judged.means)

@@ -22,7 +22,9 @@ class LawSettings:
     draws, unless there are more than `most_draws`; None does where there are no more than the budget.
     `keep` limits how many violations are kept, each of another input. `by` names features to report rates
     by, the domain's GROUPS where none. With `in_range`, cases with a record that was changed to what the
-    domain does not declare are no tests. A rate of violations up to `max_rate` is tolerated.
+    domain does not declare are no tests. A rate of violations up to `max_rate` is tolerated. `search` says
+    how cases are chosen where not all draws are gone through: at random, or guided by the margin or the
+    coverage of those before.
     """
 
     budget: int = 5000
@@ -35,6 +37,7 @@ class LawSettings:
     shrink: bool = True
     in_range: bool = False
     max_rate: float = 0.0
+    search: str = "random"
     allow_code: bool = True
 
     def __post_init__(self) -> None:
@@ -116,6 +119,11 @@ class LawResult:
     def has_case_ensures(self) -> bool:
         """Whether the law says something of single cases."""
         return any(not is_over_all_tests(each, self.domain) for each in self.law.ensures)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether the tests are a random sample of the draws, so that a rate has an interval."""
+        return not self.is_in_order and self.settings.search == "random"
 
     @property
     def is_violated(self) -> bool:

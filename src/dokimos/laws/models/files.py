@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dokimos.core.files import read_whole
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.class_scores import ClassScores, Rows, network_classes
 from dokimos.laws.models.model import Model, as_numbers, decision_of, encoded, encoding_of
+from dokimos.laws.models.neurons import neuron_function
 from dokimos.laws.models.onnx_classifiers import label_classifier
 from dokimos.laws.models.tree_files import read_trees
 from dokimos.networks.semantics.replay import Replayer
@@ -40,7 +42,13 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         rows = as_numbers(encode(records), name).reshape(len(records), -1)
         return network(rows, rows_per_run=rows_per_run)
 
-    return Model(name, scores, decision_of(domain), sha256)
+    def find_neurons() -> Callable[[Rows], NDArray[np.bool_]] | None:
+        active = neuron_function(content, name=name)
+        if active is None:
+            return None
+        return lambda records: active(as_numbers(encode(records), name).reshape(len(records), -1))
+
+    return Model(name, scores, decision_of(domain), sha256, find_neurons=find_neurons)
 
 
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:

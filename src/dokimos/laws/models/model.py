@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,13 @@ class Model:
     decide: Callable[[NDArray[Any]], NDArray[Any]]
     sha256: str | None = None
     class_scores: ClassScores | None = None
+    #: Which neurons each record of a batch activates, where that can be seen; made when first asked for.
+    find_neurons: Callable[[], Callable[[Rows], NDArray[np.bool_]] | None] | None = None
+
+    @cached_property
+    def neurons(self) -> Callable[[Rows], NDArray[np.bool_]] | None:
+        """Which neurons each record of a batch activates; None where that cannot be seen."""
+        return None if self.find_neurons is None else self.find_neurons()
 
     @property
     def classes(self) -> ClassScores:

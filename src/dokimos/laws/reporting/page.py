@@ -17,7 +17,12 @@ from dokimos.laws.engine.rates import Rate, percent
 from dokimos.laws.engine.results import LawResult
 from dokimos.laws.engine.verdicts import LawVerdict, headline, verdict_of
 from dokimos.laws.reporting.case_view import CaseView, view_case
-from dokimos.laws.reporting.terminal import outside_remark, over_all_remarks, unconfirmed_remarks
+from dokimos.laws.reporting.terminal import (
+    guided_remark,
+    outside_remark,
+    over_all_remarks,
+    unconfirmed_remarks,
+)
 from dokimos.reports.layout.page_head import PageHead, Tile, Tone
 from dokimos.reports.layout.rendering import render
 
@@ -175,7 +180,7 @@ def _law_view(index: int, result: LawResult, name: str, command: str) -> LawView
         ViolationView(each.words, view_case(each.case, result.law, result.domain))
         for each in result.violations[:_SHOWN]
     ]
-    exact = result.is_in_order
+    exact = not result.is_sample
     tables = [_rate_table("First decision", result.classes, exact)]
     tables += [_rate_table(group.feature, group.rates, exact) for group in result.groups]
     return LawView(
@@ -219,7 +224,9 @@ def _counts(result: LawResult) -> Markup:
     sentences = [Markup("{}{:,} tests: {}.").format(all_, result.tested, Markup(", ").join(parts))]
     if result.tested:
         share = f"{result.rate}"
-        if result.is_in_order:
+        if not result.is_sample and not result.is_in_order:
+            share = f"{_share(result.rate)} of these tests ({guided_remark(result)})"
+        elif result.is_in_order:
             which = "all draws" if result.is_exhaustive else "the draws gone through until the interruption"
             share = f"{_share(result.rate)} of {which}"
         sentences.append(Markup("The law is violated in {}.").format(share.replace(" %", "\u00a0%")))

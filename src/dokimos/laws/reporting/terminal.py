@@ -14,8 +14,10 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     """A verdict, the counts, and the first violations in words."""
     lines = [f"{result.law.name}: {_verdict(result)}"]
     lines.append(f"  {_counts(result)}")
-    if result.tested and not result.is_in_order and result.has_case_ensures:
+    if result.tested and result.is_sample and result.has_case_ensures:
         lines.append(f"  violated: {result.rate}")
+    elif result.tested and not result.is_in_order and not result.is_sample:
+        lines.append(f"  {guided_remark(result)}")
     lines += [f"  {each}" for each in over_all_remarks(result)]
     if result.not_deterministic:
         lines.append(f"  not deterministic, so draws were sampled: {result.not_deterministic}")
@@ -31,9 +33,9 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     if result.unconfirmed:
         lines += [f"  {each}" for each in unconfirmed_remarks(result)]
     if result.is_violated:
-        lines += _table("when the first decision is", result.classes, result.is_in_order)
+        lines += _table("when the first decision is", result.classes, not result.is_sample)
         for group in result.groups:
-            lines += _table(f"when {group.feature} is", group.rates, result.is_in_order)
+            lines += _table(f"when {group.feature} is", group.rates, not result.is_sample)
             if not group.rates:
                 lines.append(f"  {group.feature} has too many values to report rates by")
     for each in result.violations[:shown]:
@@ -71,6 +73,11 @@ def unconfirmed_remarks(result: LawResult) -> list[str]:
             "the model is not deterministic, or its answers depend on the batch"
         )
     return remarks
+
+
+def guided_remark(result: LawResult) -> str:
+    """That the cases of a guided search are no sample."""
+    return f"searched by {result.settings.search}: the cases are no random sample, and give no rate"
 
 
 def outside_remark(result: LawResult) -> str:

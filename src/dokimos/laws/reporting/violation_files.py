@@ -45,6 +45,7 @@ class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     budget: Count
     in_range: bool = False
     max_rate: float = 0.0
+    search: str = "random"
     counts: _CountsForm
     is_exhaustive: bool
     is_in_order: bool
@@ -149,6 +150,7 @@ def save_result(result: LawResult, path: Path) -> None:
         budget=result.settings.budget,
         in_range=result.settings.in_range,
         max_rate=result.settings.max_rate,
+        search=result.settings.search,
         counts=_CountsForm(
             draws=result.draws,
             precondition_failed=result.rejected,
@@ -170,10 +172,11 @@ def save_result(result: LawResult, path: Path) -> None:
         is_interrupted=result.is_interrupted,
         is_starved=result.is_starved,
         is_given_up=result.is_given_up,
-        rate=_rate(result.rate),
-        rates_by_first_decision={name: _rate(rate) for name, rate in result.classes},
+        rate=_rate(result.rate, result),
+        rates_by_first_decision={name: _rate(rate, result) for name, rate in result.classes},
         rates_by_group={
-            group.feature: {name: _rate(rate) for name, rate in group.rates} for group in result.groups
+            group.feature: {name: _rate(rate, result) for name, rate in group.rates}
+            for group in result.groups
         },
         over_all_tests=[_over_all(each) for each in result.over_all],
         not_deterministic=result.not_deterministic,
@@ -184,8 +187,10 @@ def save_result(result: LawResult, path: Path) -> None:
     write_whole(path, strict_json.write(form), what="the result")
 
 
-def _rate(rate: Rate) -> _RateForm:
-    return _RateForm(rate.count, rate.total, rate.value, *rate.interval)
+def _rate(rate: Rate, result: LawResult) -> _RateForm:
+    """A rate; what a guided search finds says nothing about where the true one is."""
+    interval = (0.0, 1.0) if result.settings.search != "random" else rate.interval
+    return _RateForm(rate.count, rate.total, rate.value, *interval)
 
 
 def _over_all(verdict: SetVerdict) -> _SetForm:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -21,7 +20,7 @@ def _shipped(name: str) -> Domain:
     module = importlib.import_module(f"dokimos.laws.studies.domains.{name}")
     laws = tuple(sorted((_LAWS / name).glob("*.law")))
     printed = tuple(sorted((_LAWS / name / "printed").glob("*.law")))
-    return replace(read_domain(module, name=name, place=name, laws=laws), printed=printed)
+    return read_domain(module, name=name, place=name, laws=laws, printed=printed)
 
 
 compas = partial(_shipped, "compas")
