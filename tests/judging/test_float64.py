@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from dokimos.judging.judge import judge_instance
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.replay import ONNXRUNTIME, REFERENCE, Replayer, nearest_float
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.families import Families
 from dokimos.reports.sections.wrong_answers import replay_row
 from dokimos.suites.answers import Answer
 from tests.judging.test_judge import record
@@ -78,6 +81,22 @@ def test_the_verdict_says_who_replayed_the_witness(tmp_path: Path) -> None:
         plain = judged(tmp_path / folder, network, F(1), F(-1, 2), bound="1.0")
         assert plain.verdict is Verdict.BAD_WITNESS
         assert "replayed by" not in plain.reason
+
+
+def test_the_table_counts_the_witnesses_that_were_not_replayed_by_onnxruntime(tmp_path: Path) -> None:
+    judgements = [
+        replace(found, record=replace(found.record, job=str(k)))
+        for k, found in enumerate(
+            judged(tmp_path / str(k), network, F(1), F(1), bound="1.0")
+            for k, network in enumerate((conv_network(), double_network()))
+        )
+    ]
+    rows = Families().rows(Findings.of(judgements))
+    assert rows.stand_in == (
+        "Replayed by ONNX's reference evaluator, as onnxruntime cannot run the network: 1 of 2 witnesses."
+    )
+    assert str(list(Families().lines(rows))[-1]) == rows.stand_in
+    assert Families().rows(Findings.of(judgements[1:])).stand_in == ""
 
 
 def test_points_are_taken_and_given_in_the_type_of_the_network() -> None:

@@ -16,6 +16,7 @@ from dokimos.difficulty.explain.observations import status_of
 from dokimos.difficulty.explain.rows import Status
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.networks.semantics.replay import ONNXRUNTIME
 from dokimos.reports.findings import Findings
 from dokimos.reports.headline import headline
 from dokimos.reports.run_outcome import RunOutcome
@@ -75,13 +76,15 @@ class MatrixCell:
 class FamilyRows:
     """The result in a sentence, and how each verifier did on each family.
 
-    `tallies` has a row for each family and verifier, `totals` one for each verifier.
+    `tallies` has a row for each family and verifier, `totals` one for each verifier. `stand_in` says, where
+    it is so, that witnesses were not replayed by onnxruntime.
     """
 
     headline: str
     tallies: tuple[TallyRow, ...]
     totals: tuple[TallyRow, ...]
     cells: tuple[MatrixCell, ...]
+    stand_in: str = ""
 
     @property
     def verifiers(self) -> list[str]:
@@ -108,6 +111,7 @@ class Families(Section[FamilyRows]):
             tallies=_tallies(judgements, naming),
             totals=tuple(_tally(None, name, group) for name, group in findings.by_verifier().items()),
             cells=matrix_cells(judgements, naming),
+            stand_in=_stand_in(judgements),
         )
 
     def view(self, rows: FamilyRows) -> Mapping[str, Any]:
@@ -116,8 +120,22 @@ class Families(Section[FamilyRows]):
     def tables(self, rows: FamilyRows) -> Iterator[TableRows]:
         yield table("families", [MatrixCell], [(cell,) for cell in rows.cells])
 
-    def lines(self, rows: FamilyRows) -> Iterator[Table]:
+    def lines(self, rows: FamilyRows) -> Iterator[Table | Text]:
         yield summary_table(rows)
+        if rows.stand_in:
+            yield Text(rows.stand_in)
+
+
+def _stand_in(judgements: Sequence[Judgement]) -> str:
+    runtimes = [j.replay.runtime for j in judgements if j.replay is not None]
+    others = sorted({runtime for runtime in runtimes if runtime != ONNXRUNTIME})
+    count = sum(runtime != ONNXRUNTIME for runtime in runtimes)
+    return (
+        f"Replayed by {' and '.join(others)}, as onnxruntime cannot run the network: "
+        f"{count} of {len(runtimes)} witnesses."
+        if others
+        else ""
+    )
 
 
 def matrix_cells(judgements: Sequence[Judgement], naming: Naming) -> tuple[MatrixCell, ...]:
