@@ -86,8 +86,8 @@ def test_test_and_replay(folder: Path) -> None:
     assert run("test", law, "--model", folder / "fine.onnx").exit_code == 0
     done = run("test", law, "--model", folder / "falling.onnx", "--out", out, "--seed", 1)
     assert done.exit_code == 1 and "the loan falls from yes to no" in done.stdout
-    assert run("replay", out / "income.json").exit_code == 1
-    changed = run("replay", out / "income.json", "--model", folder / "fine.onnx")
+    assert run("replay", "--allow-code", out / "income.json").exit_code == 1
+    changed = run("replay", "--allow-code", out / "income.json", "--model", folder / "fine.onnx")
     assert changed.exit_code == 0 and "no longer" in changed.stdout
     assert "the model is another" in changed.stderr
     assert isinstance(run("replay", out / "income.json", "--no-code").exception, InputError)
@@ -103,7 +103,7 @@ def test_replay_from_another_folder_and_of_a_folder_that_moved(
         elsewhere = folder / "elsewhere"
         elsewhere.mkdir(exist_ok=True)
         monkeypatch.chdir(elsewhere)
-        done = run("replay", "../out/income.json")
+        done = run("replay", "--allow-code", "../out/income.json")
         assert done.exit_code == 1 and "the loan falls from yes to no" in done.stdout
         assert "another than when" not in done.stderr
         monkeypatch.chdir(folder)
@@ -112,7 +112,7 @@ def test_replay_from_another_folder_and_of_a_folder_that_moved(
     for name in ("out", "people.py", "mine.py"):
         (folder / name).rename(moved / name)
     monkeypatch.chdir("/")
-    done = run("replay", moved / "out" / "income.json")
+    done = run("replay", "--allow-code", moved / "out" / "income.json")
     assert done.exit_code == 1 and "the loan falls from yes to no" in done.stdout
 
 
@@ -127,7 +127,7 @@ def test_the_domains_own_model(folder: Path) -> None:
     done = run("test", law, law, "--out", out)
     assert done.exit_code == 1 and "2 of 2 laws violated" in done.stdout
     assert "holds" not in done.stdout
-    assert run("replay", out / "income.json").exit_code == 1
+    assert run("replay", "--allow-code", out / "income.json").exit_code == 1
     other = run("test", law, "--domain", folder / "people.py", "--no-code", "--model", folder / "fine.onnx")
     assert isinstance(other.exception, InputError)
 
@@ -190,7 +190,7 @@ def test_a_place_that_cannot_be_written_is_found_before_the_test(folder: Path) -
 
 def test_replaying_no_violations_says_so(folder: Path) -> None:
     assert run("test", folder, "--model", folder / "fine.onnx", "--out", folder / "out").exit_code == 0
-    done = run("replay", folder / "out" / "income.json")
+    done = run("replay", "--allow-code", folder / "out" / "income.json")
     assert done.exit_code == 0
     assert "nothing to run again" in done.stdout
 
@@ -208,3 +208,13 @@ def test_a_domain_that_is_none_gets_one_sentence(folder: Path, code: str, said: 
     problem = run("test", folder / "income.law").exception
     assert isinstance(problem, InputError)
     assert said in str(problem)
+
+
+def test_code_that_a_file_names_is_refused_and_named(folder: Path) -> None:
+    law, out = folder / "income.law", folder / "out"
+    done = run("test", law, "--model", folder / "falling.onnx", "--out", out, "--seed", 1)
+    assert "replay with: dokimos law replay --allow-code " in done.stdout
+    refused = run("replay", out / "income.json").exception
+    assert isinstance(refused, InputError) and "replaying it runs Python: the domain" in str(refused)
+    both = run("replay", out / "income.json", "--allow-code", "--no-code").exception
+    assert isinstance(both, InputError) and "either" in str(both)

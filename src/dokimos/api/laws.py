@@ -22,6 +22,7 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.lookup import DomainNotFound, load_domain, shipped_domains, shipped_laws
 from dokimos.laws.domain.tables import with_table
 from dokimos.laws.engine import law_test
+from dokimos.laws.engine.named_code import code_named
 from dokimos.laws.engine.replay import Replayed, SavedViolations, replay_violations
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.language import formatting, templates, validation
@@ -119,6 +120,12 @@ class TestedLaw:
     path: Path
     result: LawResult
     saved: Path | None = None
+
+    @property
+    def replay_runs_code(self) -> bool:
+        """Whether replaying what was saved needs `allow_code`."""
+        law, domain, model = self.result.law, self.result.domain.place, self.result.model.name
+        return bool(code_named(law, domain=domain, model=model))
 
 
 @dataclass(frozen=True)
@@ -254,30 +261,50 @@ def replay_law(
     *,
     model: str | None = None,
     domain: str | None = None,
-    allow_code: bool = True,
+    allow_code: bool | None = None,
 ) -> tuple[ReplayedLaw, ...]:
     """Run saved violations again: `dokimos law replay`.
 
     `files` are what `test_law` wrote to its folder `out`. `model` and `domain` are the recorded ones unless
-    given.
+    given. Such a file brings Python of its own, or names some: unless `allow_code` is true, that is an
+    error that names it. A `model` or `domain` that is given may be code all the same, unless `allow_code`
+    is false.
 
-    >>> [replayed] = dokimos.replay_law("found/older.json")
+    >>> [replayed] = dokimos.replay_law("found/older.json", allow_code=True)
     >>> replayed.is_violated, replayed.violations
     (False, ())
     """
     replayed = []
     for path in [Path(files)] if isinstance(files, str | Path) else map(Path, files):
         saved = read_violations(path)
+        if not allow_code:
+            _refuse_code(saved, path, domain=domain, model=model)
+        may_run = allow_code is not False
         place = domain if domain is not None else saved.domain
-        found = None if place is None else load_domain(place, allow_code=allow_code)
+        found = None if place is None else load_domain(place, allow_code=may_run)
         if found is not None and found.layout is None:
             found = with_table(found)
-        loaded = _recorded_model(saved, model, found, allow_code=allow_code)
+        loaded = _recorded_model(saved, model, found, allow_code=may_run)
         if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
             _log.warning("%s: the model is another than when the violations were found.", path)
-        ran = replay_violations(saved, loaded, found, allow_code=allow_code)
+        ran = replay_violations(saved, loaded, found, allow_code=bool(allow_code))
         replayed.append(ReplayedLaw(path, ran, saved.over_all))
     return tuple(replayed)
+
+
+def _refuse_code(saved: SavedViolations, path: Path, *, domain: str | None, model: str | None) -> None:
+    """Raise InputError where the file itself brings or names code, which it names in turn."""
+    named = code_named(
+        saved.law,
+        domain=saved.domain if domain is None else None,
+        model=saved.model if model is None else None,
+    )
+    if named:
+        *most, last = named
+        raise InputError(
+            f"{path}: replaying it runs Python: {', '.join(most)}{' and ' if most else ''}{last}; where "
+            "you trust that, give --allow-code."
+        )
 
 
 def _recorded_model(

@@ -67,12 +67,19 @@ def replay(
     files: Annotated[list[Path], typer.Argument(help="Files that `dokimos law test --out` wrote.")],
     model: Annotated[str | None, typer.Option(help="Another model than the recorded one.")] = None,
     domain: DomainOption = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Run the Python that the files bring and name.")
+    ] = False,
     no_code: NoCode = False,
 ) -> None:
     """Run saved violations again. Exit code 1 where one still violates its law."""
     import dokimos
+    from dokimos.core.errors import InputError
 
-    replayed = dokimos.replay_law(files, model=model, domain=domain, allow_code=not no_code)
+    if allow_code and no_code:
+        raise InputError("Give either --allow-code or --no-code.")
+    allowed = False if no_code else allow_code or None
+    replayed = dokimos.replay_law(files, model=model, domain=domain, allow_code=allowed)
     for one in replayed:
         for condition in one.over_all:
             typer.echo(f"{one.path}: {condition}: is about all tests together; test the law again to see")

@@ -98,7 +98,8 @@ def _show(tested: TestedLaw, shown: int) -> None:
 
     typer.echo(summary(tested.result, shown=shown))
     if tested.saved is not None:
-        replay = f"; replay with: dokimos law replay {quote(str(tested.saved))}"
+        code = " --allow-code" if tested.replay_runs_code else ""
+        replay = f"; replay with: dokimos law replay{code} {quote(str(tested.saved))}"
         typer.echo(f"  saved in {tested.saved}{replay if tested.result.violations else ''}")
 
 

@@ -44,7 +44,7 @@ def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = Tru
     Files are looked for in `folder`, then come the shipped domains. Where `allow_code` is false only the
     latter may run. Raises DomainNotFound, or InputError where the domain's own code fails.
     """
-    path = Path(name) if name.endswith(".py") else _file_beside(name, folder)
+    path = domain_file(name, folder=folder)
     if path is not None:
         if not allow_code:
             raise InputError(f"{path}: is Python code, which --no-code refuses to run.")
@@ -55,6 +55,11 @@ def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = Tru
     hint = did_you_mean(name, DOMAINS)
     where = f"{folder or Path()}/{name.replace('.', '/')}.py"
     raise DomainNotFound(f"There is no domain {name}{hint}: neither {where} nor a shipped one.")
+
+
+def domain_file(name: str, *, folder: Path | None = None) -> Path | None:
+    """The file of Python that `load_domain` would run for this name; None for a shipped domain."""
+    return Path(name) if name.endswith(".py") else _file_beside(name, folder)
 
 
 def _file_beside(name: str, folder: Path | None) -> Path | None:

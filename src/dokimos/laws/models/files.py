@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import pickle
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from dokimos.networks.semantics.replay import Replayer
 #: Numbers in one run of onnxruntime: large enough for its overhead not to count, small enough for caches.
 _NUMBERS_PER_RUN = 2**18
 _MIN_ROWS_PER_RUN = 256
+_log = logging.getLogger("dokimos")
 
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
@@ -61,9 +64,20 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     return Model(name, scores, decide, hashlib.sha256(content).hexdigest(), classes)
 
 
+def warn_of_code(path: Path, what: str) -> None:
+    """Remark, once for each file, that opening it runs the code in it."""
+    _warn(str(path.absolute()), path.stat().st_mtime_ns, what)
+
+
+@cache
+def _warn(path: str, _changed: int, what: str) -> None:
+    _log.warning("%s: is %s: opening it runs the code in it; open only what you trust.", path, what)
+
+
 def read_pickle(path: Path) -> tuple[Any, bytes]:
     """What a pickle holds, and its content; opening it runs code. Raises UnreadableFile."""
     content = read_whole(path)
+    warn_of_code(path, "a pickle")
     try:
         return pickle.loads(content), content
     except Exception as problem:

@@ -35,10 +35,9 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
     if domain is not None and text in domain.models:
         made = call_domain(domain.models[text], domain, text)
         return as_model(made, domain, name=str(made) if isinstance(made, str | Path) else text)
-    place, colon, name = text.rpartition(":")
-    is_object = bool(colon) and name.isidentifier()
+    place, name = _object_named(text)
     path = Path(text)
-    if not is_object and path.suffix not in (*_PICKLES, _POLICY):
+    if not is_code(text):
         _expect_file(path, domain)
         if path.suffix == ".py":
             raise InputError(f"{path}: is a file of Python; name the model in it, as {path}:NAME.")
@@ -46,13 +45,24 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         return read(read_whole(path), domain, name=str(path))
     if not allow_code:
         raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
-    if is_object:
+    if name:
         return object_model(_object(place, name), domain, name=text)
     if path.suffix == _POLICY:
         policy = load_policy(path)
         return object_model(policy, domain, name=text, sha256=hashlib.sha256(read_whole(path)).hexdigest())
     unpickled, content = read_pickle(path)
     return object_model(unpickled, domain, name=text, sha256=hashlib.sha256(content).hexdigest())
+
+
+def is_code(given: str) -> bool:
+    """Whether loading this model runs Python: an object in a module or file, a pickle, or a policy."""
+    return bool(_object_named(given)[1]) or Path(given).suffix in (*_PICKLES, _POLICY)
+
+
+def _object_named(given: str) -> tuple[str, str]:
+    """FILE.py or MODULE, and NAME, where a model is written so; else nothing."""
+    place, colon, name = given.rpartition(":")
+    return (place, name) if colon and name.isidentifier() else ("", "")
 
 
 def as_model(given: Any, domain: Domain | None, *, name: str) -> Model:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.laws.models.files import warn_of_code
 
 #: A file does not name its algorithm; a setting that only one algorithm has does. The order matters.
 _TELLTALES = (
@@ -29,6 +30,7 @@ def load_policy(path: Path) -> Any:
         import stable_baselines3
     except ImportError:
         raise InputError(f"{path}: needs the package stable-baselines3, which is not installed.") from None
+    warn_of_code(path, "a policy that stable-baselines3 saved, with pickles in it")
     try:
         return getattr(stable_baselines3, name).load(path, device="cpu")
     except Exception as problem:
