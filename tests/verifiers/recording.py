@@ -21,8 +21,9 @@ from onnx import TensorProto, helper, numpy_helper
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.process import run_limited
-from dokimos.verifiers.base import Query, Verifier, inherited_environment
+from dokimos.verifiers.base import Query, Verifier
 from dokimos.verifiers.catalogue import installed
+from dokimos.verifiers.permissions import allowed_environment
 from dokimos.verifiers.repository_tool import RepositoryTool
 
 RECORDED = Path(__file__).with_name("recorded")
@@ -122,7 +123,7 @@ def ask(verifier: Verifier, question: Question, folder: Path) -> tuple[Query, Ou
         limits=Limits(wall_seconds=question.wall_seconds),
         log=folder / "log",
         cwd=work,
-        environment={**inherited_environment(), "TMPDIR": str(work), **invocation.environment},
+        environment={**allowed_environment(), "TMPDIR": str(work), **invocation.environment},
     )
     return query, outcome, folder / "log"
 

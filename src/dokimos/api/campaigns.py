@@ -22,6 +22,7 @@ from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import Suite
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import installed
+from dokimos.verifiers.permissions import Permissions
 
 #: How much of each second may go into judging while a campaign is watched; the rest waits for the next.
 _JUDGING_SECONDS = 0.5
@@ -42,6 +43,8 @@ def run(
     probe: bool = False,
     again: bool = False,
     only: Sequence[str] = (),
+    pass_env: Sequence[str] = (),
+    trust_scripts: bool = False,
     progress: ProgressCallback[object] = ignore,
 ) -> Campaign:
     """Run verifiers on suites: `dokimos run`. The same call again goes on where it stopped.
@@ -50,13 +53,15 @@ def run(
     folder of the campaign. Each run has `timeout_seconds`, or the time that the suite gives the instance.
     `dask` is the address of a cluster. `probe` also runs each query without its output constraint,
     and each verifier without its own attack. `again` sets aside what was recorded of these verifiers,
-    be it of another version. `only` names the instances to run. `progress` gets the record
-    of each run (None for what was recorded before).
+    be it of another version. `only` names the instances to run. Verifiers get an allow-list of the
+    environment, and the variables that `pass_env` names; `trust_scripts` runs the scripts of tools in
+    folders unguarded. `progress` gets the record of each run (None for what was recorded before).
 
     >>> campaign = dokimos.run("tiny", "reference", "campaign", timeout_seconds=60)
     >>> [record.answer.value for record in campaign.records]
     ['unsat', 'sat']
     """
+    permissions = Permissions(tuple(dict.fromkeys(pass_env)), trust_scripts)
     folder = Path(out)
     if (folder / "instances.csv").exists():
         raise InputError(f"{folder} is a suite; choose another folder for the campaign.")
@@ -98,6 +103,7 @@ def run(
         repeat=repeat,
         cluster=dask,
         again=again,
+        permissions=permissions,
         resumed=resumed,
         progress=step,
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dokimos.campaigns.trial import try_out
 from dokimos.verifiers.base import Finding
 from dokimos.verifiers.catalogue import CatalogueRow, catalogue, find
+from dokimos.verifiers.permissions import Permissions, allowed_environment, names_of
 
 _log = logging.getLogger("dokimos")
 
@@ -23,10 +25,14 @@ class InstalledVerifier:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found when a verifier was looked at on this machine."""
+    """What was found when a verifier was looked at on this machine.
+
+    `variables` are the names of what it gets of the environment.
+    """
 
     verifier: str
     findings: tuple[Finding, ...]
+    variables: tuple[str, ...] = ()
 
     @property
     def can_be_run(self) -> bool:
@@ -56,14 +62,22 @@ def install_verifier(name: str) -> InstalledVerifier:
     return InstalledVerifier(name, verifier.version(), was_there)
 
 
-def diagnose_verifier(name: str) -> Diagnosis:
+def diagnose_verifier(name: str, *, pass_env: Sequence[str] = (), trust_scripts: bool = False) -> Diagnosis:
     """What is wrong with a verifier on this machine, and what to do: `dokimos verifiers doctor`.
+
+    `pass_env` and `trust_scripts` are those of `run`.
 
     >>> dokimos.diagnose_verifier("reference").can_be_run
     True
     """
+    permissions = Permissions(tuple(pass_env), trust_scripts)
+    permissions.require()
     verifier = find(name)
     findings = tuple(verifier.diagnose())
+    if not trust_scripts and all(finding.is_ok for finding in findings):
+        guard = verifier.guard()
+        findings += () if guard is None else (guard,)
     if verifier.is_tried_out and all(finding.is_ok for finding in findings):
-        findings += try_out(verifier)
-    return Diagnosis(name, findings)
+        findings += try_out(verifier, permissions)
+    passed = allowed_environment(verifier.variables, permissions.pass_env)
+    return Diagnosis(name, findings, names_of(passed))

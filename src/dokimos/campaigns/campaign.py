@@ -20,11 +20,12 @@ from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest,
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.containment import contained
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.locks import only_one
 from dokimos.execution.limits import Limits
 from dokimos.execution.strays import end_strays
 from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.permissions import Permissions
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ def run_campaign(
     repeat: int = 1,
     cluster: str | None = None,
     again: bool = False,
+    permissions: Permissions | None = None,
     resumed: Callable[[int, int], None] = lambda _done, _total: None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
@@ -102,7 +104,8 @@ def run_campaign(
 
     `jobs` run at a time, or with the address of a Dask scheduler in `cluster` as many as its workers have
     threads. With `own_timeouts` every instance has the time that its suite gives it. With `again`, what was
-    recorded of these verifiers is set aside first, whatever their version was.
+    recorded of these verifiers is set aside first, whatever their version was. `permissions` say what
+    verifiers get beyond the usual: of a cluster, each worker's own variables of these names.
 
     `resumed` is called once before the first run where some were recorded before, with their number and
     that of all. `progress` is called in the calling thread, after each run is safely recorded. Whatever
@@ -113,6 +116,10 @@ def run_campaign(
         raise InputError(f"The number of jobs must be at least 1, not {jobs}.")
     if not any(suite.instances for suite in suites) or not verifiers:
         raise InputError("A campaign needs at least one instance and one verifier.")
+    permitted = permissions or Permissions()
+    if cluster is None:
+        permitted.require()
+        _require_guards(verifiers, permitted)
     by_tool = {_tool(verifier): verifier for verifier in verifiers}
     tools = [_tool(verifier) for verifier in verifiers]
     planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
@@ -137,14 +144,24 @@ def run_campaign(
                 if done := len(planned) - len(todo):
                     resumed(done, len(planned))
                 if cluster is None:
-                    runs = _Runner(by_tool, out.absolute(), journal).run_all(todo, jobs=jobs)
+                    runs = _Runner(by_tool, out.absolute(), journal, permitted).run_all(todo, jobs=jobs)
                 else:
-                    runs = ClusterRunner(cluster, by_tool, out.absolute(), journal).run_all(todo)
+                    there = ClusterRunner(cluster, by_tool, out.absolute(), journal, permitted)
+                    runs = there.run_all(todo)
                 with contextlib.closing(runs) as finished:
                     for record in finished:
                         done += 1
                         progress(Progress(done, len(planned), record))
     return read_campaign(out)
+
+
+def _require_guards(verifiers: Sequence[Verifier], permissions: Permissions) -> None:
+    """Before the first run, so that no script is refused in the middle. Raises VerifierUnavailable."""
+    for verifier in verifiers:
+        verifier.installed_version()
+        guard = None if permissions.trust_scripts else verifier.guard()
+        if guard is not None and not guard.is_ok:
+            raise VerifierUnavailable(guard.what)
 
 
 def _alone(out: Path) -> contextlib.AbstractContextManager[int]:
@@ -165,6 +182,7 @@ class _Runner:
     verifiers: Mapping[Tool, Verifier]
     out: Path
     journal: Journal
+    permissions: Permissions
 
     def run_all(self, todo: Sequence[Job], *, jobs: int) -> Generator[RunRecord, None, None]:
         """Do all jobs, in order, several at a time; the records come as they finish."""
@@ -189,7 +207,7 @@ class _Runner:
         """Do one job, and record it."""
         self.journal.started(job.id, now())
         record = perform(
-            task_of(job),
+            task_of(job, self.permissions),
             self.verifiers[job.tool],
             network=planned_content(job.instance.network_path, job.instance.network_sha256),
             property_=planned_content(job.instance.property_path, job.instance.property_sha256),

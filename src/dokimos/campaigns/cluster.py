@@ -39,6 +39,7 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, VerifierUnavailable
 from dokimos.core.files import write_whole
 from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.permissions import Permissions
 
 _CONNECTING_SECONDS = 10
 _WORKERS_SECONDS = 60
@@ -62,6 +63,7 @@ class ClusterRunner:
     verifiers: Mapping[Tool, Verifier]
     out: Path
     journal: Journal
+    permissions: Permissions = field(default_factory=Permissions)
     _files: dict[str, Any] = field(default_factory=dict)
 
     def run_all(self, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
@@ -114,7 +116,7 @@ class ClusterRunner:
         self.journal.started(job.id, now())
         return client.submit(
             _perform_on_worker,
-            task_of(job),
+            task_of(job, self.permissions),
             dumps(self.verifiers[job.tool]),
             __version__,
             *(self._files[sha] for sha in _hashes(job)),
@@ -211,6 +213,7 @@ def _perform_on_worker(
         raise InputError(f"Dokimos on {where} is version {__version__}, not {version}; install the same.")
     verifier = _unpickled(pickled, task.tool, where)
     require_version(verifier, task.tool, where=where)
+    task.permissions.require(where=where)
     work = Path(tempfile.mkdtemp(prefix="dokimos-", dir=worker.local_directory))
     try:
         log = work / "log"

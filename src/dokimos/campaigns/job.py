@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from dokimos.execution.process import Cancel, run_limited
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
-from dokimos.verifiers.base import Query, Verifier, inherited_environment
+from dokimos.verifiers.base import Query, Verifier
+from dokimos.verifiers.permissions import Permissions, allowed_environment, names_of
 
 #: A disk with less room than this is full.
 _FULL_BYTES = 1 << 16
@@ -45,10 +46,11 @@ class JobTask:
     network_name: str
     property_name: str
     origin: Path
+    permissions: Permissions = field(default_factory=Permissions)
 
 
-def task_of(job: Job) -> JobTask:
-    """The task of a job."""
+def task_of(job: Job, permissions: Permissions) -> JobTask:
+    """The task of a job, whose verifier gets what is permitted."""
     paths = job.instance.network_path, job.instance.property_path
     network_name, property_name = (path.name.removesuffix(".gz") for path in paths)
     return JobTask(
@@ -62,6 +64,7 @@ def task_of(job: Job) -> JobTask:
         network_name=network_name,
         property_name=property_name,
         origin=job.instance.property_path.absolute(),
+        permissions=permissions,
     )
 
 
@@ -128,12 +131,13 @@ def perform(
         )
         query = _query(task, *copies, folder)
         invocation = verifier.command(query)
+        passed = allowed_environment(verifier.variables, task.permissions.pass_env)
         outcome = run_limited(
             invocation.command,
             limits=task.limits,
             log=log,
             cwd=folder,
-            environment={**inherited_environment(), "TMPDIR": str(folder), **invocation.environment},
+            environment={**passed, "TMPDIR": str(folder), **invocation.environment},
             cancel=cancel,
         )
         answer = verifier.answer(outcome, query, log)
@@ -152,7 +156,8 @@ def perform(
     if changed:
         remark = f"it changed its copy of {' and '.join(changed)}"
         answer = replace(answer, detail="; ".join(filter(None, [answer.detail, remark])))
-    return _record(task, answer, outcome, started_at)
+    record = _record(task, answer, outcome, started_at)
+    return replace(record, variables=names_of(passed), guard=invocation.guard)
 
 
 def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path) -> Query:
@@ -167,6 +172,7 @@ def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path)
         threads=limits.threads,
         cpu_seconds=limits.cpu_seconds,
         origin=task.origin,
+        trust_scripts=task.permissions.trust_scripts,
     )
 
 

@@ -23,7 +23,8 @@ class RunRecord:
 
     `outputs` is what the verifier says the network gives at its witness, where it says so. `limits` are
     those of this run, and `enforced_by` says by which means they were kept; both are missing in records of
-    runs that were not ours.
+    runs that were not ours. `variables` are the names of what the verifier got of the user's environment,
+    never the values; `guard` says what kept scripts of its own away from the user's processes.
     """
 
     job: str
@@ -46,3 +47,5 @@ class RunRecord:
     outputs: Point | None = None
     limits: Limits | None = None
     enforced_by: str = ""
+    variables: tuple[str, ...] = ()
+    guard: str = ""

@@ -12,6 +12,7 @@ from dokimos.campaigns.plan import Tool
 from dokimos.execution.limits import Limits
 from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import Finding, Verifier
+from dokimos.verifiers.permissions import Permissions
 from dokimos.verifiers.runners.command_line_smoke import (
     QUERIES,
     TIMEOUT_SECONDS,
@@ -22,7 +23,7 @@ from dokimos.verifiers.runners.command_line_smoke import (
 _FAILURES = (Answer.ERROR, Answer.UNSUPPORTED)
 
 
-def try_out(verifier: Verifier) -> tuple[Finding, ...]:
+def try_out(verifier: Verifier, permissions: Permissions | None = None) -> tuple[Finding, ...]:
     """What it answers to one query that is `sat` and one that is not; the first trouble is the last.
 
     One that answers neither of them is of no use.
@@ -50,6 +51,7 @@ def try_out(verifier: Verifier) -> tuple[Finding, ...]:
                     network_name=network.name,
                     property_name=asked.name,
                     origin=asked,
+                    permissions=permissions or Permissions(),
                 ),
                 verifier,
                 network=network.read_bytes(),

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.verifier_options import PassEnv, TrustScripts
+
 
 def run(
     suite: Annotated[
@@ -49,6 +51,8 @@ def run(
         typer.Option("--again", help="Do the runs of these verifiers again, also of a changed version."),
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
+    pass_env: PassEnv = None,
+    trust_scripts: TrustScripts = False,
 ) -> None:
     """Run verifiers on suites. Interrupted, the same command goes on where it stopped."""
     import dokimos
@@ -68,6 +72,8 @@ def run(
             probe=probe,
             again=again,
             only=only or (),
+            pass_env=pass_env or (),
+            trust_scripts=trust_scripts,
             progress=show,
         )
     runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"

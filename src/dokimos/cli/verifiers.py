@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.verifier_options import PassEnv, TrustScripts
+
 app = typer.Typer(help="Which verifiers are known, which are installed, and how to get the others.")
 
 
@@ -42,15 +44,18 @@ def install(
 @app.command()
 def doctor(
     name: Annotated[str, typer.Argument(help="The verifier to look at, as --verifier takes it.")],
+    pass_env: PassEnv = None,
+    trust_scripts: TrustScripts = False,
 ) -> None:
     """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
     import dokimos
 
-    found = dokimos.diagnose_verifier(name)
+    found = dokimos.diagnose_verifier(name, pass_env=pass_env or (), trust_scripts=trust_scripts)
     for finding in found.findings:
         typer.echo(f"{'ok  ' if finding.is_ok else 'FAIL'}  {finding.what}")
         if finding.remedy:
             typer.echo(f"      what to do: {finding.remedy}")
+    typer.echo(f"of your environment it gets: {', '.join(found.variables)}")
     if not found.can_be_run:
         raise typer.Exit(1)
     typer.echo(f"{name} can be run")

@@ -15,7 +15,7 @@ import functools
 import logging
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,25 @@ import psutil
 from dokimos.execution.limits import Limits
 
 _PREFIX = "dokimos"
+#: How many processes and threads a run may have at a time.
+MOST_PROCESSES = 4096
 
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The group of one run. `made` is BenchExec's view of it."""
+    """The group of one run. `made` is BenchExec's view of it; `counted` is the folder of a group of its own
+    that limits the number of processes, where version 1 has those."""
 
     made: Any
+    counted: Path | None = None
+    limits_processes: bool = False
 
     @property
     def entrances(self) -> tuple[Path, ...]:
         """The files that a process writes 0 to in order to join."""
-        return tuple(Path(path) / "cgroup.procs" for path in sorted(self.made.paths))
+        folders = [Path(path) for path in sorted(self.made.paths)]
+        folders += [] if self.counted is None else [self.counted]
+        return tuple(folder / "cgroup.procs" for folder in folders)
 
     def cpu_seconds(self) -> float:
         """User and system time of all processes that were ever in it."""
@@ -54,13 +61,18 @@ class ControlGroup:
 
     def means(self) -> str:
         """How it limits, for the record."""
-        return f"memory limited and CPU time counted by a control group (version {self.made.version})"
+        processes = f"; at most {MOST_PROCESSES} processes" if self.limits_processes else ""
+        by = f"a control group (version {self.made.version})"
+        return f"memory limited and CPU time counted by {by}{processes}"
 
     def remove(self) -> None:
         """Remove it, with whatever may still be in it."""
         with contextlib.suppress(OSError):
             self.made.kill_all_tasks()
             self.made.remove()
+        if self.counted is not None:
+            with contextlib.suppress(OSError):
+                self.counted.rmdir()
 
 
 def new_group(limits: Limits) -> ControlGroup | None:
@@ -71,14 +83,39 @@ def new_group(limits: Limits) -> ControlGroup | None:
     group = None
     try:
         # BenchExec leaves the process where it cannot limit swapping, hence SystemExit.
-        wanted = [parent.CPU, parent.MEMORY]
+        pids = getattr(parent, "PID", None)
+        has_pids = pids is not None and pids in parent
+        wanted = [parent.CPU, parent.MEMORY, *([pids] if has_pids else [])]
         group = ControlGroup(parent.create_fresh_child_cgroup(wanted, prefix=f"{_PREFIX}_{os.getpid()}_"))
         group.made.write_memory_limit(limits.memory_bytes)
+        if has_pids:
+            group.made.set_value(pids, "max", MOST_PROCESSES)
+            group = replace(group, limits_processes=True)
+        elif (counted := _counted(Path(next(iter(group.made.paths))).name)) is not None:
+            group = replace(group, counted=counted, limits_processes=True)
     except (OSError, SystemExit):
         if group is not None:
             group.remove()
         return None
     return group
+
+
+def _counted(name: str) -> Path | None:
+    """A new group of version 1 of that name, which limits the number of processes; None without such."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
+            _, kinds, place = line.split(":", 2)
+            if "pids" in kinds.split(","):
+                folder = Path("/sys/fs/cgroup/pids", place.lstrip("/"), name)
+                folder.mkdir()
+                try:
+                    with (folder / "pids.max").open("w", encoding="ascii") as file:
+                        file.write(str(MOST_PROCESSES))
+                except OSError:
+                    folder.rmdir()
+                    raise
+                return folder
+    return None
 
 
 @functools.cache
@@ -106,7 +143,7 @@ def _parent() -> Any:
 
 def _remove_left_over(parent: Any) -> None:
     """Remove the empty groups of processes of ours that were killed before they could do so."""
-    for path in parent.paths:
+    for path in (*parent.paths, "/sys/fs/cgroup/pids"):
         for left in Path(path).glob(f"{_PREFIX}_*_*"):
             owner = left.name.split("_")[1]
             if owner.isdigit() and not psutil.pid_exists(int(owner)):

@@ -29,7 +29,8 @@ class Query:
 
     `folder` is empty, private to this run and removed after it; `result` is a path in it. `name` is the
     instance's name and `origin` where the property comes from, which a real verifier has no use for: the
-    two files are copies of its own. `property_file` may be VNN-LIB 1.0 or 2.0.
+    two files are copies of its own. `property_file` may be VNN-LIB 1.0 or 2.0. `trust_scripts`: the user
+    wants scripts of the tool's own to run unguarded.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Query:
     threads: int = 1
     cpu_seconds: float | None = None
     origin: Path | None = None
+    trust_scripts: bool = False
 
     @property
     def result(self) -> Path:
@@ -50,10 +52,14 @@ class Query:
 
 @dataclass(frozen=True)
 class Invocation:
-    """A command as the system takes it, and what it needs in its environment beyond ours."""
+    """A command as the system takes it, and what it needs in its environment beyond what is allowed.
+
+    `guard` says, for the record, what keeps scripts that it runs away from the user's processes.
+    """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    guard: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
@@ -97,10 +103,17 @@ class Verifier(ABC):
     `attack_off`
         What its command is given so that it does not look for counterexamples by attacking the network;
         `command` adds `switches` where these belong. Tools that have no such switch leave this out.
+    `variables`
+        Names of variables of the user's environment that the tool needs beyond the usual ones, such as
+        where its licence is. It gets no others (`permissions.py`), so that no token of the user's
+        reaches it.
     `limitations`
         What the tool cannot read, in a few words.
     `diagnose()`
         What may be wrong with the tool on this machine, thing by thing, each with its remedy.
+    `guard()`
+        What keeps scripts that come with the tool from the user's processes, where it runs such scripts;
+        not ok where nothing does, so that they are refused unless the user trusts them.
     `is_tried_out`
         Whether the doctor asks it two tiny queries once `diagnose` has found nothing. Not where `diagnose`
         does so itself, or where right answers would mean nothing.
@@ -126,6 +139,7 @@ class Verifier(ABC):
     name: str
     styles: ClassVar[tuple[CertificateStyle, ...]] = (CertificateStyle.OTHER,)
     limitations: ClassVar[str] = ""
+    variables: ClassVar[tuple[str, ...]] = ()
     attack_off: ClassVar[tuple[str, ...]] = ()
     is_tried_out: ClassVar[bool] = True
     #: Whether its own attack is on, as it is unless `without_attack` made this verifier.
@@ -206,6 +220,10 @@ class Verifier(ABC):
             return (Finding("it is not there", False, f"to get it: {self.how_to_get()}"),)
         return (Finding(f"version {version} is there", True),)
 
+    def guard(self) -> Finding | None:
+        """What keeps scripts of its own from the user's processes on this machine, where it has scripts."""
+        return None
+
     @abstractmethod
     def command(self, query: Query) -> Invocation:
         """The process that answers `query`."""
@@ -267,12 +285,6 @@ def _trouble_with(query: Query) -> str | None:
     except UnreadableFile:
         return "is no file of its folder"
     return "is no file of its folder" if query.folder.is_symlink() else None
-
-
-def inherited_environment() -> dict[str, str]:
-    """The environment a verifier starts from: ours, without what would steer its Python to our packages."""
-    ours = {"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV"}
-    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def log_tail(log: Path, *, characters: int = TAIL_CHARACTERS) -> str:

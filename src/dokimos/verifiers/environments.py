@@ -18,7 +18,8 @@ from dokimos.core.errors import UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.core.locks import only_one
-from dokimos.verifiers.base import TAIL_CHARACTERS, Finding, inherited_environment
+from dokimos.verifiers.base import TAIL_CHARACTERS, Finding
+from dokimos.verifiers.permissions import allowed_environment, installing_environment
 
 _INSTALL_SECONDS = 1800
 _SMOKE_SECONDS = 300
@@ -31,12 +32,14 @@ class PinnedEnvironment:
 
     Virtual environments cannot be moved, so it is built where it stays; a file written last, after the
     smoke test, says that it is complete. A folder without that file is rubbish and is built anew.
-    The folder's name carries a hash of the requirements: other pins are another environment.
+    The folder's name carries a hash of the requirements: other pins are another environment. `variables`
+    are those that the verifier declares, for its smoke test.
     """
 
     verifier: str
     version: str
     requirements: tuple[str, ...]
+    variables: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -147,10 +150,11 @@ class PinnedEnvironment:
 
         `holding` are descriptors that it inherits.
         """
+        is_pip = arguments[:2] == ("-m", "pip")
         try:
             done = subprocess.run(
                 [str(self.python), *arguments],
-                env=inherited_environment(),
+                env=installing_environment() if is_pip else allowed_environment(self.variables),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

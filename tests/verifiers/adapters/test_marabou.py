@@ -13,7 +13,8 @@ from dokimos.execution.limits import Limits
 from dokimos.execution.process import run_limited
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.adapters.marabou import Marabou
-from dokimos.verifiers.base import Query, inherited_environment
+from dokimos.verifiers.base import Query
+from dokimos.verifiers.permissions import allowed_environment
 from tests.scripting import at_least, relu_network
 
 pytestmark = [
@@ -43,7 +44,7 @@ def ask(folder: Path, network: bytes, asked: bytes, *, wall_seconds: float = 60)
         limits=Limits(wall_seconds=wall_seconds),
         log=folder / "log",
         cwd=folder / "work",
-        environment=inherited_environment(),
+        environment=allowed_environment(),
     )
     return marabou.answer(outcome, query, folder / "log")
 

@@ -15,8 +15,9 @@ from dokimos.execution.process import run_limited
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.instance import Label
 from dokimos.verifiers.adapters.scripted import BEHAVIOURS, Scripted
-from dokimos.verifiers.base import Query, Verifier, inherited_environment
+from dokimos.verifiers.base import Query, Verifier
 from dokimos.verifiers.catalogue import VERIFIERS, catalogue, installed
+from dokimos.verifiers.permissions import allowed_environment
 from tests.scripting import instance, script
 
 ONES = (Fraction(1), Fraction(1))
@@ -43,7 +44,7 @@ def ask(
         limits=limits,
         log=folder / "log",
         cwd=work,
-        environment={**inherited_environment(), **invocation.environment},
+        environment={**allowed_environment(), **invocation.environment},
     )
     return verifier.answer(outcome, query, folder / "log")
 

@@ -29,6 +29,8 @@ class AlphaBetaCrown(RepositoryTool):
     """
 
     name = "alpha-beta-crown"
+    #: Where the licence of gurobipy is.
+    variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
     #: A dual relaxation at each node of a partition search.
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     limitations: ClassVar[str] = "VNN-LIB 2.0; what its importer of ONNX has no rule for"

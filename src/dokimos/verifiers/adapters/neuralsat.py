@@ -29,7 +29,10 @@ class NeuralSat(PinnedVerifier):
     takes = "neuralsat 0.2.17 from PyPI with torch, about 1.5 GB"
     limitations: ClassVar[str] = "VNN-LIB 2.0"
     attack_off = ("--disable_attack",)
+    #: Where the licence of gurobipy is.
+    variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
     environment = PinnedEnvironment(
+        variables=variables,
         verifier="neuralsat",
         version="0.2.17",
         requirements=(

@@ -19,6 +19,7 @@ class Nnenum(RepositoryTool):
     """Its front end says `holds` or `violated`; the runner keeps the counterexample that it found."""
 
     name = "nnenum"
+    variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
     #: Zonotopes, refined by splitting.
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
     limitations: ClassVar[str] = "VNN-LIB 2.0; networks without a ReLU; operators that are not linear"

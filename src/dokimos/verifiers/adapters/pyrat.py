@@ -10,5 +10,6 @@ class Pyrat(VnncompTool):
     """Its place is the folder of its scripts for the competition."""
 
     name = "pyrat"
+    prepares = False
     #: Abstract domains pushed forward, refined by splitting.
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)

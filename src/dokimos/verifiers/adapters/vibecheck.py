@@ -41,7 +41,10 @@ class Vibecheck(PinnedVerifier):
     takes = "vibecheck-nn 1.1.0 from PyPI with torch, about 1.4 GB"
     limitations: ClassVar[str] = "takes `<` for `<=`"
     attack_off = ("--no-attack",)
+    #: Where the licence of gurobipy is.
+    variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
     environment = PinnedEnvironment(
+        variables=variables,
         verifier="vibecheck",
         version="1.1.0",
         requirements=(

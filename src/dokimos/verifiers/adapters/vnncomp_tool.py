@@ -11,15 +11,17 @@ from typing import ClassVar
 
 from dokimos.execution.outcomes import Outcome
 from dokimos.suites.answers import VerifierAnswer
-from dokimos.verifiers.base import NO_ATTACK, Invocation, Query, as_command
+from dokimos.verifiers.base import NO_ATTACK, Finding, Invocation, Query, as_command
 from dokimos.verifiers.placed import PlacedVerifier
 from dokimos.verifiers.refusals import refusal
 from dokimos.verifiers.runners import RUNNERS
+from dokimos.verifiers.script_guard import called_file, finding, guarded
 from dokimos.verifiers.vnncomp_results import read_verdict
 from dokimos.verifiers.working_tree import tree_digest
 
 _RUNNER = RUNNERS / "vnncomp_runner.py"
 _RUN, _RUN_WITHOUT_ATTACK = "run_instance.sh", "run_instance_without_attack.sh"
+_PREPARE = "prepare_instance.sh"
 #: The name of the benchmark that is passed to the tool; many choose their settings by it.
 CATEGORY_VARIABLE = "DOKIMOS_VNNCOMP_CATEGORY"
 _USUAL = "test"
@@ -27,6 +29,10 @@ _USUAL = "test"
 
 class VnncompTool(PlacedVerifier):
     """Its scripts are called as in VNN-COMP, version v1; preparing counts towards the wall limit here.
+
+    They were written for machines on which nothing else runs, and run behind a guard (`script_guard.py`).
+    Where what prepares a tool does nothing but end processes and reset devices, `prepares` is false, and it
+    is not called.
 
     The category is `test`, or what ``,category=…`` after the place or DOKIMOS_VNNCOMP_CATEGORY says;
     another one is another version. That is a hash of the files of the tool as they are, in its folder or in
@@ -41,6 +47,7 @@ class VnncompTool(PlacedVerifier):
     settings: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"category": "the benchmark that the tool is told to be on; many choose their settings by it"}
     )
+    prepares: ClassVar[bool] = True
 
     def how_to_get(self) -> str:
         """Where to say where it is."""
@@ -86,12 +93,28 @@ class VnncompTool(PlacedVerifier):
 
     def command(self, query: Query) -> Invocation:
         """Prepare, then run, in one process tree."""
-        script = Path(self.require()).expanduser().absolute() / (
-            _RUN if self.attacks else _RUN_WITHOUT_ATTACK
-        )
+        *prepare, script = self._called(self.require())
         files = (query.network_file, query.property_file, query.result)
         options = (script, self.category, *files, f"{query.wall_seconds:g}")
-        return Invocation(as_command((sys.executable, "-I", "-S", _RUNNER, *options)))
+        first = str(prepare[0]) if prepare else ""
+        runner = (sys.executable, "-I", "-S", _RUNNER, first, called_file(query.folder), *options)
+        return guarded(
+            as_command(runner),
+            scripts=(*prepare, script),
+            folder=query.folder,
+            trust_scripts=query.trust_scripts,
+        )
+
+    def guard(self) -> Finding | None:
+        """What keeps its scripts from the user's processes here."""
+        return finding(self._called(self.require()))
+
+    def _called(self, place: str) -> tuple[Path, ...]:
+        """The scripts that are called, in order."""
+        folder = Path(place).expanduser().absolute()
+        prepare = folder / _PREPARE
+        script = folder / (_RUN if self.attacks else _RUN_WITHOUT_ATTACK)
+        return (prepare, script) if self.prepares and prepare.is_file() else (script,)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """The verdict in the result file of VNN-COMP."""

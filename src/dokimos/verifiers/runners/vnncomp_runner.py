@@ -1,36 +1,58 @@
 """Calls the scripts of a VNN-COMP tool, one after the other. Imports the standard library only.
 
-vnncomp_runner.py SCRIPT CATEGORY NETWORK PROPERTY RESULT TIMEOUT
+vnncomp_runner.py PREPARE CALLED SCRIPT CATEGORY NETWORK PROPERTY RESULT TIMEOUT
 
-SCRIPT is its run_instance.sh. It leaves with the exit code of that, or with 1 where the prepare_instance.sh
-beside it fails.
+SCRIPT is its run_instance.sh. PREPARE is a script that is called first, or empty. CALLED is where harmless
+programs note that the scripts called them, which is said at the end. It leaves with the exit code of
+SCRIPT, or with 1 where PREPARE fails.
 """
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 
-def call(script: Path, *arguments: str) -> int:
+def call(script: str, *arguments: str) -> int:
     """The exit code of a script, as a shell would run it and say it: 128 and the number of a signal."""
     code = subprocess.run(
-        ["bash", str(script), "v1", *arguments], stdin=subprocess.DEVNULL, check=False
+        ["bash", script, "v1", *arguments], stdin=subprocess.DEVNULL, check=False
     ).returncode
     return code if code >= 0 else 128 - code
 
 
-def main() -> None:
-    """Prepare and run."""
-    script, category, network, asked, result, timeout = sys.argv[1:]
+def say_what_was_called(called: Path) -> None:
+    """A line for each call that nothing came of."""
+    with contextlib.suppress(OSError):
+        for line in called.read_text(errors="replace").splitlines():
+            print(f"dokimos: a script of the tool called `{line}`; nothing was done", flush=True)
+
+
+def run(
+    prepare: str, script: str, category: str, network: str, asked: str, result: str, timeout: str
+) -> int:
+    """Prepare and run; the exit code of the latter."""
     begun = time.monotonic()
-    prepare = Path(script).with_name("prepare_instance.sh")
-    if prepare.is_file() and (code := call(prepare, category, network, asked)) != 0:
-        sys.exit(f"prepare_instance.sh left with exit code {code}")
+    if prepare and (code := call(prepare, category, network, asked)) != 0:
+        print(f"{Path(prepare).name} left with exit code {code}", file=sys.stderr, flush=True)
+        return 1
     left = max(1, int(float(timeout) - (time.monotonic() - begun)))
-    sys.exit(call(Path(script), category, network, asked, result, str(left)))
+    return call(script, category, network, asked, result, str(left))
+
+
+def main() -> None:
+    """Run the scripts, and say what they called."""
+    prepare, called, *rest = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which process 1 of a namespace never gets from inside
+    try:
+        code = run(prepare, *rest)
+    finally:
+        say_what_was_called(Path(called))
+    sys.exit(code)
 
 
 if __name__ == "__main__":
