@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError
+from dokimos.laws.engine.grouping import _counted
 from dokimos.laws.engine.rates import Rate
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import MORE_FELONIES, domain, run
@@ -92,3 +94,14 @@ def test_wilson_intervals() -> None:
 )
 def test_a_rate_is_not_rounded_to_none_or_all(rate: Rate, said: str) -> None:
     assert str(rate).startswith(said)
+
+
+def test_integers_are_counted_as_other_values_are() -> None:
+    column = np.array([3, -2, 3, 7, -2, 3])
+    bad = np.array([True, False, False, True, True, False])
+    wanted = [(-2, 2, 1), (3, 3, 1), (7, 1, 1)]
+    for each in (column, column.astype(np.float64), column.astype(object), column * 10**6):
+        found = sorted(_counted(each, bad))
+        assert [count[1:] for count in found] == [count[1:] for count in wanted]
+    assert _counted(column, bad) == wanted
+    assert _counted(column > 0, bad) == [(False, 2, 1), (True, 4, 2)]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from dokimos.laws.engine.cases import LawCase, case_of
 from dokimos.laws.engine.descriptions import describe
 from dokimos.laws.engine.determinism import scores_are_close
@@ -84,7 +86,7 @@ def _confirmed(case: LawCase, runner: Runner, is_tolerated: bool) -> _Ranked | N
     if again.size == 0:
         return None
     (change,) = change_sizes(again, [each.name for each in runner.plan.law.inputs])
-    rank = (float(is_tolerated), -float(runner.sizes(again)[0]), *change)
+    rank = (float(is_tolerated), -float(runner.sizes(again, np.array([0]))[0]), *change)
     found = case_of(again, 0, runner.plan.law)
     return rank, LawViolation(found, put_in_words(again, runner), is_tolerated)
 

@@ -44,7 +44,7 @@ class FeatureAccess:
         if isinstance(slot, int):
             return _as_column(data[:, slot])
         if slot.feature.kind is Kind.CHOICE:
-            hot = data[:, slot.start : slot.stop].astype(np.float64)
+            hot = data[:, slot.start : slot.stop].astype(np.float64, copy=False)
             return np.where(hot.any(axis=1), hot.argmax(axis=1), -1)
         values = data[:, slot.start]
         is_integer = slot.feature.kind is Kind.INTEGER and values.dtype.kind == "f"

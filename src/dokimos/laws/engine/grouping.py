@@ -86,7 +86,18 @@ def _counted(column: Column, bad: NDArray[np.bool_]) -> list[tuple[Any, int, int
             value = each if isinstance(each, int | float | str | bool) else repr(each)
             places.setdefault(value, []).append(row)
         return [(value, len(rows), int(bad[rows].sum())) for value, rows in places.items()]
+    if column.dtype.kind in "bui" and len(column):
+        low, high = int(column.min()), int(column.max())
+        if high - low < _MOST_COUNTED:  # counted without being put in order
+            found = np.arange(low, high + 1).astype(column.dtype)
+            return _several(found, column.astype(np.int64) - low, bad)
     found, inverse = np.unique(column, return_inverse=True)
-    totals = np.bincount(inverse, minlength=len(found))
-    wrong = np.bincount(inverse, weights=bad, minlength=len(found))
-    return [(v.item(), int(t), int(w)) for v, t, w in zip(found, totals, wrong, strict=True)]
+    return _several(found, inverse, bad)
+
+
+def _several(
+    found: Column, places: NDArray[np.int64], bad: NDArray[np.bool_]
+) -> list[tuple[Any, int, int]]:
+    totals = np.bincount(places, minlength=len(found))
+    wrong = np.bincount(places[bad], minlength=len(found))
+    return [(v.item(), int(t), int(w)) for v, t, w in zip(found, totals, wrong, strict=True) if t]

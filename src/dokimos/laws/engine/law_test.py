@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from dokimos.laws.engine.means import MeansTally
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.engine.results import LawResult, LawSettings
 from dokimos.laws.engine.runner import Judged, Runner
-from dokimos.laws.engine.sources import InputSource, find_source, labels_of
+from dokimos.laws.engine.sources import InputSource, Pool, find_source, labels_of
 from dokimos.laws.engine.tallies import Tally
 from dokimos.laws.language.syntax import Law, Literal
 from dokimos.laws.models.lookup import as_domain_model
@@ -35,7 +35,7 @@ from dokimos.laws.models.lookup import as_domain_model
 #: A precondition that fails more often than this many times a test is given up on.
 _DRAWS_PER_TEST = 100
 _LEAST_DRAWS = 20_000
-_LARGEST_BATCH = 16_384
+_LARGEST_BATCH = 32_768
 _NUMBERS_PER_BATCH = 2**23
 #: Code runs case by case; small batches, so that an interruption loses little.
 _CODE_BATCH = 64
@@ -90,6 +90,7 @@ class _Session:
         self._tally = Tally(settings.keep, runner.sizes)
         self._means = MeansTally(self._plan.set_conditions)
         self._wavers = ""
+        self._group_values: dict[str, Column] = {}
         self._draws = self._held = self._tested = self._outside = 0
         self._interrupted = self._starved = self._given_up = False
         self._part = _FIRST_PART
@@ -201,10 +202,24 @@ class _Session:
             return {}
         records = frame.values[self._plan.law.inputs[0].name]
         assert isinstance(records, Records)  # inputs are records
+        if isinstance(self._source, Pool) and records.origin is not None:
+            known = self._groups_of(self._source, features)
+            return {each: column[records.origin] for each, column in known.items()}
         evaluator = Evaluator(self._plan, frame, Failures(), self._runner.labels)
         return {
             each: full(evaluator.feature(records, each, Literal(None)), frame.size) for each in features
         }
+
+    def _groups_of(self, pool: Pool, features: Sequence[str]) -> dict[str, Column]:
+        """The features to report rates by, of each record of a pool; read once."""
+        if not self._group_values:
+            every = pool.records
+            nothing = np.zeros(len(every.data), dtype=np.int64)
+            evaluator = Evaluator(self._plan, Frame(nothing, nothing, {}), Failures(), self._runner.labels)
+            self._group_values = {
+                each: full(evaluator.feature(every, each, Literal(None)), len(nothing)) for each in features
+            }
+        return self._group_values
 
     def _result(self, in_order: bool, seconds: float) -> LawResult:
         tally, law, domain = self._tally, self._plan.law, self._plan.domain

@@ -45,7 +45,7 @@ class LawPlan:
     code: CodeType | None
     set_conditions: tuple[SetCondition, ...] = ()
 
-    @property
+    @cached_property
     def case_ensures(self) -> tuple[laws.Ensures, ...]:
         """What is ensured of each case, also where it is of a share of them only."""
         return tuple(each for each in self.law.ensures if not is_over_all_tests(each, self.domain))
@@ -55,7 +55,7 @@ class LawPlan:
         """All random calls, in the order in which they are drawn."""
         return (*(call for step in self.steps for call in step.random), *self.random_in_ensures)
 
-    @property
+    @cached_property
     def judged_records(self) -> tuple[str, ...]:
         """The names of the records that the model is run on; all that there may be where code runs it."""
         if self.predictions is not None:

@@ -16,13 +16,16 @@ from dokimos.laws.engine.calls import AllFailed, Failures
 from dokimos.laws.engine.case_errors import CaseErrors
 from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Column, Frame, Records, are_strings, column, full
+from dokimos.laws.engine.frame import Column, Frame, Records, Rows, are_strings, column, full
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.record_rules import RecordRules
 from dokimos.laws.engine.scoring import scoring
 from dokimos.laws.engine.violation_sizes import violation_sizes
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
+
+#: Batches of records of this size are predicted as they are; smaller ones together.
+_LARGE_BATCH = 2048
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,14 @@ class Runner:
         """The cases in which the model sees a record changed to what the domain does not declare."""
         return self.rules.left_by(frame, self.plan.judged_records, self.plan.law.inputs[0].name)
 
-    def sizes(self, frame: Frame) -> NDArray[np.float64]:
-        """By how much each of some violating cases violates the law."""
+    def sizes(self, frame: Frame, rows: Rows) -> NDArray[np.float64]:
+        """By how much the cases at some rows, which violate the law, do."""
         conditions = [each.condition for each in self.plan.case_ensures]
+        mentioned = {each.name for one in conditions for each in one.walk() if isinstance(each, laws.Name)}
+        values = {name: value for name, value in frame.values.items() if name in mentioned}
+        some = Frame(frame.ids, frame.seeds, values, frame.draws).take(rows)
         return violation_sizes(
-            conditions, frame, lambda some, no: Evaluator(self.plan, some, no, self.labels, self._score)
+            conditions, some, lambda cases, no: Evaluator(self.plan, cases, no, self.labels, self._score)
         )
 
     def alike(self) -> Runner:
@@ -225,6 +231,8 @@ class Runner:
     ) -> list[Column]:
         if not one_by_one:
             try:
+                if frame.size >= _LARGE_BATCH:  # nothing is gained by putting them together
+                    return [self.model.predict(batch) for batch in batches]
                 together = self.model.predict(np.concatenate(batches))
                 return np.split(together, len(batches))
             except DokimosError:

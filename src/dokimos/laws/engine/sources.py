@@ -58,13 +58,18 @@ class Pool:
         """See Source."""
         return len(self.data)
 
+    @property
+    def records(self) -> Records:
+        """All of them, as they are kept."""
+        return Records(self.data, np.arange(len(self.data)), UNCHANGED)
+
     def sample(self, rng: np.random.Generator, count: int) -> Records:
         """See Source."""
         return self.at(rng.integers(0, len(self.data), size=count))
 
     def at(self, rows: Rows) -> Records:
         """See Source."""
-        drawn = self.data[rows]
+        drawn = self.data.take(rows, axis=0)
         made = drawn.astype(np.float64, copy=False) if self.as_doubles else drawn
         return Records(made, np.asarray(rows, dtype=np.int64), UNCHANGED)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.laws.engine.frame import Column, Frame, Records
+from dokimos.laws.engine.distinct_keys import DistinctKeys, keys_of
+from dokimos.laws.engine.frame import Column, Frame, Records, Rows
 from dokimos.laws.engine.grouping import Counts
 from dokimos.laws.engine.runner import Judged
 
@@ -34,16 +35,16 @@ class Tally:
     comes last.
     """
 
-    def __init__(self, keep: int, measure: Callable[[Frame], NDArray[np.float64]]) -> None:
+    def __init__(self, keep: int, measure: Callable[[Frame, Rows], NDArray[np.float64]]) -> None:
         self.violated = self.tolerated = 0
         self._measure = measure
         self._kept: list[tuple[bool, float, int, Frame]] = []
         self.by_class = Counts()
         self.by_group: dict[str, Counts] = {}
         self._keep = keep
-        self._draws: set[bytes] = set()
+        self._draws = DistinctKeys()
         self._inputs: set[bytes] = set()
-        self._rows: set[bytes] = set()
+        self._rows = DistinctKeys()
 
     @property
     def kept(self) -> list[KeptViolation]:
@@ -76,28 +77,33 @@ class Tally:
             self.by_class.add(by_class, bad)
         for feature, values in by_group.items():
             self.by_group.setdefault(feature, Counts()).add(values, bad)
-        found = judged.frame.where(bad) if bad.any() else None
-        if found is None:
+        rows = np.flatnonzero(bad)
+        if rows.size == 0:
             return
-        self.violated += found.size
-        tolerated = judged.tolerated[bad]
-        self.tolerated += int(tolerated.sum())
-        sizes = self._measure(found)
+        frame = judged.frame
+        self.violated += rows.size
+        self.tolerated += int(judged.tolerated.sum())
+        sources = _input_keys(frame, inputs, rows)
+        seeds = [frame.seeds[rows]] if uses_seeds else []
+        self._draws.add(keys_of([*sources, *(_bits(draw[rows]) for draw in frame.draws), *seeds]))
+        keys = keys_of(sources)
+        new = self._rows.lacks(keys)
+        if new.any():
+            self._rows.add(keys[new])
+            self._keep_of(frame, rows[new], keys[new], judged.tolerated[rows[new]], inputs)
+
+    def _keep_of(
+        self, frame: Frame, rows: Rows, keys: Rows, tolerated: NDArray[np.bool_], inputs: list[str]
+    ) -> None:
+        """Offer the largest violation of each input, where no record like it was seen before."""
+        sizes = self._measure(frame, rows)
         order = np.lexsort((-sizes, tolerated))
-        found, tolerated, sizes = found.take(order), tolerated[order], sizes[order]
-        sources = _input_keys(found, inputs)
-        columns = [*sources, *(_bits(draw) for draw in found.draws), *([found.seeds] if uses_seeds else [])]
-        self._draws.update(_rows_as_bytes(columns))
-        firsts = _first_of_each(sources)
-        keys = _rows_as_bytes([each[firsts] for each in sources])
-        new = [place for place, key in enumerate(keys) if key not in self._rows]
-        self._rows.update(keys[place] for place in new)
-        rows = firsts[new]
-        contents = zip(*(_contents(_data(found, name)[rows]) for name in inputs), strict=True)
-        for row, content in zip(rows, map(b"".join, contents), strict=True):
+        firsts = order[np.sort(np.unique(keys[order], return_index=True)[1])]
+        contents = zip(*(_contents(_data(frame, name)[rows[firsts]]) for name in inputs), strict=True)
+        for place, content in zip(firsts, map(b"".join, contents), strict=True):
             if content not in self._inputs:
                 self._inputs.add(content)
-                self._offer(bool(tolerated[row]), float(sizes[row]), found, int(row))
+                self._offer(bool(tolerated[place]), float(sizes[place]), frame, int(rows[place]))
 
     def _offer(self, tolerated: bool, size: float, found: Frame, row: int) -> None:
         """Keep a violation where it is among the largest; of equally large ones those that came first."""
@@ -108,31 +114,22 @@ class Tally:
             heapq.heapreplace(self._kept, (*rank, found.take(np.array([row]))))
 
 
-def _first_of_each(columns: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Where each combination of values stands first, in order."""
-    if len(columns) == 1:
-        firsts = np.unique(columns[0], return_index=True)[1]
-    else:
-        firsts = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)[1]
-    return np.sort(firsts)
-
-
 def _data(frame: Frame, name: str) -> NDArray[Any]:
     value = frame.values[name]
     assert isinstance(value, Records)  # inputs are records
     return value.data
 
 
-def _input_keys(frame: Frame, inputs: list[str]) -> list[NDArray[np.int64]]:
+def _input_keys(frame: Frame, inputs: list[str], rows: Rows) -> list[Rows]:
     """For each input the row that it is, or a hash where it is none."""
     keys = []
     for name in inputs:
         value = frame.values[name]
         assert isinstance(value, Records)  # inputs are records
         if value.origin is not None:
-            keys.append(value.origin)
+            keys.append(value.origin[rows])
         else:
-            hashes = [_hash(record) for record in value.data]
+            hashes = [_hash(record) for record in value.data[rows]]
             keys.append(np.array(hashes, dtype=np.int64))
     return keys
 
@@ -161,10 +158,3 @@ def _hash(record: Any) -> int:
 def _bits(values: Column) -> NDArray[np.int64]:
     """Numbers as integers that differ where they do."""
     return np.ascontiguousarray(values).view(np.int64)
-
-
-def _rows_as_bytes(columns: list[NDArray[np.int64]]) -> list[bytes]:
-    table = np.ascontiguousarray(np.stack(columns, axis=1))
-    width = table.shape[1] * table.itemsize
-    content = table.tobytes()
-    return [content[start : start + width] for start in range(0, len(content), width)]

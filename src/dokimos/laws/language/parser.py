@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -58,6 +58,7 @@ def _lark(start: str = "law") -> Lark:
     return Lark(grammar, parser="lalr", start=start, propagate_positions=True, maybe_placeholders=False)
 
 
+@lru_cache(maxsize=256)
 def parse_condition(text: str, *, name: str) -> Expression:
     """The one expression written in `text`; `name` is how messages call it. Raises LawError."""
     try:
