@@ -20,7 +20,22 @@ Change = Callable[[bytes, random.Random], bytes]
 
 BYTES = (b"\0", b"\xff", b"\x80", b"\n", b"\xe2\x80\xa8", b"\xed\xa0\x80", b"\x1f\x8b", b"\0" * 300)
 WORDS = (
-    *("0", "-1", "1e308", "1e-400", "1e999999999", "nan", "inf", "9" * 500, str(2**63), "0.1"),
+    *(
+        "0",
+        "1",
+        "2",
+        "999999",
+        "00",
+        "-1",
+        "1e308",
+        "1e-400",
+        "1e999999999",
+        "nan",
+        "inf",
+        "9" * 500,
+        str(2**63),
+        "0.1",
+    ),
     *("(" * 300, "[" * 300, "{" * 300, ")", "]", "}", '"', "'", ";", ",", "#", "\\", "\0", "\u2028", "é"),
     *("and", "or", "true", "null", "X_0", "Y_0", "x1", "-", "==", "..", "  " * 200, "\n"),
 )
@@ -57,6 +72,8 @@ def change_words(content: bytes, rng: random.Random) -> bytes:
     if not words:
         return rng.choice(WORDS).encode()
     a, b = rng.randrange(len(words)), rng.randrange(len(words))
+    if rng.random() < 0.6:
+        return "".join(_with_other_word(words, rng)).encode("utf-8", "surrogateescape")
     match rng.randrange(5):
         case 0:
             del words[a]
@@ -69,6 +86,18 @@ def change_words(content: bytes, rng: random.Random) -> bytes:
         case 4:
             words[a:a] = words[a : a + rng.randrange(1, 20)]
     return "".join(words).encode("utf-8", "surrogateescape")
+
+
+def _with_other_word(words: list[str], rng: random.Random) -> list[str]:
+    """A number in the place of a number, a name in that of a name, a sign in that of a sign."""
+    kinds = (str.isdigit, str.isidentifier, lambda word: not (word.isspace() or word[0].isalnum()))
+    kind = rng.choice(kinds)
+    places = [number for number, word in enumerate(words) if kind(word)]
+    if places:
+        others = [words[number] for number in places]
+        odd = [word for word in WORDS if kind(word)]
+        words[rng.choice(places)] = rng.choice(others if rng.random() < 0.7 else odd)
+    return words
 
 
 def change_json(content: bytes, rng: random.Random) -> bytes:

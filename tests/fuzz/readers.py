@@ -116,6 +116,8 @@ MODELS = {"all low": lambda: low}
 def low(records):
     return np.zeros(len(records), dtype=np.int64)
 
+low.batched = True
+
 def model():
     return low
 
@@ -247,7 +249,7 @@ def read_campaign_files(path: Path, number: int) -> None:
     read_history(folder / "journal.jsonl")
     for seen in watch(folder, once=True):
         str(seen)
-    judged = judge(folder, rules=["exact", "vnncomp-2025"])
+    judged = judge(folder, rules=["exact", "vnncomp2026"])
     if random.Random(path.read_bytes()).randrange(SHOWN) == 0:
         explain(judged, resamples=100)
         report(judged, html=folder / "report.html", csv=folder / "tables")
@@ -332,11 +334,29 @@ def profiles() -> list[bytes]:
     return [dump_profile(made).encode()]
 
 
+BLOCK = "output d1; output d2; { d1 = predict(x1)\n  d2 = predict(x2) }"
+TOY_LAWS = [
+    f"""input x1; var v := x1.felonies + randInt(1, 10); requires v <= 20 && x1.age / 2 > 1;
+var x2 := x1[felonies := v, sex := 1]; {BLOCK} ensures d1 <= d2 || abs(d1 - d2) == max(1, 2);""",
+    f"""input x1; input x2; requires forall i in 0..1: getFeat(x1, i) == getFeat(x2, i);
+var s := strConcat('a', "b"); {BLOCK} ensures s == 'ab' ==> d1 == d2;""",
+    f"""input x1; var r := randReal(0.5, 1.5); var x2 := setFeat(x1, 2, x1.income * r % 3 - -1);
+{BLOCK} ensures !(d1 != d2);""",
+]
+
+
 def read_any_law(path: Path, number: int) -> None:
     [checked] = check_law(path)
     if checked.error is not None:
         raise checked.error
-    run_law(read_law(path), model=risk, domain=domain(), settings=LawSettings(budget=20, allow_code=False))
+    settings = LawSettings(budget=20, allow_code=False)
+    # Not all laws of the corpus fit this domain.
+    with contextlib.suppress(*([DokimosError] if number >= len(TOY_LAWS) else [])):
+        run_law(read_law(path), model=risk, domain=domain(), settings=settings)
+
+
+def toy_laws() -> list[bytes]:
+    return [*(text.encode() for text in TOY_LAWS), *contents(LAWS, "*")]
 
 
 def read_any_domain(path: Path, number: int) -> None:
@@ -418,7 +438,7 @@ READERS: dict[str, Reader] = {
         "journal.jsonl", read_campaign_files, LINES, lambda: [campaign()["journal.jsonl"]], journals
     ),
     "profile": Reader("profile.json", lambda p, _: load_profile(p), JSON, profiles, deep_json),
-    "law": Reader("some.law", read_any_law, TEXT, lambda: contents(LAWS, "*"), named_laws),
+    "law": Reader("some.law", read_any_law, TEXT, toy_laws, named_laws),
     "violations": Reader("found.json", lambda p, _: read_violations(p), JSON, violations, deep_json),
     "domain": Reader(
         "people.py", read_any_domain, (change_assignment, *TEXT), lambda: [DOMAIN], named_domains

@@ -35,20 +35,19 @@ MEMORY_BYTES = 2 * 10**9
 
 @dataclass(frozen=True)
 class Case:
-    """A file for a reader; `origin` is the number of the seed that it was made of."""
+    """A file for a reader; `origin` is the number of the seed it was made of, or is if it is good."""
 
     reader: Reader
     title: str
     content: bytes | Path
     origin: int = 0
+    is_good: bool = False
 
 
 def cases(names: list[str], seed: str, count: int, first: int) -> Iterator[Case]:
     """All cases from number `first` on: of each reader the named ones, or `count` mutants."""
     if seed == NAMED:
-        found = ((name, *each) for name in names for each in READERS[name].named().items())
-        for name, title, content in itertools.islice(found, first, None):
-            yield Case(READERS[name], f"{name}: {title}", content)
+        yield from itertools.islice(named(names), first, None)
         return
     for number in range(first, count * len(names)):
         name = names[number // count]
@@ -57,6 +56,16 @@ def cases(names: list[str], seed: str, count: int, first: int) -> Iterator[Case]
         origin = rng.randrange(len(seeds))
         title = f"{name}: mutant {number % count}"
         yield Case(reader, title, mutant(seeds[origin], reader.changes, rng), origin)
+
+
+def named(names: list[str]) -> Iterator[Case]:
+    """What mutants are made of, which must be read, and what has a name."""
+    for name in names:
+        reader = READERS[name]
+        for number, content in enumerate(seeds_of(name)):
+            yield Case(reader, f"{name}: seed {number}", content, number, is_good=True)
+        for title, odd in reader.named().items():
+            yield Case(reader, f"{name}: {title}", odd)
 
 
 @cache
@@ -91,6 +100,8 @@ def try_out(case: Case, folder: Path) -> str | None:
             warnings.simplefilter("ignore")
             case.reader.read(path, case.origin)
     except DokimosError as error:
+        if case.is_good:
+            return f"a good file is refused: {error}"
         is_law = isinstance(error, LawError)  # which shows the line
         return f"a message of several lines: {error}" if "\n" in str(error) and not is_law else None
     except BaseException:

@@ -48,6 +48,8 @@ def parse(
         document = json.loads(
             text, object_pairs_hook=_without_repeats, parse_constant=float if nan else _no_constant
         )
+        if "\\ud" in text or "\\uD" in text:
+            json.dumps(document, ensure_ascii=False).encode()  # which half a character cannot be
         if brackets > MOST_DEPTH and isinstance(document, list | dict) and _is_deep(document):
             raise _Refused(f"the document is nested deeper than {MOST_DEPTH} levels")
         return document
@@ -58,6 +60,8 @@ def parse(
         raise UnreadableFile(where, f"not valid JSON ({error.msg}); the file may be truncated") from None
     except _Refused as error:
         raise UnreadableFile(file, str(error)) from None
+    except UnicodeEncodeError:
+        raise UnreadableFile(file, "a text holds half of a surrogate pair, which is no character") from None
     except (RecursionError, ValueError):
         raise UnreadableFile(file, "not usable JSON (nested too deeply, or a number too long)") from None
 
