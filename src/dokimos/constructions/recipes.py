@@ -69,7 +69,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that a suite is made from; the same recipe gives the same suite, byte for byte.
+    """Everything that a suite is made from; the same recipe gives the same instances, byte for byte.
 
     `name` is that of the shipped suite; empty for any other.
     """
