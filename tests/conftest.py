@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 ROOT = Path(__file__).parent
 #: Tests in these folders, and those with these marks, have one process for themselves.
-ALONE = ("execution", "campaigns")
+ALONE = ("execution", "campaigns", "faults")
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
 #: Tests in these folders and files reach the packages whose coverage is held.
 COVERED = ("checker/", "judging/", "laws/", "cli/test_law", "cli/test_report", "cli/test_watch")

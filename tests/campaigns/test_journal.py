@@ -251,3 +251,20 @@ def test_what_is_set_aside_is_neither_running_nor_finished_by_this_process(tmp_p
     history = read_history(path)
     assert dict(history.started) == {}
     assert history.finished_since == history.records == (numbered(2),)
+
+
+@pytest.mark.parametrize("content", [b"junk", b"this is\nno journal\n", b"[1, 2]\n", b"\x00\xff\n" * 3])
+def test_what_is_no_journal_is_reported_and_not_empty(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(UnreadableFile, match=r"j:1: this line of the journal is damaged \(no JSON\)"):
+        read_journal(tmp_path / "j")
+
+
+@pytest.mark.parametrize(
+    "piece", [b'{"sch', b'{"schema": 1, "event": "fini', b'{"schema": 1\0\0\0', b"\0" * 9]
+)
+def test_a_piece_of_an_event_at_the_end_is_passed_over(tmp_path: Path, piece: bytes) -> None:
+    write(tmp_path / "j", [1])
+    with (tmp_path / "j").open("ab") as file:
+        file.write(piece)
+    assert read_journal(tmp_path / "j") == (numbered(1),)

@@ -212,6 +212,18 @@ def test_shapes_whose_product_wraps_around_do_not_fit() -> None:
         prove(instance, Certificate("slopes-and-splits", {"slopes": []}), Label.UNSAT, None)
 
 
+@pytest.mark.parametrize("kind", ["convex-corners", "slopes-and-splits"])
+def test_an_output_that_is_a_constant_is_one(kind: str) -> None:
+    network = model([("Transpose", ["w"], "Y")], {"w": [[1.0]]}, [1, 1], [1, 1])
+    data = {"slopes": []} if kind == "slopes-and-splits" else {}
+    for bound, is_true in (("0.5", True), ("1.5", False)):
+        instance = instance_of(network, question([(0, 1)], 1, f"(<= Y_0 {bound})"))
+        if is_true:
+            assert prove(instance, Certificate(kind, data), Label.UNSAT, None).real == Fraction(1, 2)
+        else:
+            refused(instance, kind, data)
+
+
 @pytest.mark.parametrize("bound", ["1" + "0" * 300, "1" + "0" * 308 + ".5"])
 @pytest.mark.parametrize("weight", [3e38, 1e-45])
 def test_huge_boxes_end_in_a_sentence(bound: str, weight: float) -> None:

@@ -46,6 +46,10 @@ def test_what_is_written_is_read_again() -> None:
         ('{"name": "x", "name": "y", "colour": "red"}', "a.json: the key 'name' stands twice"),
         ('{"name": 1, "colour": "red"}', "a.json: name: expected `str`, got `int`; this is not a form"),
         ('{"name": "x"}', "missing required field `colour`"),
+        ('{"name": "\\ud800", "colour": "red"}', "a text holds half of a surrogate pair"),
+        ("[" * 65 + "]" * 65, "nested deeper than 64 levels"),
+        ("[" * 200_000 + "]" * 200_000, "nested too deeply"),
+        ("[" + "0," * 10_000_000 + "0]", "more than 10000000 values"),
         ('{"name": "x", "colour": "blue"}', "a.json: colour: invalid enum value 'blue'"),
         ('{"name": "x", "colour": "red", "more": 1}', "unknown field `more`"),
         ('{"name": "x", "colour": "red", "inner": [{"size": "a"}]}', r"inner\[0\].size: .*'a'"),
@@ -97,3 +101,14 @@ class Positive:
 def test_what_a_type_says_of_its_values_names_the_file() -> None:
     with pytest.raises(UnreadableFile, match=r"a.json: The size 0 must be at least 1\."):
         strict_json.read('{"size": 0}', Positive, file="a.json", what="a size")
+
+
+def test_many_lists_side_by_side_are_not_deep() -> None:
+    document = [[[]]] * 100
+    assert strict_json.parse(strict_json.write(document), file="a.json") == document
+    deepest = "[" * 64 + "]" * 64
+    assert strict_json.write(strict_json.parse(deepest, file="a.json"), indent=None) == deepest + "\n"
+
+
+def test_a_whole_surrogate_pair_is_a_character() -> None:
+    assert strict_json.parse('"\\ud83d\\ude00"', file="a.json") == "\U0001f600"

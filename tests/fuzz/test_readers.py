@@ -13,7 +13,7 @@ from tests.fuzz.fuzzing import Fault, fuzz
 from tests.fuzz.readers import READERS
 
 #: The default run reads so few mutants for each reader, and always the same ones.
-FEW = 12
+FEW = 8
 MANY = 10_000
 
 

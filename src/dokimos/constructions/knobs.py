@@ -69,7 +69,9 @@ def _value(knob: Knob, value: Any, family: str) -> float | str:
     try:
         number: float = int(value) if knob.is_integer else float(value)
     except (ValueError, TypeError, OverflowError):
-        raise InputError(f"The knob {knob.name!r} of {family} takes {kind}, not {repr(value)[:80]}.") from None
+        raise InputError(
+            f"The knob {knob.name!r} of {family} takes {kind}, not {repr(value)[:80]}."
+        ) from None
     if number != (value if isinstance(value, int | float) else number) or isinstance(value, bool):
         raise InputError(f"The knob {knob.name!r} of {family} takes {kind}, not {repr(value)[:80]}.")
     if not knob.least <= number <= knob.most:

@@ -294,5 +294,5 @@ def piecewise_linear(network: Network, *, rounding: Mapping[str, Rounded] | None
         inputs=network.input_size,
         relus=MappingProxyType(translation.relus),
         noise=MappingProxyType(translation.noise),
-        outputs=tuple(values[network.output].flat),
+        outputs=tuple(_expressions(values[network.output]).flat),
     )

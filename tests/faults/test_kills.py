@@ -1,0 +1,208 @@
+"""Processes that are killed (kill -9) at any moment: nothing lost, nothing twice, nobody left behind.
+
+`STAGES` has a line for each process that may die. A command that makes a folder, and goes on where it was
+interrupted, takes one line: `making(...)` with its arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import psutil
+import pytest
+
+import dokimos
+from dokimos.campaigns.campaign import read_campaign
+from dokimos.verifiers.adapters.scripted import Scripted
+from tests.campaigns.test_campaign import executions, run, saying, start_process, suite
+
+INSTANCES = 6
+#: How many kills of each stage, all stages together, under `slow`.
+KILLS = 200
+WAIT_SECONDS = 120.0
+#: A run of about two seconds, in two processes.
+GENERATE = ("generate", "exclusive-pairs", "--count", "6", "--inputs", "40", "--jobs", "2", "--out")
+
+
+Victim = Callable[[psutil.Process, random.Random], psutil.Process | None]
+"""Chooses whom to kill of the process that was started and all below it; None where there is nobody yet."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A process to kill: how to start what it belongs to, which one it is, and what must be true after.
+
+    `prepare` is called once in an empty folder, `done` is what is finished so far, and `finish` completes
+    the work after all kills and checks its result.
+    """
+
+    prepare: Callable[[Path], None]
+    start: Callable[[Path], subprocess.Popen[bytes]]
+    victim: Victim
+    done: Callable[[Path], list[str]]
+    finish: Callable[[Path, list[str]], None]
+
+
+def itself(process: psutil.Process, rng: random.Random) -> psutil.Process | None:
+    return process
+
+
+def child(process: psutil.Process, rng: random.Random) -> psutil.Process | None:
+    """One of its children: a supervisor of `run`, a worker of `generate`."""
+    return rng.choice(process.children() or [None])
+
+
+def grandchild(process: psutil.Process, rng: random.Random) -> psutil.Process | None:
+    """A verifier, below its supervisor."""
+    found = [each for one in process.children() for each in one.children()]
+    return rng.choice(found or [None])
+
+
+# Campaigns
+
+
+def prepare_campaign(folder: Path) -> None:
+    saying(folder, default={"behaviour": "slow", "seconds": 0.05, "label": "unsat"})
+    suite(folder, INSTANCES)
+
+
+def start_campaign(folder: Path) -> subprocess.Popen[bytes]:
+    return start_process(folder, INSTANCES, 2)
+
+
+def recorded(folder: Path) -> list[str]:
+    there = (folder / "out" / "manifest.json").exists()
+    return [record.job for record in read_campaign(folder / "out").records] if there else []
+
+
+def finish_campaign(folder: Path, before: list[str]) -> None:
+    ran = executions(folder)
+    names = {record.instance for record in read_campaign(folder / "out").records} if before else set()
+    campaign = run(folder, suite(folder, INSTANCES), [Scripted(folder / "script.json")])
+    assert [record.job for record in campaign.records][: len(before)] == before
+    assert sorted(record.instance for record in campaign.records) == [f"i{k}" for k in range(INSTANCES)]
+    assert all(executions(folder)[name] == ran[name] for name in names)
+
+
+def campaign(victim: Victim) -> Stage:
+    return Stage(prepare_campaign, start_campaign, victim, recorded, finish_campaign)
+
+
+# Commands that make a folder
+
+
+def command(arguments: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
+    paths = [str(Path(dokimos.__file__).parents[1])]
+    return subprocess.Popen(
+        [sys.executable, "-m", "dokimos", *arguments, str(folder / "made")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def pieces(folder: Path) -> list[str]:
+    """What is finished so far, as its own journal says; all of it once the folder is there."""
+    if (folder / "made").exists():
+        return ["all"]
+    journals = [path.read_text() for path in folder.glob(".made.*/done.jsonl")]
+    return [line for text in journals for line in text.splitlines(True) if line.endswith("\n")]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def making(victim: Victim, *arguments: str) -> Stage:
+    """A command that writes a folder whose name is its last argument."""
+
+    def finish(folder: Path, before: list[str]) -> None:
+        (folder / "undisturbed").mkdir()
+        for place in (folder, folder / "undisturbed"):
+            process = command(arguments, place)
+            _, said = process.communicate(timeout=WAIT_SECONDS)
+            assert process.returncode == 0, said.decode()
+        assert contents(folder / "made") == contents(folder / "undisturbed" / "made")
+        assert not list(folder.glob(".made.*")), "nothing half-made is left"
+
+    return Stage(lambda folder: None, lambda folder: command(arguments, folder), victim, pieces, finish)
+
+
+STAGES: dict[str, Stage] = {
+    "the runner": campaign(itself),
+    "a supervisor": campaign(child),
+    "a verifier": campaign(grandchild),
+    "generate": making(itself, *GENERATE),
+    "a worker of generate": making(child, *GENERATE),
+}
+
+
+def strangers(folder: Path) -> Iterator[psutil.Process]:
+    """The processes that still work for what is in a folder."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = [*process.cmdline(), process.environ().get("TMPDIR", "")]
+            is_alive = process.status() != psutil.STATUS_ZOMBIE
+            if is_alive and process.pid != os.getpid() and any(str(folder) in word for word in words):
+                yield process
+
+
+def below(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """All processes below the one that was started."""
+    with suppress(psutil.Error):
+        return psutil.Process(process.pid).children(recursive=True)
+    return []
+
+
+def kill_once(stage: Stage, folder: Path, seconds: float, rng: random.Random) -> bool:
+    """Start, wait, kill; whether there was anybody to kill. Nobody may be left behind."""
+    process = stage.start(folder)
+    time.sleep(seconds)
+    others = below(process)
+    found = None
+    with suppress(psutil.Error):
+        found = stage.victim(psutil.Process(process.pid), rng) if process.poll() is None else None
+        if found is not None:
+            found.kill()
+    process.communicate(timeout=WAIT_SECONDS)
+    deadline = time.monotonic() + WAIT_SECONDS
+    while left := [each for each in others if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]:
+        assert time.monotonic() < deadline, f"left behind: {left}"
+        time.sleep(0.05)
+    assert not list(strangers(folder))
+    return found is not None
+
+
+def survive(stage: Stage, folder: Path, kills: int, seed: int) -> None:
+    """Kill that process so many times, at random moments, then finish the work."""
+    rng = random.Random(seed)
+    stage.prepare(folder)
+    done: list[str] = []
+    for _ in range(kills):
+        kill_once(stage, folder, rng.uniform(0.3, 3.0), rng)
+        now = stage.done(folder)
+        assert now[: len(done)] == done or now == ["all"], "what was finished is lost"
+        done = now
+    stage.finish(folder, done)
+
+
+@pytest.mark.parametrize("name", ["a supervisor", "generate"])
+def test_killed_once_it_loses_nothing(tmp_path: Path, name: str) -> None:
+    survive(STAGES[name], tmp_path, 1, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("seed", range(KILLS // (4 * len(STAGES))))
+def test_killed_again_and_again_it_loses_nothing(tmp_path: Path, name: str, seed: int) -> None:
+    survive(STAGES[name], tmp_path, 4, seed=seed)
