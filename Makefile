@@ -25,10 +25,10 @@ state: .venv/.base
 	@for verifier in marabou vibecheck neuralsat never2; do $(BIN)/dokimos verifiers install $$verifier || exit; done
 	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
 
-# The tests run in two processes, and ruff and mypy beside them; what those say comes last.
+# The tests run in two processes, and ruff and mypy while these wait; what those say comes last.
 test: .venv/.dev browser
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
-	@$(MAKE) --no-print-directory lint >.lint.log 2>&1 & lint=$$!; \
+	@nice $(MAKE) --no-print-directory lint >.lint.log 2>&1 & lint=$$!; \
 	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=; tests=$$?; \
 	wait $$lint; linted=$$?; cat .lint.log; rm -f .lint.log; [ $$tests -eq 0 ] && [ $$linted -eq 0 ]
 	@for package in $(PROVEN_PACKAGES); do \

@@ -33,6 +33,8 @@ ROOT = Path(__file__).parent
 #: Tests in these folders, and those with these marks, have one process for themselves.
 ALONE = ("execution", "campaigns", "faults")
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
+#: Tests in these files share one process, and the statements that take one of them seconds to prove.
+TOGETHER = ("checker/test_mutants", "checker/test_damage", "contracts/test_certificates")
 #: Tests in these folders and files reach the packages whose coverage is held.
 COVERED = ("checker/", "judging/", "laws/", "cli/test_law", "cli/test_report", "cli/test_watch")
 #: Of these, the ones that go hundreds of times where others have been.
@@ -60,6 +62,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(ROOT)
         if place.parts[0] in ALONE or ALONE_MARKS & {mark.name for mark in item.iter_markers()}:
             item.add_marker(pytest.mark.xdist_group("alone"))
+        elif place.as_posix().startswith(TOGETHER):
+            item.add_marker(pytest.mark.xdist_group("statements"))
         if not place.as_posix().startswith(COVERED) or place.as_posix().startswith(SWEEPS):
             item.add_marker(pytest.mark.no_cover)
 
