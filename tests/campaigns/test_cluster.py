@@ -27,6 +27,7 @@ from dokimos.execution.outcomes import Termination
 from dokimos.suites.instance import Label
 from dokimos.verifiers.adapters.scripted import Scripted
 from dokimos.verifiers.catalogue import find
+from dokimos.verifiers.permissions import Permissions
 from tests.campaigns.clusters import Cluster, cluster
 from tests.scripting import StubInstance, at_least, instance, script
 
@@ -229,3 +230,15 @@ def test_a_worker_that_cannot_import_the_class_is_one_sentence(
         run_campaign(
             suites, [find(f"{module}:Mine")], limits=LIMITS, out=tmp_path / "out", cluster=three.address
         )
+
+
+def test_a_variable_that_a_worker_lacks_is_one_sentence(
+    three: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker passes on its own variables; ours are not sent there."""
+    monkeypatch.setenv("SET_ONLY_HERE", "s3cr3t")
+    with pytest.raises(
+        InputError, match="--pass-env SET_ONLY_HERE: there is no such variable on the worker"
+    ):
+        run(tmp_path, "out", three.address, permissions=Permissions(pass_env=("SET_ONLY_HERE",)))
+    assert all("s3cr3t" not in path.read_text() for path in (tmp_path / "out").glob("*.json*"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dokimos.execution import cgroups
-from dokimos.execution.cgroups import ControlGroup, new_group
+from dokimos.execution.cgroups import MOST_PROCESSES, ControlGroup, new_group
 from dokimos.execution.limits import Limits
 from tests.execution.test_process import has_groups
 
@@ -17,9 +17,10 @@ LIMITS = Limits(wall_seconds=1, memory_bytes=1 << 28)
 
 @pytest.fixture(autouse=True)
 def _ask_again() -> Any:
-    cgroups._parent.cache_clear()
+    parent = cgroups._parent
+    parent.cache_clear()
     yield
-    cgroups._parent.cache_clear()
+    parent.cache_clear()
 
 
 def test_without_benchexec_there_is_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,5 +108,34 @@ def test_a_real_group_is_made_and_removed() -> None:
     assert not group.is_out_of_memory()
     assert group.cpu_seconds() == 0
     places = [entrance.parent for entrance in group.entrances]
+    limits = [
+        (place / "pids.max").read_text().strip() for place in places if (place / "pids.max").is_file()
+    ]
+    assert limits == ([str(MOST_PROCESSES)] if group.limits_processes else limits)
+    assert (f"at most {MOST_PROCESSES} processes" in group.means()) is group.limits_processes
     group.remove()
     assert not any(place.exists() for place in places)
+
+
+@pytest.mark.parametrize("problem", [None, OSError("read-only")])
+def test_version_2_limits_the_number_of_processes_where_it_can(
+    monkeypatch: pytest.MonkeyPatch, problem: OSError | None
+) -> None:
+    """Where it cannot, the group still limits memory."""
+    written: list[tuple[str, str, int]] = []
+
+    class Counting(Stub):
+        PID = "pids"
+
+        def __contains__(self, one: str) -> bool:
+            return one == "pids"
+
+        def set_value(self, *value: Any) -> None:
+            if problem is not None:
+                raise problem
+            written.append(value)
+
+    monkeypatch.setattr(cgroups, "_parent", Counting)
+    group = new_group(LIMITS)
+    assert group is not None and group.limits_processes is (problem is None)
+    assert written == ([] if problem else [("pids", "max", MOST_PROCESSES)])

@@ -15,6 +15,7 @@ import functools
 import logging
 import os
 import sys
+import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,15 +89,16 @@ def new_group(limits: Limits) -> ControlGroup | None:
         wanted = [parent.CPU, parent.MEMORY, *([pids] if has_pids else [])]
         group = ControlGroup(parent.create_fresh_child_cgroup(wanted, prefix=f"{_PREFIX}_{os.getpid()}_"))
         group.made.write_memory_limit(limits.memory_bytes)
-        if has_pids:
-            group.made.set_value(pids, "max", MOST_PROCESSES)
-            group = replace(group, limits_processes=True)
-        elif (counted := _counted(Path(next(iter(group.made.paths))).name)) is not None:
-            group = replace(group, counted=counted, limits_processes=True)
     except (OSError, SystemExit):
         if group is not None:
             group.remove()
         return None
+    if not has_pids:
+        counted = _counted(f"{_PREFIX}_{os.getpid()}_{uuid.uuid4().hex[:8]}")
+        return replace(group, counted=counted, limits_processes=counted is not None)
+    with contextlib.suppress(OSError):
+        group.made.set_value(pids, "max", MOST_PROCESSES)
+        return replace(group, limits_processes=True)
     return group
 
 

@@ -50,6 +50,15 @@ def test_policies_are_run_in_batches_and_deterministically(tmp_path: Path, packa
     assert model.predict(rows).tolist() == [111, 110]
 
 
+def test_a_policy_warns_before_it_is_opened(
+    tmp_path: Path, package: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = saved(tmp_path / "warns.zip", clip_range=0.2)
+    load_model(path, None)
+    [warning] = [record.getMessage() for record in caplog.records if record.name == "dokimos"]
+    assert warning.startswith(f"{path}: is a policy that stable-baselines3 saved") and "trust" in warning
+
+
 def test_what_is_no_policy_gets_one_sentence(tmp_path: Path, package: None) -> None:
     (tmp_path / "text.zip").write_text("no zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
