@@ -99,3 +99,17 @@ def test_a_law_that_only_asks_for_scores_says_something_about_the_model() -> Non
         run("input x1; { } ensures score(x1, true) > 0;", model=_scores)
     with pytest.raises(LawError, match="mentions no output"):
         run("input x1; { } ensures x1.age > 0;", model=_scores)
+
+
+def test_records_whose_scores_are_asked_for_are_judged_records() -> None:
+    """They are run twice, and may leave their ranges, as those that the block predicts."""
+    far = "input x1; var x2 := x1[felonies := x1.felonies + 100]; { } ensures score(x2, 2) >= score(x1, 2);"
+    result = run(far, model=_scores)
+    assert (result.violated, result.outside, result.is_exhaustive) == (0, 40, True)
+    draws = np.random.default_rng(1)
+
+    def wavering(records: NDArray[Any]) -> NDArray[Any]:
+        return _scores(records) + draws.normal(size=(len(records), 3))
+
+    wavering.batched = True  # type: ignore[attr-defined]
+    assert run(far, model=wavering).not_deterministic

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError
 from dokimos.laws.engine.cases import LawCase, frame_of
@@ -45,7 +44,7 @@ def what_wavers(runner: Runner, source: InputSource) -> str:
     if first.size == 0 or runner.plan.predictions is None:
         return ""
     records = [first.values[name] for name in runner.plan.judged_records]
-    if not all(isinstance(each, Records) for each in records):
+    if not records or not all(isinstance(each, Records) for each in records):
         return ""
     data = np.concatenate([each.data for each in records if isinstance(each, Records)])
     try:
@@ -71,12 +70,6 @@ def _column(frame: Frame, name: str) -> Column:
     return value.data
 
 
-def _data(frame: Frame, name: str) -> NDArray[Any]:
-    value = frame.values[name]
-    assert isinstance(value, Records)  # the model is run on records
-    return value.data
-
-
 def _are_close(a: Any, b: Any) -> bool:
     first, second = np.asarray(a), np.asarray(b)
     if first.shape != second.shape:
@@ -98,9 +91,11 @@ def scores_are_close(case: LawCase, runner: Runner) -> bool:
         return False
     frame, draws = frame_of([case])
     prepared = runner.alike().prepare(frame, Given(draws))
-    if prepared.size == 0:
+    records = [prepared.values[name] for name in runner.plan.judged_records if name in prepared.values]
+    found = [each.data for each in records if isinstance(each, Records)]
+    if prepared.size == 0 or not found:
         return False
-    data = np.concatenate([_data(prepared, name) for name in runner.plan.judged_records])
+    data = np.concatenate(found)
     batch = np.repeat(data, _BATCH, axis=0)
     try:
         together = np.asarray(runner.model.scores(batch))

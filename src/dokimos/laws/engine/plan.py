@@ -9,7 +9,7 @@ from types import CodeType
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.functions import RANDOM
+from dokimos.laws.domain.functions import RANDOM, SCORES
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import Prediction, predictions, runnable
 from dokimos.laws.language.choices import resolve_choices
@@ -59,8 +59,20 @@ class LawPlan:
     def judged_records(self) -> tuple[str, ...]:
         """The names of the records that the model is run on; all that there may be where code runs it."""
         if self.predictions is not None:
-            return tuple(dict.fromkeys(each.record for each in self.predictions))
+            return tuple(dict.fromkeys([*(each.record for each in self.predictions), *self._scored]))
         return tuple(each.name for each in self.law.variables)
+
+    @property
+    def _scored(self) -> list[str]:
+        """The names of the records whose scores the law asks for."""
+        own = self.domain.functions
+        calls = [each for each in _calls(self.law) if each.function in SCORES and each.function not in own]
+        first = [each.arguments[0] for each in calls]
+        return [each.name for each in first if isinstance(each, laws.Name) and each.name in self._names]
+
+    @property
+    def _names(self) -> set[str]:
+        return {each.name for each in (*self.law.inputs, *self.law.variables)}
 
     @property
     def calls_case_by_case(self) -> bool:

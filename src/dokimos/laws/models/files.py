@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import UnreadableFile
+from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.class_scores import ClassScores, Rows, network_classes
@@ -26,6 +26,8 @@ from dokimos.networks.semantics.replay import Replayer
 #: Numbers in one run of onnxruntime: large enough for its overhead not to count, small enough for caches.
 _NUMBERS_PER_RUN = 2**18
 _MIN_ROWS_PER_RUN = 256
+#: Where a file of another package says what it is.
+_HEAD = 2**12
 _log = logging.getLogger("dokimos")
 
 
@@ -56,6 +58,9 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
 
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of a file of trees. Raises InputError."""
+    if content.lstrip().startswith(b"{") and b'"learner"' in content[:_HEAD]:
+        way = "load it in a file of Python (model = xgboost.Booster(model_file=…)), named as FILE.py:model"
+        raise InputError(f"{name}: is a model of xgboost; {way}.")
     ensemble = read_trees(content, name=name)
     own = domain is not None and domain.decide is not None
     decide = decision_of(domain) if own else ensemble.decide

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import has_parameter
+from dokimos.laws.models.boosters import booster_model
 from dokimos.laws.models.class_scores import Rows, estimator_classes
 from dokimos.laws.models.handing import handing
 from dokimos.laws.models.model import Model, as_numbers, decision_of, encoding_of
@@ -24,6 +25,9 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
         return Model(name, _torch_scores(torch, given, encoding_of(domain)), decision_of(domain), sha256)
+    booster = booster_model(given, domain, name=name, sha256=sha256)
+    if booster is not None:
+        return booster
     if callable(getattr(given, "predict", None)):
         # A policy of stable-baselines3 draws its actions at random unless asked not to.
         options = {"deterministic": True} if has_parameter(given.predict, "deterministic") else {}
