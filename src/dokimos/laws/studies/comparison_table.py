@@ -183,7 +183,7 @@ def _details(domain: str, model: str, rows: list[LawRow]) -> list[str]:
     heads += ["all draws", "violated, of the tests", "unique, of the tests", "unique, of the tests, paper"]
     lines = [
         f"\n## {domain}, {model}\n",
-        *([f"The task is not the paper's: {why}\n"] if why else []),
+        *([f"Beside the paper's task: {why}\n"] if why else []),
         "Means over the seeds; *all draws*: how many of all violate, where they were gone through.\n",
         _row([*heads, "unique over the trainings", "difference from the published law"]),
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|",
