@@ -160,6 +160,9 @@ def named_truths() -> Named:
         found[f"a kind that is {name}"] = _truth(
             "rewritten", {"base": "", "steps": [], "kind": value, "data": {}}
         )
+    for name, number in {"huge": 10**400, "infinite": 1e999, "a truth value": True}.items():
+        origin = {"parameters": {"pairs": number}}
+        found[f"a parameter that is {name}"] = _truth("witness", {}, origin=origin)
     found["a deep certificate"] = _truth("relu-tree", {"arithmetic": "outward", "trees": _nested(900)})
     return found
 
@@ -171,7 +174,7 @@ def _nested(depth: int) -> object:
     return value
 
 
-def _truth(kind: str, data: dict[str, object]) -> bytes:
+def _truth(kind: str, data: dict[str, object], **more: object) -> bytes:
     claims = {"real": {"proven": True, "margin": "0"}, "float32": {"proven": False}}
     return json.dumps(
         {
@@ -180,6 +183,7 @@ def _truth(kind: str, data: dict[str, object]) -> bytes:
             "semantics": claims,
             "certificate": {"kind": kind, "data": data},
             "sha256": {"network": "", "property": ""},
+            **more,
         }
     ).encode()
 

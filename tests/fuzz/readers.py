@@ -52,7 +52,9 @@ from dokimos.properties.violation import violation_at
 from dokimos.properties.writing import write_vnnlib2
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry, read_content, read_text
+from dokimos.suites.facts import read_facts
 from dokimos.suites.folder import read_suite
+from dokimos.suites.forms import TruthForm, read_form
 from dokimos.suites.instance import Instance, Label, Truth, sha256
 from dokimos.suites.profile_file import (
     COMPONENTS,
@@ -141,6 +143,7 @@ var x2 := x1[age := v];
 output d1; output d2; { d1 = predict(x1)
   d2 = predict(x2) } ensures d1 <= d2;"""
 
+ORIGIN = {"family": "f", "parameters": {"pairs": 2, "gamma": 0.5, "kind": "a"}, "seed": 1}
 RECIPE = b"""\
 about = "tiny"
 seed = 3
@@ -231,6 +234,9 @@ def read_property(path: Path, number: int) -> None:
 def read_truth(path: Path, number: int) -> None:
     network, asked, _ = proofs()[number]
     prove_if_accepted(network, asked, load_truth(read_text(path), file=str(path)))
+    form = read_form(read_text(path), TruthForm, file=path)
+    facts = read_facts(read_suite(suite()), 0, form, network_sha256="", property_sha256="")
+    str((facts.knobs, facts.variant, facts))
 
 
 def read_property2(path: Path, number: int) -> None:
@@ -428,7 +434,7 @@ READERS: dict[str, Reader] = {
         "truth.json",
         read_truth,
         JSON,
-        lambda: [dump_truth(p[2], origin={}).encode() for p in proofs()],
+        lambda: [dump_truth(p[2], origin=ORIGIN).encode() for p in proofs()],
         named_truths,
     ),
     "manifest": Reader(

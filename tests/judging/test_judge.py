@@ -275,6 +275,8 @@ def test_the_numbers_are_shown(tmp_path: Path) -> None:
     assert judgement.replay.onnxruntime_outputs == (2.0,)
     outside = verdict(given, Answer.SAT, (F(2), F(1)))
     assert outside.reason.endswith("its witness lies outside the box by 1")
+    beyond = verdict(given, Answer.SAT, (F(10**400), F(1)))
+    assert beyond.reason.endswith("its witness lies outside the box by 1e+400")
     rounding = verdict(instance(tmp_path, "i", asked=TIGHT, label=Label.UNSAT), Answer.SAT, FLOAT_ONLY)
     assert rounding.reason.endswith("onnxruntime rounds by more than the proof allows")
 

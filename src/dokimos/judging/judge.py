@@ -52,6 +52,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -60,7 +61,7 @@ from dokimos.campaigns.plan import CampaignInstance
 from dokimos.campaigns.records import RunRecord
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
-from dokimos.core.readable import printable
+from dokimos.core.readable import exact_number, printable
 from dokimos.crosscheck.cross_check import cross_check
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
@@ -328,6 +329,14 @@ def _how_far(truth: Truth) -> str:
     return f"for the reals, and for float32{allowed}: onnxruntime rounds by more than the proof allows"
 
 
+def _about(value: Fraction) -> str:
+    """A number in three digits, however large."""
+    try:
+        return f"{float(value):.3g}"
+    except OverflowError:
+        return exact_number(value).short
+
+
 def _describe(replays: WitnessReplays | None) -> str:
     """What is the matter with a witness, in words and numbers."""
     if replays is None:
@@ -336,7 +345,7 @@ def _describe(replays: WitnessReplays | None) -> str:
     if replay is None:
         return replays.problem
     if not replay.in_box:
-        outside = f"its witness lies outside the box by {float(replay.outside_by):.3g}"
+        outside = f"its witness lies outside the box by {_about(replay.outside_by)}"
         in_vain = ", a rounding; clipped to the box it does not violate"
         return outside if replays.clipped is None else f"{outside}{in_vain}"
     return f"its witness {_missing(replay)}"
@@ -353,7 +362,7 @@ def _stand_in(replays: WitnessReplays | None) -> str:
 def _how_far_out(replays: WitnessReplays) -> str:
     """By how much the witness leaves every box, in brackets; empty where it lies in another one."""
     replay = replays.as_spelt
-    return f" ({float(replay.outside_by):.3g})" if replay and replay.outside_by else ""
+    return f" ({_about(replay.outside_by)})" if replay and replay.outside_by else ""
 
 
 def _missing(replay: Replay) -> str:
@@ -361,7 +370,7 @@ def _missing(replay: Replay) -> str:
         return f"violates in {replay.runtime} but not over the reals"
     if replay.violation is None:
         return "does not violate"
-    return f"does not violate: it fails by {float(-replay.violation):.3g}"
+    return f"does not violate: it fails by {_about(-replay.violation)}"
 
 
 def _why_undecided(record: RunRecord) -> str:

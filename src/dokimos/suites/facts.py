@@ -80,7 +80,8 @@ def read_facts(
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether it is a number that a float holds, nearly at least."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e300
 
 
 def _profile(folder: Path, name: str, hashes: tuple[str, str]) -> tuple[Profile | None, str]:
