@@ -120,6 +120,10 @@ def test_cases_that_all_fail_alike_are_given_up_on() -> None:
     found = run("input x1; var x2 := x1;", model=broken, exhaustive=False)
     assert (found.failed, found.is_given_up) == (20, True) and calls <= 22
     assert run("input x1; var v := 1 / 0; var x2 := x1;", exhaustive=False).is_given_up
+    some = "input x1; requires x1.felonies > 4; var x2 := x1;"
+    for exhaustive in (None, False):
+        found = run(some, model=broken, exhaustive=exhaustive)
+        assert (found.failed, found.is_given_up, found.is_exhaustive) == (20, True, False)
 
 
 def test_cases_that_fail_alike_beside_others_are_all_tried() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.user_code import explain
 from dokimos.laws.engine.block_code import BlockCode
-from dokimos.laws.engine.calls import AllFailed, Failures
+from dokimos.laws.engine.calls import AllFailed, Failures, GivenUp
 from dokimos.laws.engine.case_errors import CaseErrors
 from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
@@ -62,7 +62,7 @@ class Runner:
         self.rules = RecordRules(plan.domain)
         self._in_range = in_range
         self.labels = labels
-        self._has_judged = False
+        self._has_judged = self._has_given_up = False
         self._block = BlockCode(plan, model, labels)
         self._score = scoring(model, plan.domain.classes)
 
@@ -107,8 +107,8 @@ class Runner:
         failures = self._failures()
         try:
             value = evaluate(Evaluator(self.plan, frame, failures, self.labels, self._score))
-        except AllFailed:
-            return self._none_left(frame, failures)
+        except AllFailed as problem:
+            return self._none_left(frame, failures, problem)
         if name is not None:
             return self._without(frame.with_value(name, value), failures)
         bad = np.isin(frame.ids, list(failures.by_case))
@@ -124,7 +124,8 @@ class Runner:
             self.errors.add(failures.by_case[int(frame.ids[row])], frame.take(np.array([row])))
         return frame.where(~bad)
 
-    def _none_left(self, frame: Frame, failures: Failures) -> Frame:
+    def _none_left(self, frame: Frame, failures: Failures, problem: AllFailed) -> Frame:
+        self._has_given_up = self._has_given_up or isinstance(problem, GivenUp)
         self._without(frame, failures)
         return frame.part(0, 0)
 
@@ -135,6 +136,8 @@ class Runner:
     @property
     def is_hopeless(self) -> bool:
         """Whether nothing but failures of one kind has come of all cases, and of enough of them."""
+        if self._has_given_up:
+            return True
         return not self._has_judged and not self.rejected and self.errors.are_alike
 
     def _drawn(self, frame: Frame, call: laws.Call, draw: Drawer) -> Frame:
@@ -144,8 +147,8 @@ class Runner:
         evaluator = Evaluator(self.plan, frame, failures, self.labels, self._score)
         try:
             ends = [full(evaluator.column(each), frame.size) for each in call.arguments]
-        except AllFailed:
-            return self._none_left(frame, failures)
+        except AllFailed as problem:
+            return self._none_left(frame, failures, problem)
         low, high = (
             (_integers if call.function == "randInt" else _reals)(each, frame, failures) for each in ends
         )
@@ -194,8 +197,8 @@ class Runner:
         failures = self._failures()
         try:
             new = evaluate(Evaluator(self.plan, frame, failures, self.labels, self._score))
-        except AllFailed:
-            return self._none_left(frame, failures), []
+        except AllFailed as problem:
+            return self._none_left(frame, failures, problem), []
         every = [*columns, *new]
         if not failures.by_case:
             return frame, every
@@ -212,8 +215,8 @@ class Runner:
         batches = [self._records(frame, name) for name in names]
         try:
             decisions = self._decisions(batches, frame, failures, one_by_one)
-        except AllFailed:
-            return self._none_left(frame, failures)
+        except AllFailed as problem:
+            return self._none_left(frame, failures, problem)
         for each in self.plan.predictions:
             frame = frame.with_value(each.output, decisions[names.index(each.record)])
         return self._without(frame, failures)
@@ -262,8 +265,8 @@ class Runner:
         failures = self._failures()
         try:
             outputs = self._block.outputs(frame, failures)
-        except AllFailed:
-            return self._none_left(frame, failures)
+        except AllFailed as problem:
+            return self._none_left(frame, failures, problem)
         frame = self._without(frame, failures)
         for name, values in outputs.items():
             frame = frame.with_value(name, column(values))

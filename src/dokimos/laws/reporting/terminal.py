@@ -24,7 +24,10 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
     if result.outside:
         lines.append(f"  {outside_remark(result)}; --in-range leaves such cases out")
     if result.is_starved:
-        lines.append(f"  the precondition almost never holds: in {result.held:,} of {result.draws:,} draws")
+        never = (
+            "a case almost never is in range" if result.refused else "the precondition almost never holds"
+        )
+        lines.append(f"  {never}: in {result.held:,} of {result.draws:,} draws")
     if result.is_given_up:
         lines.append(f"  given up: the first {result.failed:,} cases all failed in the same way")
     if result.is_interrupted:
@@ -32,7 +35,7 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
         lines.append(f"  interrupted: this is what was found until then{order}")
     if result.unconfirmed:
         lines += [f"  {each}" for each in unconfirmed_remarks(result)]
-    if result.is_violated:
+    if result.is_violated and result.violated:
         lines += _table("when the first decision is", result.classes, not result.is_sample)
         for group in result.groups:
             lines += _table(f"when {group.feature} is", group.rates, not result.is_sample)
