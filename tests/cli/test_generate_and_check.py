@@ -153,6 +153,20 @@ class TestCheck:
         assert ran.code == 1
         assert "no truth file" in ran.err
 
+    def test_a_suite_without_labels_is_no_failure(self, dokimos: Dokimos, suite: Path) -> None:
+        shutil.rmtree(suite / "truth")
+        ran = dokimos("check", suite)
+        assert (ran.code, ran.err) == (0, "")
+        assert "no labels: none of 2 instances has a truth file" in ran.out
+
+    def test_in_a_benchmark_of_others_some_may_have_no_label(self, dokimos: Dokimos, suite: Path) -> None:
+        self.truth(suite, "sat").unlink()
+        (suite / "suite.json").unlink()
+        ran = dokimos("check", suite)
+        assert ran.code == 0
+        assert "1 of 1 labels proven" in ran.out
+        assert "1 instance without a label" in ran.out
+
     def test_a_truncated_truth_is_unreadable(self, dokimos: Dokimos, suite: Path) -> None:
         path = self.truth(suite, "sat")
         path.write_text(path.read_text()[:200])

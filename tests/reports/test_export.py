@@ -13,7 +13,7 @@ from dokimos.reports.sections.families import Families
 from dokimos.reports.sections.instances.rows import campaign_rows
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import sample_judgements
-from tests.reports.sections.test_rules import RUNS
+from tests.reports.sections.test_rules import SAME_SET
 
 
 def _findings() -> Findings:
@@ -28,7 +28,7 @@ def _read(table: TableRows) -> list[dict[str, str]]:
 def test_every_row_has_as_many_cells_as_there_are_columns() -> None:
     found = [
         *report_tables(_findings()),
-        *report_tables(Findings.of(RUNS)),
+        *report_tables(Findings.of(SAME_SET)),
         *report_tables(Findings.of([])),
     ]
     for table in found:
@@ -71,7 +71,7 @@ def test_the_figures_about_difficulty_have_tables_too() -> None:
 
 
 def test_scores_stand_one_to_a_row() -> None:
-    found = {table.name: _read(table) for table in report_tables(Findings.of(RUNS))}
+    found = {table.name: _read(table) for table in report_tables(Findings.of(SAME_SET))}
     assert found["scores"][0] == {
         "benchmark": "quick", "verifier": "v", "rules": "exact", "points": "-140", "worth": "0.0",
     }  # fmt: skip

@@ -10,4 +10,5 @@ from dokimos.reports.run_outcome import RunOutcome
 def test_every_verdict_has_one_column(verdict: Verdict) -> None:
     expected = {"correct": RunOutcome.CORRECT, "undecided": RunOutcome.UNDECIDED}
     expected |= dict.fromkeys(("wrong-sat", "wrong-unsat", "bad-witness"), RunOutcome.WRONG)
+    expected |= {"unlabelled": RunOutcome.UNCHECKED}
     assert RunOutcome.of(verdict) is expected.get(verdict.value, RunOutcome.OTHER)

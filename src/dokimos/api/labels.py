@@ -12,8 +12,8 @@ from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.checker.entry import CheckedEntry, check_entry
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs, each
-from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.folder import Suite
+from dokimos.suites.entry import SuiteEntry, exists
+from dokimos.suites.folder import Suite, read_suite_file
 
 if TYPE_CHECKING:
     from dokimos.crosscheck.cross_check import CrossCheck
@@ -24,15 +24,18 @@ WORTH_PROCESSES = 24
 
 @dataclass(frozen=True)
 class CheckedSuite:
-    """A suite, and what the checker says of each of its entries, in their order.
+    """A suite, and what the checker says of each of its labels, in the order of its entries.
 
     `cross_checks` has, by name, what the comparison with the runtimes says of each label that was proven: a
     label that is contradicted is not proven after all. It is empty where the core alone was asked.
+    `unlabelled` names the instances without a truth file, which no entry speaks of: those of a suite
+    without any, or of a benchmark that nobody here made.
     """
 
     suite: Suite
     entries: tuple[CheckedEntry, ...]
     cross_checks: Mapping[str, CrossCheck] = field(default_factory=dict)
+    unlabelled: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[CheckedEntry, ...]:
@@ -59,7 +62,8 @@ def check(
     onnxruntime computes at a few points must be the exact value, up to rounding, or the label is refused.
     With `core_only` nothing but the trusted core is loaded, nothing is cross-checked, and a shipped suite
     must be in the cache already; with `plugin_proofs` kinds of proof that other packages add are trusted,
-    too.
+    too. What has no label is not checked, and no failure, unless Dokimos made the suite and the truth file
+    of this instance alone is missing.
 
     >>> checked = dokimos.check("tiny")
     >>> checked.is_proven, len(checked.entries)
@@ -72,19 +76,29 @@ def check(
     if core_only and plugin_proofs:
         raise InputError("The trusted core has no plug-ins; give --core-only or --plugin-proofs.")
     found = read_suite(suite, make=not core_only)
-    count = len(found.entries)
+    unlabelled = _unlabelled(found)
+    labelled = [entry for entry in found.entries if entry.name not in unlabelled]
+    count = len(labelled)
     processes = jobs or (default_jobs() if count >= WORTH_PROCESSES else 1)
     checked: dict[int, CheckedEntry] = {}
     cross_checks: dict[str, CrossCheck] = {}
     checker = check_entry if core_only else _plugin_checker(trusted=plugin_proofs)
     work = partial(_check_one, checker, compare=not core_only)
-    for index, (one, compared) in each(work, found.entries, jobs=processes):
+    for index, (one, compared) in each(work, labelled, jobs=processes):
         checked[index] = one
         if compared is not None:
             cross_checks[one.name] = compared
         note = f"{one.name}: {one.label}, proven" if one.is_proven else f"{one.name}: NOT PROVEN"
         progress(ProgressUpdate("checking", len(checked), count, note, one))
-    return CheckedSuite(found, tuple(checked[index] for index in range(count)), cross_checks)
+    entries = tuple(checked[index] for index in range(count))
+    return CheckedSuite(found, entries, cross_checks, tuple(unlabelled))
+
+
+def _unlabelled(suite: Suite) -> dict[str, None]:
+    """The names of the instances that have no label and need none."""
+    missing = dict.fromkeys(entry.name for entry in suite.entries if not exists(entry.truth_path))
+    is_ours = read_suite_file(suite.folder) is not None
+    return {} if is_ours and len(missing) < len(suite.entries) else missing
 
 
 def _check_one(

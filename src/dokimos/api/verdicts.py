@@ -33,11 +33,14 @@ def judge(
     *,
     suites: Sequence[str | Path] = (),
     rules: Sequence[str] = (),
+    families: str | None = None,
     progress: ProgressCallback[LabelCheck] = ignore,
 ) -> JudgedCampaigns:
     """Judge every answer of one campaign, or of several together: `dokimos judge`.
 
-    `suites` says where suites are that have moved; `rules` names the rule sets to score by. A witness that
+    `suites` says where suites are that have moved; `rules` names the rule sets to score by. `families` is
+    "network" or a regular expression that is looked for in the name of an instance: its first group is the
+    family, in place of what was recorded. A witness that
     replays exactly settles an instance without a label for all campaigns.
 
     Before anybody is blamed by a label, it is checked; what came of it is kept in Dokimos' home. A label
@@ -60,6 +63,7 @@ def judge(
         [Path(folder) for folder in folders],
         suites=[Path(suite) for suite in suites],
         rules=rules,
+        families=families,
         label_checked=label_checked,
     )
     _warn(judged)
@@ -92,14 +96,15 @@ def explain(
     campaigns: Campaigns | JudgedCampaigns,
     *,
     suites: Sequence[str | Path] = (),
+    families: str | None = None,
     seed: int = 0,
     resamples: int = 2000,
 ) -> Explanation:
     """What makes each verifier, and each style of certificate, time out, and where: `dokimos explain`.
 
-    Takes campaigns, or what `judge` gave. Profiles are read from the suites: `profile` makes them.
-    `resamples` is how often networks are resampled and outcomes permuted; `seed` is that of every
-    random choice.
+    Takes campaigns, or what `judge` gave; `families` is that of `judge`. Profiles are read from the suites:
+    `profile` makes them. `resamples` is how often networks are resampled and outcomes permuted; `seed` is
+    that of every random choice.
 
     >>> explanation = dokimos.explain("campaign", resamples=100)
     >>> [(account.subject, account.counts[Status.SOLVED]) for account in explanation.verifiers]
@@ -107,7 +112,9 @@ def explain(
     """
     if resamples < 100 or seed < 0:
         raise InputError("An explanation takes at least 100 resamples, and a seed that is not negative.")
-    return explain_campaigns(_judged(campaigns, suites), resampling=Resampling(resamples, seed))
+    return explain_campaigns(
+        _judged(campaigns, suites, families=families), resampling=Resampling(resamples, seed)
+    )
 
 
 @dataclass(frozen=True)
@@ -128,13 +135,15 @@ def report(
     suites: Sequence[str | Path] = (),
     rules: Sequence[str] | None = None,
     title: str | None = None,
+    families: str | None = None,
     progress: ProgressCallback[LabelCheck] = ignore,
 ) -> WrittenReport:
     """A report on campaigns, wrong answers first: `dokimos report`.
 
     Takes campaigns, or what `judge` gave (with its rule sets). Writes one self-contained page to `html`,
     all tables to the folder `csv`, all figures to the folder `png`; each only if it is given. `rules` names
-    the rule sets to show side by side, the shipped ones unless given. `progress` is that of `judge`.
+    the rule sets to show side by side, the shipped ones unless given. `families` and `progress` are
+    those of `judge`.
 
     >>> written = dokimos.report("campaign", html="report.html")
     >>> len(written.report.findings.judgements), Path("report.html").exists()
@@ -149,7 +158,7 @@ def report(
     if html is not None:
         expect_writable(Path(html), what="report", example="report.html")
     chosen = tuple(RULE_SETS.shipped) if rules is None else rules
-    found = report_campaigns(_judged(campaigns, suites, chosen, progress), title=title)
+    found = report_campaigns(_judged(campaigns, suites, chosen, families, progress), title=title)
     findings, context = found.findings, found.context
     tables: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()
@@ -173,8 +182,9 @@ def _judged(
     campaigns: Campaigns | JudgedCampaigns,
     suites: Sequence[str | Path],
     rules: Sequence[str] = (),
+    families: str | None = None,
     progress: ProgressCallback[LabelCheck] = ignore,
 ) -> JudgedCampaigns:
     if isinstance(campaigns, JudgedCampaigns):
         return campaigns
-    return judge(campaigns, suites=suites, rules=rules, progress=progress)
+    return judge(campaigns, suites=suites, rules=rules, families=families, progress=progress)

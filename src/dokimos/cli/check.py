@@ -27,7 +27,8 @@ def check(
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven.
 
-    Each network is also cross-checked with onnxruntime at a few points, unless --core-only is given.
+    Instances without a label are counted apart; `dokimos label` finds labels for them. Each network is also
+    cross-checked with onnxruntime at a few points, unless --core-only is given.
     """
     import dokimos
     from dokimos.cli.output import console, cross_check_lines, progress_bar, say
@@ -38,7 +39,14 @@ def check(
         )
     for one in sorted(checked.failed, key=lambda failed: failed.name):
         say(f"{one.name}: not proven: {one.problem}")
-    console().print(_table(checked.entries))
+    if checked.entries:
+        console().print(_table(checked.entries))
+    if checked.unlabelled:
+        count = len(checked.unlabelled)
+        which = f"{count} instance{'' if count == 1 else 's'} without a label" if checked.entries else ""
+        typer.echo(
+            which or f"no labels: none of {count} instances has a truth file, so nothing was checked"
+        )
     for line in cross_check_lines(checked.cross_checks):
         typer.echo(line)
     if checked.failed:

@@ -13,6 +13,10 @@ def explain(
     suite: Annotated[
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
+    families: Annotated[
+        str | None,
+        typer.Option(help="Families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="The seed of every random choice.", min=0)] = 0,
     resamples: Annotated[
         int,
@@ -28,7 +32,7 @@ def explain(
     from dokimos.cli.output import console, progress_bar
 
     with progress_bar("judging") as show:
-        judged = dokimos.judge(run, suites=suite or (), progress=show)
+        judged = dokimos.judge(run, suites=suite or (), families=families, progress=show)
     explanation = dokimos.explain(judged, seed=seed, resamples=resamples)
     if as_json:
         import json

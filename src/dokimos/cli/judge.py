@@ -15,6 +15,10 @@ def judge(
     suite: Annotated[
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
+    families: Annotated[
+        str | None,
+        typer.Option(help="Families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."),
+    ] = None,
     rules: Annotated[
         str,
         typer.Option(help=f"Score by these rule sets: {','.join(RULE_SETS.shipped)}, or a plug-in's."),
@@ -31,7 +35,9 @@ def judge(
     from dokimos.reports.terminal import print_findings
 
     with progress_bar("judging") as show:
-        judged = dokimos.judge(run, suites=suite or (), rules=listed(rules), progress=show)
+        judged = dokimos.judge(
+            run, suites=suite or (), families=families, rules=listed(rules), progress=show
+        )
     print_findings(Findings.of_campaigns(judged), Command.JUDGE, console())
     if judged.failed_labels:
         raise typer.Exit(2)

@@ -20,6 +20,10 @@ def report(
     suite: Annotated[
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
+    families: Annotated[
+        str | None,
+        typer.Option(help="Families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."),
+    ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     rules: Annotated[
         str | None, typer.Option(help="The rule sets to show side by side; all that ship unless given.")
@@ -40,6 +44,7 @@ def report(
             csv=csv,
             png=png,
             suites=suite or (),
+            families=families,
             rules=chosen,
             title=title,
             progress=show,

@@ -17,6 +17,7 @@ from dokimos.campaigns.manifest import Manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.home import home
+from dokimos.judging.families import family_rule
 from dokimos.judging.judge import judge_instance
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.judging.rules import RuleSet, rule_sets
@@ -90,6 +91,7 @@ def judge_campaigns(
     *,
     suites: Sequence[Path] = (),
     rules: Sequence[str] = (),
+    families: str | None = None,
     label_checked: Callable[[str, LabelCheck], None] | None = None,
 ) -> JudgedCampaigns:
     """Judge the campaigns in `folders` together: a witness that one of them found settles an instance for
@@ -97,7 +99,8 @@ def judge_campaigns(
 
     The suites are those that the campaigns were run on, or where `suites` says they are. The same name of
     suite and instance must stand for the same files. `rules` names the rule sets to score by. A run that is
-    recorded in two of the campaigns counts twice. Labels are checked before anybody is blamed by them;
+    recorded in two of the campaigns counts twice. `families` says what family an instance is of, in place
+    of what was recorded (`family_rule`). Labels are checked before anybody is blamed by them;
     `label_checked` is called after each such check, with the name of the instance.
     """
     if not folders:
@@ -114,7 +117,16 @@ def judge_campaigns(
             (i for i in campaign.manifest.instances if (i.suite, i.name) in answered),
             {name: read[place].suite.entries for name, place in where.items()},
         )
+    family_of = None if families is None else family_rule(families)
     runs, commands = _own_runs(campaigns, places)
+    if family_of is not None:
+        runs = [
+            [
+                replace(run, family=family_of(read[where[run.suite]].entry(run.instance).network_path, run))
+                for run in own
+            ]
+            for own, where in zip(runs, places, strict=True)
+        ]
     judged, facts = _judge_and_read(
         campaigns, places, read, runs, commands, chosen, LabelChecker(checked=label_checked)
     )

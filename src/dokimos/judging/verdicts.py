@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -31,6 +32,11 @@ class Verdict(Enum):
     def is_wrong(self) -> bool:
         """Whether this verdict means exit code 1 and a place at the top of the report."""
         return self in (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether a decided answer is neither confirmed nor refuted by anything: it is no success."""
+        return self is Verdict.UNLABELLED
 
     @property
     def is_listed_apart(self) -> bool:
@@ -90,6 +96,18 @@ class Judgement:
     marks: tuple[Mark, ...] = ()
     plugin_proof: str = ""
     label_check: LabelCheck | None = None
+
+
+def unchecked_in_words(judgements: Iterable[Judgement]) -> str:
+    """How many answers nothing confirms or refutes, in a sentence; empty where there are none."""
+    counts = Counter(j.record.answer.value for j in judgements if j.verdict.is_unchecked)
+    parts = [
+        f"{count} {answer} {'answer' if count == 1 else 'answers'}"
+        for answer, count in counts.most_common()
+    ]
+    if not parts:
+        return ""
+    return f"{' and '.join(parts)} {'is' if counts.total() == 1 else 'are'} unchecked."
 
 
 def checked_labels(judgements: Iterable[Judgement], standing: LabelStanding) -> dict[tuple[str, str], str]:

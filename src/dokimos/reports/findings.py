@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.common_set import CommonSet, common_set
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
@@ -60,9 +62,21 @@ class Findings:
         """What was found in campaigns that were judged together."""
         return cls.of(judged.judgements, known=judged.facts, explanation=explanation)
 
+    @cached_property
+    def common(self) -> CommonSet:
+        """What verifiers are compared on."""
+        return common_set(self.judgements, self.naming)
+
     def by_verifier(self) -> dict[str, list[Judgement]]:
         """The judgements on each verifier's runs, by its name."""
+        return self._grouped(self.judgements)
+
+    def common_by_verifier(self) -> dict[str, list[Judgement]]:
+        """The judgements that verifiers are compared by, by the name of each."""
+        return self._grouped(self.common.judgements)
+
+    def _grouped(self, judgements: Sequence[Judgement]) -> dict[str, list[Judgement]]:
         groups: dict[str, list[Judgement]] = {}
-        for j in self.judgements:
+        for j in judgements:
             groups.setdefault(self.naming.verifier(j.record), []).append(j)
         return dict(sorted(groups.items()))

@@ -1,11 +1,12 @@
-"""The one sentence that a report begins with."""
+"""What a report begins with: the result in a sentence."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from dokimos.judging.verdicts import Verdict
+from dokimos.judging.naming import Naming
+from dokimos.judging.verdicts import Judgement, Verdict, unchecked_in_words
 
 _WRONG = tuple(verdict for verdict in Verdict if verdict.is_wrong)
 
@@ -25,6 +26,13 @@ def headline(runs: Sequence[tuple[str, Verdict]]) -> str:
         return f"{_capital(verifiers[0])} gave {answers}: {_kinds(wrong[verifiers[0]])}."
     blamed = "; ".join(f"{v} {_kinds(wrong[v])}" for v in to_blame)
     return f"{len(to_blame)} of {len(verifiers)} verifiers gave wrong answers: {blamed}."
+
+
+def headline_of(judgements: Sequence[Judgement], naming: Naming) -> str:
+    """The result of judged runs in a sentence, and how many answers nobody has checked."""
+    said = headline([(naming.verifier(j.record), j.verdict) for j in judgements])
+    unchecked = unchecked_in_words(judgements)
+    return f"{said} {unchecked}" if unchecked else said
 
 
 def _nothing_wrong(verifiers: Sequence[str], verdicts: Counter[Verdict]) -> str:

@@ -13,7 +13,7 @@ from dokimos.judging.verdicts import Judgement
 from dokimos.reports.context import ReportContext
 from dokimos.reports.figures.drawing_style import figure_style
 from dokimos.reports.findings import Findings, Known
-from dokimos.reports.headline import headline
+from dokimos.reports.headline import headline_of
 from dokimos.reports.layout.page_head import PageHead, Tile, Tone
 from dokimos.reports.layout.rendering import render
 from dokimos.reports.run_outcome import RunOutcome
@@ -25,6 +25,7 @@ _GLYPHS = {
     RunOutcome.WRONG: "✗",
     RunOutcome.UNDECIDED: "?",
     RunOutcome.OTHER: "~",
+    RunOutcome.UNCHECKED: "∅",
 }
 
 
@@ -90,10 +91,11 @@ def _head(findings: Findings, context: ReportContext, shown: Sequence[Section[ob
         for outcome, glyph in _GLYPHS.items()
     ]
     amount = f"{_several(len(runs), 'run')} on {_several(instances, 'instance')}"
-    tone = Tone.GOOD if counts[RunOutcome.CORRECT] else Tone.OPEN
+    is_good = counts[RunOutcome.CORRECT] and not counts[RunOutcome.UNCHECKED]
+    tone = Tone.GOOD if is_good else Tone.OPEN
     return PageHead(
         title=context.title,
-        headline=headline([(findings.naming.verifier(j.record), j.verdict) for j in runs]),
+        headline=headline_of(runs, findings.naming),
         tone=Tone.BAD if counts[RunOutcome.WRONG] else tone,
         tiles=(*tiles, Tile("all", amount)),
         facts=(
@@ -105,7 +107,11 @@ def _head(findings: Findings, context: ReportContext, shown: Sequence[Section[ob
             ("Limits per run", "; ".join(context.limits)),
             ("Machine" if len(context.machines) == 1 else "Machines", "; ".join(context.machines)),
         ),
-        notices=(*context.failed_labels, *context.missing),
+        notices=(
+            *context.failed_labels,
+            *context.missing,
+            *([findings.common.remark] if findings.common.remark else []),
+        ),
         links=tuple((section.anchor, section.link) for section in shown),
         generated_at=context.generated_at,
         dokimos_version=context.dokimos_version,

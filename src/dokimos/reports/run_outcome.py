@@ -1,4 +1,4 @@
-"""The four outcomes that runs are counted by."""
+"""The outcomes that runs are counted by."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from dokimos.judging.verdicts import Verdict
 
 
 class RunOutcome(Enum):
-    """The four columns of the table that every verdict falls into."""
+    """The columns of the table that every verdict falls into."""
 
     CORRECT = "correct"
     WRONG = "wrong"
     UNDECIDED = "undecided"
     OTHER = "other"
+    UNCHECKED = "unchecked"
 
     @classmethod
     def of(cls, verdict: Verdict) -> RunOutcome:
-        """The column of a verdict; `other` is unwitnessed, rounding, clipped and unlabelled."""
+        """The column of a verdict; `other` is unwitnessed, rounding and clipped."""
         if verdict.is_wrong:
             return cls.WRONG
+        if verdict.is_unchecked:
+            return cls.UNCHECKED
         return {Verdict.CORRECT: cls.CORRECT, Verdict.UNDECIDED: cls.UNDECIDED}.get(verdict, cls.OTHER)

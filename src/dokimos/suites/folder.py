@@ -71,7 +71,8 @@ def read_suite(folder: Path) -> Suite:
         raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
     rows = [_row(row, f"{table}:{number}") for number, row in numbered if any(cell.strip() for cell in row)]
     names = instance_names([(row.network, row.property) for row in rows])
-    listed = (_entry(folder, row, name, families) for row, name in zip(rows, names, strict=True))
+    default = _families_of_others(folder, rows)
+    listed = (_entry(folder, row, name, families, default) for row, name in zip(rows, names, strict=True))
     entries = tuple(dict.fromkeys(listed))
     if not entries:
         raise UnreadableFile(table, "it lists no instances")
@@ -125,15 +126,33 @@ def _row(row: Sequence[str], place: str) -> _Row:
     return _Row(network, property_, seconds, place)
 
 
-def _entry(folder: Path, row: _Row, name: str, families: Mapping[str, str]) -> SuiteEntry:
+def _entry(
+    folder: Path, row: _Row, name: str, families: Mapping[str, str], default: Mapping[str, str]
+) -> SuiteEntry:
     return SuiteEntry(
         name=name,
         network_path=_row_file(folder, row.network, row.place),
         property_path=_row_file(folder, row.property, row.place),
         timeout_seconds=row.timeout_seconds,
-        family=families.get(name, _benchmark_name(folder)),
+        family=families.get(name, default[row.network]),
         truth_path=contained(folder, f"truth/{name}.json"),
     )
+
+
+def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:
+    """The family of an instance that nobody here made, by its network as the table names it.
+
+    It is the network where there are several, with at least two instances each on average; otherwise the
+    whole benchmark is one family.
+    """
+    networks = dict.fromkeys(row.network for row in rows)
+    if len(networks) < 2 or len({(row.network, row.property) for row in rows}) < 2 * len(networks):
+        return dict.fromkeys(networks, _benchmark_name(folder))
+    stems = Counter(_stem(network) for network in networks)
+    return {
+        network: _stem(network) if stems[_stem(network)] == 1 else network.removesuffix(".gz")
+        for network in networks
+    }
 
 
 def instance_name(network: str, property_: str) -> str:

@@ -30,8 +30,9 @@ def observed(*judgements: Judgement, facts: Facts = FACTS) -> tuple[Observation,
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.UNDECIDED])
-def test_an_answer_is_solved_unless_it_is_wrong(verdict: Verdict) -> None:
-    expected = Status.WRONG if verdict.is_wrong else Status.SOLVED
+def test_an_answer_is_solved_unless_it_is_wrong_or_nobody_checked_it(verdict: Verdict) -> None:
+    checked = Status.UNCHECKED if verdict is Verdict.UNLABELLED else Status.SOLVED
+    expected = Status.WRONG if verdict.is_wrong else checked
     assert status_of(judged(verdict, record("i", Answer.SAT))) is expected
 
 

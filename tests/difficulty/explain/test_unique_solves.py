@@ -20,6 +20,16 @@ def test_only_one_solves_or_only_one_fails() -> None:
     assert found == {("i", "a", Uniqueness.SOLVED, S, 2), ("j", "c", Uniqueness.FAILED, W, 2)}
 
 
+def test_only_what_all_were_run_on_counts_and_an_unchecked_answer_leaves_nobody_alone() -> None:
+    rows = [
+        *(seen("i", status, verifier=v) for v, status in (("a", S), ("b", T), ("c", T))),
+        *(seen("j", status, verifier=v) for v, status in (("a", S), ("b", T))),
+        *(seen("k", status, verifier=v) for v, status in (("a", S), ("b", Status.UNCHECKED), ("c", T))),
+        *(seen("l", status, verifier=v) for v, status in (("a", Status.UNCHECKED), ("b", T), ("c", T))),
+    ]
+    assert [(row.instance, row.subject) for row in find_unique_results(rows)] == [("i", "a")]
+
+
 def test_one_verifier_alone_stands_out_in_nothing() -> None:
     assert find_unique_results([seen("i", S), seen("j", T)]) == ()
 

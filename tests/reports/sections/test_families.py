@@ -37,14 +37,15 @@ def test_a_timeout_counts_with_its_limit_and_what_failed_has_no_time() -> None:
     cell, total = _cells(
         [
             judgement("i1", verdict=Verdict.CORRECT, wall_seconds=2.0),
-            judgement("i2", verdict=Verdict.UNLABELLED, wall_seconds=4.0),
+            judgement("i2", verdict=Verdict.CORRECT, wall_seconds=4.0),
+            judgement("i6", verdict=Verdict.UNLABELLED, wall_seconds=4.0),
             _timed_out("i3", wall=10.7, limit=9.0),
             judgement("i4", verdict=Verdict.UNDECIDED, answer=Answer.ERROR, wall_seconds=100.0),
             judgement("i5", verdict=Verdict.WRONG_SAT, answer=Answer.SAT, wall_seconds=100.0),
         ]
     )
-    assert (cell.solved, cell.confirmed, cell.wrong, cell.timeouts, cell.undecided) == (2, 1, 1, 1, 2)
-    assert (cell.total, cell.timed, cell.mean_seconds) == (5, 3, 5.0)
+    assert (cell.solved, cell.confirmed, cell.wrong, cell.timeouts, cell.undecided) == (2, 2, 1, 1, 2)
+    assert (cell.total, cell.timed, cell.mean_seconds, cell.unchecked) == (6, 3, 5.0, 1)
     assert cell.deviation_seconds == pytest.approx(math.sqrt(13))
     assert total == replace(cell, family=None)
 
@@ -98,8 +99,29 @@ def test_the_table_has_a_line_per_family_and_verifier_and_the_sums() -> None:
     lines = _printed(sample_judgements())
     assert lines[0] == ["convex-corners", "marabou", "9", "0", "4", "0", "13", "3.51", "45.7"]
     assert lines[1][:4] == ["", "scripted", "11", "1"]
-    assert lines[-2] == ["all families", "marabou", "27", "1", "10", "1", "39", "3.46", "135"]
-    assert len(lines) == 8
+    assert lines[-4] == ["all families", "marabou", "27", "1", "10", "1", "39", "3.46", "135"]
+    assert lines[-2:] == [
+        ["run by all", "marabou", "27", "0", "9", "0", "36", "3.66", "132"],
+        ["", "scripted", "33", "2", "1", "0", "36", "1.63", "58.5"],
+    ]
+    assert len(lines) == 10
+
+
+def test_where_nothing_was_run_by_all_there_is_nothing_to_compare() -> None:
+    apart = [judgement("i", verdict=Verdict.CORRECT), judgement("j", verdict=Verdict.CORRECT, verifier="b")]
+    rows = Families().rows(Findings.of(apart))
+    assert rows.common == ()
+    assert rows.remark.startswith("The verifiers were run on different instances (b 1, marabou 1); no inst")
+    assert Families().rows(Findings.of(apart[:1])).remark == ""
+
+
+def test_what_nobody_checked_is_no_success_and_has_a_column() -> None:
+    unchecked = judgement("i", verdict=Verdict.UNLABELLED, answer=Answer.UNSAT, label=None)
+    rows = Families().rows(Findings.of([unchecked]))
+    (total,) = rows.totals
+    assert (total.correct, total.other, total.unchecked, total.total) == (0, 0, 1, 1)
+    assert rows.headline.endswith("1 unsat answer is unchecked.")
+    assert _printed([unchecked])[0][2:8] == ["0", "0", "0", "0", "1", "1"]
 
 
 def test_one_family_needs_no_sums_and_markup_in_names_is_only_text() -> None:

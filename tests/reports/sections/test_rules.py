@@ -34,6 +34,14 @@ RUNS = [
 ]
 
 
+#: The same, and both verifiers are run on the same instances.
+SAME_SET = [
+    *RUNS,
+    marked("alone", RIGHT, RIGHT, verifier="w"),
+    marked("other", RIGHT, RIGHT, suite="twins", verifier="w"),
+]
+
+
 def rows(judgements: list[Judgement]) -> ScoringRows:
     found = scoring_rows(judgements, Naming.of([j.record for j in judgements]))
     assert found is not None
@@ -73,6 +81,16 @@ def test_the_runs_on_which_they_disagree_are_listed_with_the_reasons() -> None:
     ]
 
 
+def test_scores_are_compared_on_what_all_were_run_on_and_disagreements_are_of_all() -> None:
+    found = Rules().rows(Findings.of(RUNS))
+    assert found is not None
+    assert [(r.suite, r.verifier, r.points) for r in found.scores] == [
+        ("quick", "v", (10, 10)),
+        ("quick", "w", (10, 10)),
+    ]
+    assert [one.instance for one in found.disagreements] == ["quick/alone"]
+
+
 def test_without_rule_sets_there_is_nothing_to_show() -> None:
     assert Rules().rows(Findings.of(sample_judgements())) is None
     assert 'id="rules"' not in render_page(Findings.of(sample_judgements()), CONTEXT)
@@ -90,7 +108,7 @@ def test_the_terminal_shows_scores_and_disagreements() -> None:
 
 
 def test_the_page_has_a_section_and_escapes_it() -> None:
-    page = render_page(Findings.of(RUNS), CONTEXT)
+    page = render_page(Findings.of(SAME_SET), CONTEXT)
     section = page[page.index('<section id="rules"') : page.index('<section id="instances"')]
     assert "-140 <small>(0.0)</small>" in section
     assert "All benchmarks" in section

@@ -16,7 +16,11 @@ _Sweep = tuple[str, str, str | None, str, tuple[tuple[str, float], ...]]
 
 
 def breaking_curves(subject: str, observations: Sequence[Observation]) -> tuple[BreakingCurve, ...]:
-    """Every sweep of at least two values, by suite, family and knob; `observations` are of one verifier."""
+    """Every sweep of at least two values, by suite, family and knob; `observations` are of one verifier.
+
+    What is unchecked has no part in them: it is neither solved nor failed.
+    """
+    observations = [o for o in observations if o.status is not Status.UNCHECKED]
     sweeps: dict[tuple[str, _Sweep], list[Observation]] = {}
     for knob in sorted({name for o in observations for name in o.knobs}):
         for o in observations:

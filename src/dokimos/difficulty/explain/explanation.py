@@ -30,9 +30,10 @@ from dokimos.difficulty.explain.rows import (
 from dokimos.difficulty.explain.separation import separations
 from dokimos.difficulty.explain.strata import Strata
 from dokimos.difficulty.explain.unique_solves import best_of_style, find_unique_results
+from dokimos.judging.common_set import common_set
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.naming import Naming
-from dokimos.judging.verdicts import Judgement
+from dokimos.judging.verdicts import Judgement, unchecked_in_words
 from dokimos.suites.facts import Facts
 from dokimos.verifiers.styles import CertificateStyle
 
@@ -85,7 +86,8 @@ def explain(
     resampling: Resampling | None = None,
 ) -> Explanation:
     """Everything that can be said of the runs judged; `missing` is passed on as it is."""
-    observations = observe(judgements, facts, Naming.of([j.record for j in judgements]))
+    naming = Naming.of([j.record for j in judgements])
+    observations = observe(judgements, facts, naming)
     verifiers = sorted({o.verifier for o in observations})
     styles = [style for style in CertificateStyle if any(style in o.styles for o in observations)]
     tests = _Tests(resampling or Resampling())
@@ -106,7 +108,7 @@ def explain(
         ),
         trajectories=trajectories(observations),
         missing=tuple(missing),
-        remarks=_remarks(judgements),
+        remarks=tuple(filter(None, (*_checked_and_common(judgements, naming), *_remarks(judgements)))),
     )
 
 
@@ -173,6 +175,13 @@ def _step(group: Sequence[Observation]) -> TrajectoryStep:
         outcomes={o.verifier: o.status for o in group},
         seconds={o.verifier: o.seconds for o in group},
     )
+
+
+def _checked_and_common(judgements: Sequence[Judgement], naming: Naming) -> tuple[str, str]:
+    """What a reader must know first: which answers nobody checked, and what verifiers are compared on."""
+    unchecked = unchecked_in_words(judgements)
+    why = " Nothing proves or refutes them; they count neither as solved nor as failed."
+    return unchecked and f"{unchecked}{why}", common_set(judgements, naming).remark
 
 
 def _remarks(judgements: Sequence[Judgement]) -> tuple[str, ...]:

@@ -18,7 +18,15 @@ from dokimos.suites.profile_file import Profile
 from dokimos.verifiers.catalogue import styles_of
 
 #: The worst first.
-SEVERITY = (Status.WRONG, Status.TIMEOUT, Status.MEMOUT, Status.UNKNOWN, Status.FAILED, Status.SOLVED)
+SEVERITY = (
+    Status.WRONG,
+    Status.TIMEOUT,
+    Status.MEMOUT,
+    Status.UNKNOWN,
+    Status.FAILED,
+    Status.UNCHECKED,
+    Status.SOLVED,
+)
 #: An `unknown` after this share of its time counts as a timeout: some tools say so when it is over.
 NEARLY_ALL = 0.95
 _ENDED_AT = {
@@ -43,6 +51,8 @@ def status_of(judgement: Judgement) -> Status:
     record = judgement.record
     if judgement.verdict.is_wrong:
         return Status.WRONG
+    if judgement.verdict.is_unchecked:
+        return Status.UNCHECKED
     if judgement.verdict is not Verdict.UNDECIDED:
         return Status.SOLVED
     if record.termination in _ENDED_AT:

@@ -21,9 +21,9 @@ CLAIM_LEVEL = 0.05
 class Status(Enum):
     """What came of running one verifier on one instance.
 
-    `SOLVED`: it decided, and nothing shows the decision wrong (an answer without a label to compare it
-    with counts, too). `FAILED`: it gave up for a reason that is not the difficulty of the instance (an
-    error, an operator that it does not read).
+    `SOLVED`: it decided, and a label or an exact witness confirms the decision. `UNCHECKED`: it decided,
+    and nothing confirms or refutes that; it counts neither as solved nor as failed. `FAILED`: it gave up
+    for a reason that is not the difficulty of the instance (an error, an operator that it does not read).
     """
 
     SOLVED = "solved"
@@ -32,6 +32,7 @@ class Status(Enum):
     UNKNOWN = "unknown"
     WRONG = "wrong"
     FAILED = "failed"
+    UNCHECKED = "unchecked"
 
 
 @dataclass(frozen=True, kw_only=True)

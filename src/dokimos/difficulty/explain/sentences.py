@@ -21,6 +21,7 @@ from dokimos.difficulty.explain.rows import (
 _LEVEL = f"{100 * CLAIM_LEVEL:g} %"
 _COUNTED = {
     Status.SOLVED: "solved",
+    Status.UNCHECKED: "unchecked (no label, no proof)",
     Status.TIMEOUT: "timed out",
     Status.MEMOUT: "out of memory",
     Status.UNKNOWN: "unknown",

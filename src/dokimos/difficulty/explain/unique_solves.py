@@ -11,6 +11,7 @@ from dokimos.verifiers.styles import CertificateStyle
 #: What a style is credited with where its verifiers differ: not finishing is better than failing.
 _BEST_FIRST = (
     Status.SOLVED,
+    Status.UNCHECKED,
     Status.UNKNOWN,
     Status.TIMEOUT,
     Status.MEMOUT,
@@ -20,13 +21,19 @@ _BEST_FIRST = (
 
 
 def find_unique_results(observations: Sequence[Observation]) -> tuple[UniqueResult, ...]:
-    """All instances that several verifiers were run on, and only one solved, or only one did not."""
+    """All instances that every verifier was run on, and only one solved, or only one did not.
+
+    Where no instance was run by all of them, those count that several were run on. Where an answer is
+    unchecked, nobody stands alone: it may be right.
+    """
     by_instance: dict[tuple[str, str], list[Observation]] = {}
     for o in observations:
         by_instance.setdefault(o.key, []).append(o)
+    verifiers = len({o.verifier for o in observations})
+    common = [group for group in by_instance.values() if len(group) == verifiers]
     found = []
-    for group in by_instance.values():
-        if len(group) < 2:
+    for group in common or by_instance.values():
+        if len(group) < 2 or any(o.status is Status.UNCHECKED for o in group):
             continue
         solved = [o for o in group if o.status is Status.SOLVED]
         others = [o for o in group if o.status is not Status.SOLVED]

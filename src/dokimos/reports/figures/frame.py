@@ -23,6 +23,7 @@ STATUS_SHAPES = {
     Status.UNKNOWN: Shape.RING,
     Status.WRONG: Shape.CROSS,
     Status.FAILED: Shape.BAR,
+    Status.UNCHECKED: Shape.DIAMOND,
 }
 
 

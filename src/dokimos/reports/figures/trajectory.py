@@ -21,6 +21,7 @@ _LANES = {
     Status.UNKNOWN: (6, 7, " (middle)"),
     Status.WRONG: (0, 19, " (full)"),
     Status.FAILED: (8, 3, " (dot)"),
+    Status.UNCHECKED: (14, 4, " (bottom)"),
 }
 """Where there is no room for marks: from where, how high a stroke is, and how that is said."""
 

@@ -36,6 +36,7 @@ _MARKS = {
     Status.UNKNOWN: ("unknown", "yellow"),
     Status.WRONG: ("WRONG", "bold red"),
     Status.FAILED: ("failed", "magenta"),
+    Status.UNCHECKED: ("unchecked", "cyan"),
 }
 
 

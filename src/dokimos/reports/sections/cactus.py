@@ -14,8 +14,6 @@ from dokimos.reports.figures.svg import Figure
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 
-_PLOTTED = (Verdict.CORRECT, Verdict.UNLABELLED)
-
 
 @dataclass(frozen=True)
 class CactusRows:
@@ -36,9 +34,11 @@ class Cactus(Section[CactusRows]):
         series = tuple(
             CactusSeries(
                 verifier=verifier,
-                wall_seconds=tuple(sorted(j.record.wall_seconds for j in group if j.verdict in _PLOTTED)),
+                wall_seconds=tuple(
+                    sorted(j.record.wall_seconds for j in group if j.verdict is Verdict.CORRECT)
+                ),
             )
-            for verifier, group in findings.by_verifier().items()
+            for verifier, group in findings.common_by_verifier().items()
         )
         return CactusRows(series, findings.limit_wall_seconds)
 

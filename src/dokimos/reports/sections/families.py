@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -18,11 +19,17 @@ from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.networks.semantics.replay import ONNXRUNTIME
 from dokimos.reports.findings import Findings
-from dokimos.reports.headline import headline
+from dokimos.reports.headline import headline_of
 from dokimos.reports.run_outcome import RunOutcome
 from dokimos.reports.sections.base import Section
 
-_STYLES = {"correct": "green", "wrong": "bold red", "undecided": "yellow", "other": "cyan"}
+_STYLES = {
+    "correct": "green",
+    "wrong": "bold red",
+    "undecided": "yellow",
+    "other": "cyan",
+    "unchecked": "magenta",
+}
 
 
 @dataclass(frozen=True)
@@ -36,11 +43,12 @@ class TallyRow:
     undecided: int
     other: int
     wall_seconds_total: float
+    unchecked: int = 0
 
     @property
     def total(self) -> int:
         """How many runs there were."""
-        return self.correct + self.wrong + self.undecided + self.other
+        return self.correct + self.wrong + self.undecided + self.other + self.unchecked
 
     @property
     def wall_seconds_mean(self) -> float:
@@ -52,11 +60,11 @@ class TallyRow:
 class MatrixCell:
     """How one verifier did on one family (None: on all of them).
 
-    A run is *solved* if it decided and nothing shows the decision wrong; `confirmed` counts those that a
-    proven label confirms. The time is that of solved runs and timeouts, a timeout counting with its limit
-    (as in Figure 4 of the paper): `timed` of them, with their mean and the standard deviation of the
-    sample, which needs two. What failed or gave up has no time that says anything. `undecided` includes
-    the timeouts.
+    A run is *solved* if it decided and a label or an exact witness confirms that; `confirmed` counts those
+    whose witness, where one is due, holds too. `unchecked` counts decisions that nothing confirms or
+    refutes. The time is that of solved runs and timeouts, a timeout counting with its limit (as in Figure 4
+    of the paper): `timed` of them, with their mean and the standard deviation of the sample, which needs
+    two. What failed or gave up has no time that says anything. `undecided` includes the timeouts.
     """
 
     family: Annotated[str | None, Column(for_none="all")]
@@ -70,6 +78,7 @@ class MatrixCell:
     timed: int
     mean_seconds: float | None
     deviation_seconds: float | None
+    unchecked: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,9 @@ class FamilyRows:
     """The result in a sentence, and how each verifier did on each family.
 
     `tallies` has a row for each family and verifier, `totals` one for each verifier. `stand_in` says, where
-    it is so, that witnesses were not replayed by onnxruntime.
+    it is so, that witnesses were not replayed by onnxruntime. Where verifiers were run on different
+    instances, `remark` says so, and `common` and `common_cells` have the sums over those that all of them
+    were run on.
     """
 
     headline: str
@@ -85,6 +96,9 @@ class FamilyRows:
     totals: tuple[TallyRow, ...]
     cells: tuple[MatrixCell, ...]
     stand_in: str = ""
+    remark: str = ""
+    common: tuple[TallyRow, ...] = ()
+    common_cells: tuple[MatrixCell, ...] = ()
 
     @property
     def verifiers(self) -> list[str]:
@@ -105,23 +119,30 @@ class Families(Section[FamilyRows]):
     link = "Families"
 
     def rows(self, findings: Findings) -> FamilyRows:
-        judgements, naming = findings.judgements, findings.naming
+        judgements, naming, remark = findings.judgements, findings.naming, findings.common.remark
+        common = findings.common_by_verifier() if len(findings.common.judgements) < len(judgements) else {}
         return FamilyRows(
-            headline=headline([(naming.verifier(j.record), j.verdict) for j in judgements]),
+            headline=headline_of(judgements, naming),
             tallies=_tallies(judgements, naming),
             totals=tuple(_tally(None, name, group) for name, group in findings.by_verifier().items()),
             cells=matrix_cells(judgements, naming),
             stand_in=_stand_in(judgements),
+            remark=remark,
+            common=tuple(_tally(None, name, group) for name, group in common.items()),
+            common_cells=tuple(_cell(None, name, group) for name, group in common.items()),
         )
 
     def view(self, rows: FamilyRows) -> Mapping[str, Any]:
-        return {"cells": {(cell.family, cell.verifier): cell for cell in rows.cells}}
+        cells = {(cell.family, cell.verifier): cell for cell in rows.cells}
+        return {"cells": cells, "common": {cell.verifier: cell for cell in rows.common_cells}}
 
     def tables(self, rows: FamilyRows) -> Iterator[TableRows]:
         yield table("families", [MatrixCell], [(cell,) for cell in rows.cells])
 
-    def lines(self, rows: FamilyRows) -> Iterator[Table | Text]:
+    def lines(self, rows: FamilyRows) -> Iterator[RenderableType]:
         yield summary_table(rows)
+        if rows.remark:
+            yield Text(rows.remark, style="yellow")
         if rows.stand_in:
             yield Text(rows.stand_in)
 
@@ -158,6 +179,7 @@ def _cell(family: str | None, verifier: str, judgements: Sequence[Judgement]) ->
         if status in (Status.SOLVED, Status.TIMEOUT)
     ]
     solved, wrong = statuses.count(Status.SOLVED), statuses.count(Status.WRONG)
+    unchecked = statuses.count(Status.UNCHECKED)
     return MatrixCell(
         family=family,
         verifier=verifier,
@@ -165,11 +187,12 @@ def _cell(family: str | None, verifier: str, judgements: Sequence[Judgement]) ->
         confirmed=sum(j.verdict is Verdict.CORRECT for j in judgements),
         wrong=wrong,
         timeouts=statuses.count(Status.TIMEOUT),
-        undecided=len(statuses) - solved - wrong,
+        undecided=len(statuses) - solved - wrong - unchecked,
         total=len(statuses),
         timed=len(times),
         mean_seconds=statistics.fmean(times) if times else None,
         deviation_seconds=statistics.stdev(times) if len(times) > 1 else None,
+        unchecked=unchecked,
     )
 
 
@@ -188,6 +211,7 @@ def _tally(family: str | None, verifier: str, judgements: Sequence[Judgement]) -
         undecided=outcomes.count(RunOutcome.UNDECIDED),
         other=outcomes.count(RunOutcome.OTHER),
         wall_seconds_total=sum(j.record.wall_seconds for j in judgements),
+        unchecked=outcomes.count(RunOutcome.UNCHECKED),
     )
 
 
@@ -201,33 +225,36 @@ def _tallies(judgements: Sequence[Judgement], naming: Naming) -> tuple[TallyRow,
 def summary_table(rows: FamilyRows) -> Table:
     """Per family and verifier: how many correct, wrong, undecided and other, and the time.
 
-    With more than one family, a line per verifier sums them up.
+    What is unchecked has a column where there is any. With more than one family, a line per verifier sums
+    them up.
     """
     table = Table(title=Text(rows.headline), title_justify="left")
     table.add_column("family", overflow="fold")
     table.add_column("verifier", overflow="fold")
-    for name in (*_STYLES, "runs", "mean s", "total s"):
+    columns = [name for name in _STYLES if name != "unchecked" or any(t.unchecked for t in rows.totals)]
+    for name in (*columns, "runs", "mean s", "total s"):
         table.add_column(name, justify="right")
     previous = None
     for tally in rows.tallies:
-        table.add_row(*_cells(tally, "" if tally.family == previous else tally.family or ""))
+        table.add_row(*_cells(tally, "" if tally.family == previous else tally.family or "", columns))
         previous = tally.family
     if len({tally.family for tally in rows.tallies}) > 1:
         table.add_section()
         for k, tally in enumerate(rows.totals):
-            table.add_row(*_cells(tally, "all families" if k == 0 else ""))
+            table.add_row(*_cells(tally, "all families" if k == 0 else "", columns))
+    if rows.common:
+        table.add_section()
+        for k, tally in enumerate(rows.common):
+            table.add_row(*_cells(tally, "run by all" if k == 0 else "", columns))
     return table
 
 
-def _cells(tally: TallyRow, family: str) -> list[Text]:
-    counts = (tally.correct, tally.wrong, tally.undecided, tally.other)
+def _cells(tally: TallyRow, family: str, columns: Sequence[str]) -> list[Text]:
+    counts = [(getattr(tally, name), _STYLES[name]) for name in columns]
     return [
         Text(family),
         Text(tally.verifier),
-        *(
-            Text(str(count), style=style if count else "dim")
-            for count, style in zip(counts, _STYLES.values(), strict=True)
-        ),
+        *(Text(str(count), style=style if count else "dim") for count, style in counts),
         Text(str(tally.total)),
         Text(seconds(tally.wall_seconds_mean)),
         Text(seconds(tally.wall_seconds_total)),

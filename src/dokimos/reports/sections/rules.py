@@ -63,7 +63,7 @@ class Rules(Section[ScoringRows]):
     link = "Rule sets"
 
     def rows(self, findings: Findings) -> ScoringRows | None:
-        return scoring_rows(findings.judgements, findings.naming)
+        return scoring_rows(findings.judgements, findings.naming, compared=findings.common.judgements)
 
     def tables(self, rows: ScoringRows) -> Iterator[TableRows]:
         scored = [
@@ -80,9 +80,14 @@ class Rules(Section[ScoringRows]):
         yield from disagreement_lines(rows)
 
 
-def scoring_rows(judgements: Sequence[Judgement], naming: Naming) -> ScoringRows | None:
-    """The rows for `judgements`, in their order; None where no rule set was asked for."""
-    found = scores(judgements)
+def scoring_rows(
+    judgements: Sequence[Judgement], naming: Naming, *, compared: Sequence[Judgement] | None = None
+) -> ScoringRows | None:
+    """The rows for `judgements`, in their order; None where no rule set was asked for.
+
+    Scores are those of `compared`, the runs on what all verifiers were run on; of all runs unless given.
+    """
+    found = scores(judgements if compared is None else compared)
     rules = tuple(dict.fromkeys(score.rules for score in found))
     if not rules:
         return None

@@ -39,7 +39,7 @@ const short = (value) => {
 const glyphs = { sat: "✓", unsat: "✓", timeout: "T", memout: "M", unknown: "?", error: "E", unsupported: "–" };
 const glyphOf = (run) => {
   if (run.outcome === "wrong") return "✗";
-  return run.outcome === "other" ? "~" : run.verdict === "undecided" && /sat$/.test(run.answer) ? "?" : glyphs[run.answer];
+  return run.outcome === "unchecked" ? "∅" : run.outcome === "other" ? "~" : run.verdict === "undecided" && /sat$/.test(run.answer) ? "?" : glyphs[run.answer];
 };
 const sign = (run) => element("span", { class: `glyph ${run.outcome}`, "aria-hidden": "true" }, glyphOf(run));
 const fragment = (instance) => `#instance=${encodeURIComponent(instance.name)}`;
@@ -81,7 +81,7 @@ const telling = (instance, verifier) => {
 };
 
 const collator = new Intl.Collator("en", { numeric: true });
-const RANKS = { correct: 0, other: 1, undecided: 2, wrong: 3 };
+const RANKS = { correct: 0, other: 1, unchecked: 2, undecided: 3, wrong: 4 };
 const compare = {
   name: () => (a, b) => collator.compare(a.name, b.name),
   family: () => (a, b) => collator.compare(a.family, b.family),
