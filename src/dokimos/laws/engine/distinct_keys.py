@@ -62,5 +62,9 @@ class DistinctKeys:
 
     def _settle(self) -> None:
         if self._waiting:
-            self._known = np.unique(np.concatenate([self._known, *self._waiting]))
+            every = np.concatenate([self._known, *self._waiting])
+            every.sort()
+            first = np.ones(len(every), dtype=np.bool_)
+            first[1:] = every[1:] != every[:-1]
+            self._known = every[first]
             self._waiting, self._count_waiting = [], 0
