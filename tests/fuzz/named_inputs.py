@@ -22,7 +22,7 @@ def _model(
 ) -> bytes:
     """A network from x to y."""
     source = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape or [1, 2])
-    output = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    output = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
     tensors = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     graph = helper.make_graph(nodes, "g", [source], [output], tensors)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

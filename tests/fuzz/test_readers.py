@@ -7,9 +7,15 @@ What the checker accepts of a mutant is held against exact values.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from dokimos.core.errors import InputError
+from dokimos.core.gzipped import uncompressed
+from dokimos.networks.reading.onnx_file import read_onnx
 from tests.fuzz.fuzzing import Fault, fuzz
+from tests.fuzz.named_inputs import networks
 from tests.fuzz.readers import READERS
 
 #: The default run reads so few mutants for each reader, and always the same ones.
@@ -39,3 +45,10 @@ def test_no_reader_fails_on_many_mutants(reader: str) -> None:
     read, faults = fuzz([reader], seed="many", count=MANY)
     assert len(read) == MANY
     assert not faults, in_words(faults)
+
+
+@pytest.mark.parametrize(("title", "content"), networks().items())
+def test_small_networks_that_ask_for_much_are_refused_for_that(title: str, content: bytes | Path) -> None:
+    if isinstance(content, bytes):
+        with pytest.raises(InputError, match=r"too large|axes, more than|unfolds to more than"):
+            read_onnx(uncompressed(content, file=title))

@@ -21,7 +21,9 @@ Array = NDArray[Any]
 #: All tensors of a network together take at most this much memory, and more for a larger file: a few bytes
 #: must not exhaust it.
 MOST_BYTES = 1 << 29
-_BYTES_PER_BYTE = 8
+_BYTES_PER_BYTE = 128
+#: A constant that the file does not hold counts so many times: it is there at once, and exactly later.
+_CONSTANT = 32
 #: Integers are shapes, indices and masks.
 MOST_INTEGERS = 1 << 22
 #: More axes than any network has; numpy knows 64, and some rules need a few of their own.
@@ -132,19 +134,19 @@ class Lowering:
         self.values[name] = array
         self.shapes[name] = tuple(int(n) for n in array.shape)
 
-    def shortage(self, shape: Sequence[int], dtype: np.dtype[Any] | None = None) -> str:
+    def shortage(self, shape: Sequence[int], dtype: np.dtype[Any] | None = None, times: int = 1) -> str:
         """Why there cannot be a tensor of this shape beside the others; "" where there can, from now on."""
         if len(shape) > MOST_AXES:
             return f"has {len(shape)} axes, more than the {MOST_AXES} that are supported"
         kind, numbers = dtype or self.dtype, math.prod(shape)
-        self._bytes_left -= numbers * kind.itemsize
+        self._bytes_left -= numbers * kind.itemsize * times
         if self._bytes_left < 0 or (kind.kind in "iub" and numbers > MOST_INTEGERS):
             return f"has the shape {tuple(shape)}, which is too large, or is beside the other tensors"
         return ""
 
     def reserve(self, call: OnnxCall, shape: Sequence[int], dtype: np.dtype[Any] | None = None) -> None:
-        """Refuse a node whose output cannot have this shape, before there is any such output."""
-        if why := self.shortage(shape, dtype):
+        """Refuse a node whose output cannot be so large, before there is any. A type means: a constant."""
+        if why := self.shortage(shape, dtype, 1 if dtype is None else _CONSTANT):
             call.refuse(f"its output {why}.")
 
     def alias(self, name: str, target: str) -> None:
@@ -197,8 +199,9 @@ class Lowering:
             raise UnreadableFile(self.place, f"node {name!r} ({call.op}): {error}.") from error
         if any(n <= 0 for n in shape):
             call.refuse(f"its output has the shape {shape}, which holds no numbers.")
-        self.reserve(call, shape)
-        if op in _FOLDED and all(i in self.values for i in node.inputs):
+        is_folded = op in _FOLDED and all(i in self.values for i in node.inputs)
+        self.reserve(call, shape, self.dtype if is_folded else None)
+        if is_folded:
             arrays = [self.values[i] for i in node.inputs]
             moved = (
                 structural.concat(node, arrays)
