@@ -140,7 +140,7 @@ def test_what_was_recorded_before_is_counted(
 def test_a_verifier_that_has_changed_is_run_again(
     dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script(monkeypatch, tmp_path, default={"behaviour": "error"})
+    script(monkeypatch, tmp_path, default={"behaviour": "crash"})
     command = ("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
     assert dokimos(*command).code == 0
     script(monkeypatch, tmp_path, default={"behaviour": "right"})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dokimos.api.campaigns import read_campaign, run, watch
     from dokimos.api.difficulty import profile
+    from dokimos.api.gating import gate
     from dokimos.api.labels import check
     from dokimos.api.law_models import convert_model, fuzz_domain
     from dokimos.api.law_starts import init_laws
@@ -39,6 +40,7 @@ __all__ = [
     "find_family",
     "format_law",
     "fuzz_domain",
+    "gate",
     "generate",
     "init_laws",
     "install_verifier",
@@ -62,6 +64,7 @@ __all__ = [
 
 _NAMES = {
     "campaigns": ("read_campaign", "run", "watch"),
+    "gating": ("gate",),
     "labels": ("check",),
     "law_models": ("convert_model", "fuzz_domain"),
     "law_starts": ("init_laws",),

@@ -11,6 +11,7 @@ from dokimos.cli import (
     check,
     explain,
     families,
+    gate,
     generate,
     judge,
     law,
@@ -55,6 +56,7 @@ app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)
+app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("profile")(profile.profile)
 app.command("explain")(explain.explain)

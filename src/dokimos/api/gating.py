@@ -1,0 +1,120 @@
+"""`gate`: run, judge, report, and whether a verifier may pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dokimos.api.campaigns import run
+from dokimos.api.progress import ProgressCallback, ignore
+from dokimos.api.suite_lookup import SuiteSource
+from dokimos.api.verdicts import judge, report
+from dokimos.campaigns.campaign import set_runs_aside
+from dokimos.campaigns.manifest import read_manifest
+from dokimos.core.errors import InputError
+from dokimos.core.files import expect_writable, write_whole
+from dokimos.judging.gate import (
+    Baseline,
+    GateOutcome,
+    pass_gate,
+    read_baseline,
+    second_tries,
+    write_baseline,
+)
+from dokimos.verifiers.base import Verifier
+from dokimos.verifiers.catalogue import installed
+
+#: What the gate saw the last time, in the folder of its campaign.
+_LAST = "gate.json"
+
+
+def gate(
+    suites: SuiteSource | Sequence[SuiteSource],
+    verifiers: str | Verifier | Sequence[str | Verifier],
+    out: str | Path,
+    *,
+    baseline: str | Path | None = None,
+    update_baseline: bool = False,
+    junit: str | Path | None = None,
+    markdown: str | Path | None = None,
+    html: str | Path | None = None,
+    timeout_seconds: float | None = None,
+    memory_bytes: int = 4_000_000_000,
+    jobs: int = 1,
+    only: Sequence[str] = (),
+    progress: ProgressCallback[object] = ignore,
+) -> GateOutcome:
+    """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
+
+    `out` is the folder of the campaign; the same call again goes on where it stopped, and runs a verifier
+    again whose version has changed. `baseline` is a file with what was right before and which failures are
+    expected; `update_baseline` writes it. `junit`, `markdown` and `html` are files to write.
+
+    >>> outcome = dokimos.gate("tiny", "reference", "gated", timeout_seconds=60, junit="junit.xml")
+    >>> outcome.is_open, [finding.text for finding in outcome.findings]
+    (True, [])
+    """
+    if update_baseline and baseline is None:
+        raise InputError("Say with --baseline which file is to be updated.")
+    for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
+        if path is not None:
+            expect_writable(Path(path), what=what, example="gate.xml")
+    named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
+    chosen = [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
+    folder = Path(out)
+    is_first = update_baseline and baseline is not None and not Path(baseline).exists()
+    held = None if baseline is None or is_first else read_baseline(Path(baseline))
+    last = read_baseline(folder / _LAST) if (folder / _LAST).is_file() else None
+
+    def ask(*, again: bool) -> GateOutcome:
+        run(
+            suites,
+            chosen,
+            folder,
+            timeout_seconds=timeout_seconds,
+            memory_bytes=memory_bytes,
+            jobs=jobs,
+            only=only,
+            again=again,
+            progress=progress,
+        )
+        return pass_gate(judge(folder, progress=progress), baseline=held, last=last)
+
+    outcome = ask(again=_has_changed(folder, chosen))
+    if held is not None and (keys := second_tries(outcome, held)):
+        set_runs_aside(
+            folder,
+            lambda record: (record.verifier, record.suite, record.instance) in keys,
+            reason="a second try, near its limit",
+        )
+        outcome = ask(again=False)
+    _write(outcome, junit=junit, markdown=markdown, html=html)
+    write_baseline(folder / _LAST, outcome, before=None)
+    if update_baseline and baseline is not None:
+        write_baseline(Path(baseline), outcome, before=held or Baseline())
+    return outcome
+
+
+def _has_changed(folder: Path, verifiers: Sequence[Verifier]) -> bool:
+    """Whether the campaign in `folder` has runs of another version of one of these verifiers."""
+    if not (folder / "manifest.json").exists():
+        return False
+    before = {tool.name: tool.version for tool in read_manifest(folder / "manifest.json").verifiers}
+    return any(before.get(each.name, now) != now for each in verifiers if (now := each.installed_version()))
+
+
+def _write(
+    outcome: GateOutcome,
+    *,
+    junit: str | Path | None,
+    markdown: str | Path | None,
+    html: str | Path | None,
+) -> None:
+    from dokimos.reports.gate_summaries import as_junit, as_markdown
+
+    if junit is not None:
+        write_whole(Path(junit), as_junit(outcome), what="the JUnit file")
+    if markdown is not None:
+        write_whole(Path(markdown), as_markdown(outcome), what="the summary")
+    if html is not None:
+        report(outcome.judged, html=html)

@@ -1,0 +1,73 @@
+"""`dokimos gate`: one command for CI, with an exit code that means something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dokimos.cli.run import parse_bytes
+
+
+def gate(
+    suite: Annotated[
+        list[str],
+        typer.Argument(help="A suite's folder, or the name of a shipped suite; several may be given."),
+    ],
+    verifier: Annotated[
+        list[str], typer.Option(help="The verifier, as `dokimos run` takes it; repeatable.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder of the campaign.")] = Path("gate"),
+    baseline: Annotated[
+        Path | None,
+        typer.Option(help="What was right before, and which failures are expected, with reasons."),
+    ] = None,
+    update_baseline: Annotated[
+        bool, typer.Option("--update-baseline", help="Write the baseline from what is seen now.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(help="A JUnit XML file to write.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="A Markdown summary to write, such as $GITHUB_STEP_SUMMARY.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="A report page to write.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)
+    ] = None,
+    memory: Annotated[str, typer.Option(help="Memory for each run, such as 4GB or 512MB.")] = "4GB",
+    jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
+    only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
+) -> None:
+    """Run verifiers on suites, judge their answers, and fail where they may not pass.
+
+    Exit code 1 on a wrong answer that the baseline does not expect, on missing runs, on a verifier that
+    answers nothing, and on an answer that the baseline has right. Exit code 2 if a label fails.
+    """
+    import dokimos
+    from dokimos.cli.output import one_interrupt, progress_bar
+    from dokimos.judging.gate import GateFindingKind
+    from dokimos.reports.gate_summaries import headline, in_order
+
+    with progress_bar("running") as show, one_interrupt():
+        outcome = dokimos.gate(
+            suite,
+            verifier,
+            out,
+            baseline=baseline,
+            update_baseline=update_baseline,
+            junit=junit,
+            markdown=markdown,
+            html=html,
+            timeout_seconds=timeout,
+            memory_bytes=parse_bytes(memory),
+            jobs=jobs,
+            only=only or (),
+            progress=show,
+        )
+    for finding in in_order(outcome.findings):
+        typer.echo(f"{'FAIL' if finding.kind.fails else 'note'}  {finding.kind.value}: {finding.text}")
+    typer.echo(headline(outcome))
+    if outcome.of_kind(GateFindingKind.LABEL):
+        raise typer.Exit(2)
+    if not outcome.is_open:
+        raise typer.Exit(1)

@@ -1,0 +1,329 @@
+"""Whether a verifier may pass: what must not be, what was better before, and what has changed.
+
+A gate is green only where something was really answered. It fails on
+
+- a wrong answer, unless the baseline expects it,
+- runs that are missing,
+- a verifier that decides nothing at all,
+- an answer that was right in the baseline and is not now; where the baseline had it only shortly before its
+  limit, a second try must fail, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from dokimos.campaigns.records import Seconds
+from dokimos.core import strict_json
+from dokimos.core.errors import UnreadableFile
+from dokimos.core.files import write_whole
+from dokimos.core.known_keys import require_known_keys
+from dokimos.judging.judged_campaign import JudgedCampaigns
+from dokimos.judging.verdicts import Judgement, Verdict
+
+SCHEMA: Literal[1] = 1
+#: What is solved in more than this share of its limit is near it: the next machine may be slower.
+NEAR_SHARE = 0.5
+_MOST_BYTES = 64 << 20
+_WHAT = "a baseline of `dokimos gate`"
+
+RunKey = tuple[str, str, str]
+"""A run by the names of its verifier, its suite and its instance."""
+
+
+@dataclass(frozen=True)
+class BaselineRun:
+    """One run as it was when the baseline was taken; `seconds` of `limit_seconds` were used."""
+
+    verifier: str
+    suite: str
+    instance: str
+    verdict: Verdict
+    seconds: Seconds
+    limit_seconds: Seconds
+
+    @property
+    def key(self) -> RunKey:
+        """Which run it is."""
+        return self.verifier, self.suite, self.instance
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it used more than half of its time."""
+        return self.seconds > NEAR_SHARE * self.limit_seconds
+
+
+@dataclass(frozen=True)
+class ExpectedFailure:
+    """A wrong answer that is known, and why it may stay for now."""
+
+    verifier: str
+    suite: str
+    instance: str
+    reason: Annotated[str, Meta(min_length=1)]
+
+    @property
+    def key(self) -> RunKey:
+        """Which run it is."""
+        return self.verifier, self.suite, self.instance
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a gate holds answers against."""
+
+    runs: tuple[BaselineRun, ...] = ()
+    expected_failures: tuple[ExpectedFailure, ...] = ()
+
+    @property
+    def expected(self) -> dict[RunKey, str]:
+        """The reasons of the expected failures."""
+        return {failure.key: failure.reason for failure in self.expected_failures}
+
+
+@dataclass(frozen=True)
+class _Form(Baseline):
+    """The file: a baseline and the number of its format."""
+
+    schema: Literal[1] = SCHEMA
+
+
+class GateFindingKind(Enum):
+    """What a gate notices."""
+
+    WRONG = "wrong"
+    MISSING = "missing"
+    SILENT = "answers nothing"
+    LOST = "no longer right"
+    LABEL = "label fails"
+    EXPECTED = "expected failure"
+    NEAR = "near its limit"
+    NEW_WRONG = "new wrong"
+    MENDED = "mended"
+
+    @property
+    def fails(self) -> bool:
+        """Whether this alone closes the gate."""
+        return self in _FAILING
+
+
+_FAILING = frozenset(
+    {
+        GateFindingKind.WRONG,
+        GateFindingKind.MISSING,
+        GateFindingKind.SILENT,
+        GateFindingKind.LOST,
+        GateFindingKind.LABEL,
+    }
+)
+
+
+@dataclass(frozen=True)
+class GateFinding:
+    """One thing that the gate noticed, in a sentence; `run` is what it is about, where that is one run."""
+
+    kind: GateFindingKind
+    text: str
+    run: RunKey | None = None
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """What came of a gate; `runs` is what a baseline would keep of it."""
+
+    findings: tuple[GateFinding, ...]
+    runs: tuple[BaselineRun, ...]
+    judged: JudgedCampaigns = field(repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the verifiers may pass."""
+        return not any(finding.kind.fails for finding in self.findings)
+
+    def of_kind(self, kind: GateFindingKind) -> tuple[GateFinding, ...]:
+        """The findings of one kind."""
+        return tuple(finding for finding in self.findings if finding.kind is kind)
+
+
+def pass_gate(
+    judged: JudgedCampaigns, *, baseline: Baseline | None = None, last: Baseline | None = None
+) -> GateOutcome:
+    """What the gate says of judged campaigns, against a baseline and the last time it was asked."""
+    held = baseline or Baseline()
+    runs = tuple(_run(judgement) for judgement in judged.judgements)
+    worst = _worst(runs)
+    findings = [
+        *_wrong(judged.judgements, held.expected),
+        *_missing(judged),
+        *_labels(judged),
+        *_silent(judged.judgements),
+        *_lost(held, worst),
+        *_near(runs),
+        *_changes(worst, None if last is None else _worst(last.runs)),
+    ]
+    return GateOutcome(tuple(findings), runs, judged)
+
+
+def second_tries(outcome: GateOutcome, baseline: Baseline) -> frozenset[RunKey]:
+    """The runs that are lost, but were near their limit in the baseline: they deserve a second try."""
+    near = {run.key for run in baseline.runs if run.is_near}
+    return frozenset(
+        finding.run
+        for finding in outcome.of_kind(GateFindingKind.LOST)
+        if finding.run in near and finding.run
+    )
+
+
+def _run(judgement: Judgement) -> BaselineRun:
+    record = judgement.record
+    limit = record.limits.wall_seconds if record.limits else 0.0
+    return BaselineRun(
+        record.verifier, record.suite, record.instance, judgement.verdict, record.wall_seconds, limit
+    )
+
+
+def _worst(runs: Sequence[BaselineRun]) -> dict[RunKey, BaselineRun]:
+    """One run of each: of several, one that is wrong, or else one that is not right."""
+    found: dict[RunKey, BaselineRun] = {}
+    for run in runs:
+        before = found.get(run.key)
+        if before is None or _badness(run) > _badness(before):
+            found[run.key] = run
+    return found
+
+
+def _badness(run: BaselineRun) -> int:
+    return 2 if run.verdict.is_wrong else int(run.verdict is not Verdict.CORRECT)
+
+
+def _named(key: RunKey) -> str:
+    verifier, suite, instance = key
+    return f"{verifier} on {suite}/{instance}"
+
+
+def _key(judgement: Judgement) -> RunKey:
+    record = judgement.record
+    return record.verifier, record.suite, record.instance
+
+
+def _wrong(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]) -> list[GateFinding]:
+    found = []
+    wrong = {_key(j) for j in judgements if j.verdict.is_wrong}
+    for judgement in judgements:
+        key = _key(judgement)
+        said = f"{_named(key)}: {judgement.verdict.value}"
+        if judgement.verdict.is_wrong and key in expected:
+            text = f"{said}, as the baseline expects: {expected[key]}"
+            found.append(GateFinding(GateFindingKind.EXPECTED, text, key))
+        elif judgement.verdict.is_wrong:
+            found.append(GateFinding(GateFindingKind.WRONG, f"{said}: {judgement.reason}", key))
+    ran = {_key(j) for j in judgements}
+    for key in sorted(expected.keys() & ran - wrong):
+        text = f"{_named(key)} is not wrong any more; take it out of the baseline"
+        found.append(GateFinding(GateFindingKind.MENDED, text, key))
+    return found
+
+
+def _missing(judged: JudgedCampaigns) -> list[GateFinding]:
+    return [
+        GateFinding(
+            GateFindingKind.MISSING,
+            f"{one.missing} of {one.campaign.planned} planned runs are missing in {one.campaign.folder}",
+        )
+        for one in judged.campaigns
+        if one.missing
+    ]
+
+
+def _labels(judged: JudgedCampaigns) -> list[GateFinding]:
+    return [
+        GateFinding(GateFindingKind.LABEL, f"the label of {suite}/{instance} fails: {problem}")
+        for (suite, instance), problem in judged.failed_labels.items()
+    ]
+
+
+def _silent(judgements: Sequence[Judgement]) -> list[GateFinding]:
+    counts: dict[str, list[bool]] = {}
+    for judgement in judgements:
+        counts.setdefault(judgement.record.verifier, []).append(judgement.record.answer.decides)
+    return [
+        GateFinding(
+            GateFindingKind.SILENT,
+            f"{verifier} decides none of its {len(decided)} runs: nothing was tested",
+        )
+        for verifier, decided in counts.items()
+        if not any(decided)
+    ]
+
+
+def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFinding]:
+    found = []
+    for run in baseline.runs:
+        current = now.get(run.key)
+        if run.verdict is not Verdict.CORRECT or current is None or current.verdict.is_wrong:
+            continue
+        if current.verdict is not Verdict.CORRECT:
+            text = f"{_named(run.key)} was right in the baseline, and is {current.verdict.value} now"
+            found.append(GateFinding(GateFindingKind.LOST, text, run.key))
+    return found
+
+
+def _near(runs: Sequence[BaselineRun]) -> list[GateFinding]:
+    return [
+        GateFinding(
+            GateFindingKind.NEAR,
+            f"{_named(run.key)} took {run.seconds:.1f} s of {run.limit_seconds:g} s",
+            run.key,
+        )
+        for run in runs
+        if run.verdict is Verdict.CORRECT and run.is_near
+    ]
+
+
+def _changes(
+    now: Mapping[RunKey, BaselineRun], before: Mapping[RunKey, BaselineRun] | None
+) -> list[GateFinding]:
+    """What has become wrong, or right, since the last time; only of runs that there were then."""
+    found = []
+    for key in sorted(now.keys() & (before or {}).keys()):
+        is_wrong, was_wrong = now[key].verdict.is_wrong, (before or {})[key].verdict.is_wrong
+        if is_wrong and not was_wrong:
+            text = f"{_named(key)} was not wrong the last time"
+            found.append(GateFinding(GateFindingKind.NEW_WRONG, text, key))
+        elif was_wrong and not is_wrong:
+            text = f"{_named(key)} was wrong the last time"
+            found.append(GateFinding(GateFindingKind.MENDED, text, key))
+    return found
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The baseline in a file; UnreadableFile where it is none."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except FileNotFoundError as error:
+        raise UnreadableFile(
+            path, "there is no baseline here; make one with `dokimos gate … --update-baseline`."
+        ) from error
+    except OSError as error:
+        raise UnreadableFile(path, f"it cannot be read: {error.strerror}.") from error
+    if len(content) > _MOST_BYTES:
+        raise UnreadableFile(path, "it is too large for a baseline.")
+    document = strict_json.parse(content, file=path)
+    found = strict_json.convert(document, _Form, file=path, what=_WHAT)
+    require_known_keys(document, _Form, file=path, what=_WHAT)
+    return found
+
+
+def write_baseline(path: Path, outcome: GateOutcome, *, before: Baseline | None) -> None:
+    """Keep what the gate saw; the expected failures of before stay as far as they still fail."""
+    wrong = {run.key for run in outcome.runs if run.verdict.is_wrong}
+    kept = tuple(one for one in (before or Baseline()).expected_failures if one.key in wrong)
+    runs = tuple(sorted(_worst(outcome.runs).values(), key=lambda run: run.key))
+    write_whole(path, strict_json.write(_Form(runs, kept)), what="the baseline")

@@ -1,0 +1,143 @@
+"""What a gate says, for the page of a CI job: JUnit XML, and a Markdown summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+from dokimos.core.readable import printable
+from dokimos.judging.gate import GateFinding, GateFindingKind, GateOutcome
+from dokimos.judging.verdicts import Judgement, Verdict
+
+#: The order in which findings are listed.
+_ORDER = tuple(GateFindingKind)
+_HEADINGS = {
+    GateFindingKind.WRONG: "Wrong answers",
+    GateFindingKind.MISSING: "Missing runs",
+    GateFindingKind.SILENT: "Verifiers that answer nothing",
+    GateFindingKind.LOST: "Right in the baseline, not now",
+    GateFindingKind.LABEL: "Labels that fail",
+    GateFindingKind.EXPECTED: "Expected failures",
+    GateFindingKind.NEAR: "Near the limit",
+    GateFindingKind.NEW_WRONG: "Wrong since the last time",
+    GateFindingKind.MENDED: "Mended",
+}
+
+
+def headline(outcome: GateOutcome) -> str:
+    """One sentence: whether the gate is open, and the counts behind that."""
+    judgements = outcome.judged.judgements
+    right = sum(j.verdict is Verdict.CORRECT for j in judgements)
+    wrong = sum(j.verdict.is_wrong for j in judgements)
+    parts = [f"{right} of {len(judgements)} answers are right", f"{wrong} wrong"]
+    new, mended = (
+        len(outcome.of_kind(kind)) for kind in (GateFindingKind.NEW_WRONG, GateFindingKind.MENDED)
+    )
+    parts += [f"{new} new wrong"] * bool(new) + [f"{mended} mended"] * bool(mended)
+    return f"The gate is {'open' if outcome.is_open else 'closed'}: {', '.join(parts)}."
+
+
+def in_order(findings: Iterable[GateFinding]) -> list[GateFinding]:
+    """What closes the gate first."""
+    return sorted(findings, key=lambda finding: _ORDER.index(finding.kind))
+
+
+def as_junit(outcome: GateOutcome) -> bytes:
+    """One test suite per verifier and suite, one test case per run; what concerns no single run stands in a
+    suite called `gate`.
+
+    Undecided runs are skipped tests: a timeout is no failure. What the gate closes for is one.
+    """
+    failing = {finding.run: finding for finding in outcome.findings if finding.kind.fails}
+    root = ElementTree.Element("testsuites", name="dokimos gate")
+    groups: dict[tuple[str, str], list[Judgement]] = {}
+    for judgement in outcome.judged.judgements:
+        groups.setdefault((judgement.record.verifier, judgement.record.suite), []).append(judgement)
+    for (verifier, suite), judgements in groups.items():
+        cases = [_case(judgement, failing) for judgement in judgements]
+        _add_suite(root, f"{verifier}.{suite}", cases)
+    general = [
+        _general(finding) for finding in outcome.findings if finding.kind.fails and finding.run is None
+    ]
+    _add_suite(
+        root, "gate", general or [ElementTree.Element("testcase", classname="gate", name="complete")]
+    )
+    ElementTree.indent(root)
+    body: bytes = ElementTree.tostring(root, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + body + b"\n"
+
+
+def _add_suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element]) -> None:
+    counts = {
+        "tests": len(cases),
+        "failures": sum(case.find("failure") is not None for case in cases),
+        "skipped": sum(case.find("skipped") is not None for case in cases),
+        "errors": 0,
+    }
+    attributes = {key: str(value) for key, value in counts.items()}
+    suite = ElementTree.SubElement(root, "testsuite", {"name": printable(name), **attributes})
+    suite.extend(cases)
+
+
+def _case(
+    judgement: Judgement, failing: dict[tuple[str, str, str] | None, GateFinding]
+) -> ElementTree.Element:
+    record = judgement.record
+    case = ElementTree.Element(
+        "testcase",
+        classname=printable(f"{record.verifier}.{record.suite}"),
+        name=printable(record.instance),
+        time=f"{record.wall_seconds:.3f}",
+    )
+    finding = failing.get((record.verifier, record.suite, record.instance))
+    if finding is not None:
+        words = printable(finding.text)
+        failure = ElementTree.SubElement(case, "failure", message=words, type=judgement.verdict.value)
+        failure.text = printable(f"{words}\nreproduce: {judgement.reproduce}")
+    elif judgement.verdict is Verdict.UNDECIDED:
+        ElementTree.SubElement(case, "skipped", message=f"{record.answer.value}")
+    return case
+
+
+def _general(finding: GateFinding) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname="gate", name=finding.kind.value)
+    ElementTree.SubElement(case, "failure", message=printable(finding.text), type=finding.kind.value)
+    return case
+
+
+def as_markdown(outcome: GateOutcome) -> str:
+    """The headline, a table of verifiers, and the findings, what closes the gate first."""
+    sign = "✅" if outcome.is_open else "❌"
+    lines = [f"## {sign} dokimos gate", "", headline(outcome), ""]
+    lines += ["| verifier | right | wrong | undecided | other | runs |", "|---|---|---|---|---|---|"]
+    counts: dict[str, Counter[str]] = {}
+    for judgement in outcome.judged.judgements:
+        counts.setdefault(judgement.record.verifier, Counter())[_column(judgement)] += 1
+    for verifier, found in counts.items():
+        cells = [str(found[column]) for column in ("right", "wrong", "undecided", "other")]
+        lines.append(f"| {_cell(verifier)} | {' | '.join(cells)} | {found.total()} |")
+    reproduce = {
+        (j.record.verifier, j.record.suite, j.record.instance): j.reproduce
+        for j in outcome.judged.judgements
+    }
+    for kind in _ORDER:
+        findings = outcome.of_kind(kind)
+        if findings:
+            lines += ["", f"### {_HEADINGS[kind]}", ""]
+        for finding in findings:
+            lines.append(f"- {_cell(finding.text)}")
+            if kind is GateFindingKind.WRONG and finding.run is not None:
+                lines += [f"  `{printable(reproduce[finding.run]).replace('`', '')}`"]
+    return "\n".join(lines) + "\n"
+
+
+def _column(judgement: Judgement) -> str:
+    if judgement.verdict.is_wrong:
+        return "wrong"
+    return {Verdict.CORRECT: "right", Verdict.UNDECIDED: "undecided"}.get(judgement.verdict, "other")
+
+
+def _cell(text: str) -> str:
+    """Text that cannot end a cell or become a tag."""
+    return printable(" ".join(text.split())).replace("|", "\\|").replace("<", "&lt;")

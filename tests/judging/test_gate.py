@@ -1,0 +1,218 @@
+"""What closes a gate, what is only listed, and what a baseline changes about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from dokimos.campaigns.campaign import Campaign
+from dokimos.core.errors import UnreadableFile
+from dokimos.execution.limits import Limits
+from dokimos.judging.gate import (
+    Baseline,
+    BaselineRun,
+    ExpectedFailure,
+    GateFindingKind,
+    GateOutcome,
+    pass_gate,
+    read_baseline,
+    second_tries,
+    write_baseline,
+)
+from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.gate_summaries import as_junit, as_markdown, headline
+from dokimos.suites.answers import Answer
+from tests.difficulty.explain.sample import record
+
+LIMITS = Limits(wall_seconds=10)
+
+
+class _Planned(Campaign):
+    @property
+    def planned(self) -> int:
+        return len(self.records) + MISSING.get(self.folder, 0)
+
+
+MISSING: dict[Path, int] = {}
+
+
+def run(instance: str, verdict: Verdict, *, seconds: float = 1.0, verifier: str = "mine") -> Judgement:
+    answer = Answer.TIMEOUT if verdict is Verdict.UNDECIDED else Answer.UNSAT
+    made = record(instance, answer, verifier=verifier, seconds=seconds, suite="quick", limits=LIMITS)
+    return Judgement(made, None, None, verdict, "because", None, "dokimos run again")
+
+
+def judged(*judgements: Judgement, missing: int = 0) -> JudgedCampaigns:
+    folder = Path("campaign")
+    MISSING[folder] = missing
+    campaign = _Planned(folder, None, tuple(j.record for j in judgements))  # type: ignore[arg-type]
+    return JudgedCampaigns((JudgedCampaign(campaign, judgements, {}, {}),))
+
+
+def kinds(outcome: GateOutcome) -> list[GateFindingKind]:
+    return [finding.kind for finding in outcome.findings]
+
+
+def before(**verdicts: tuple[Verdict, float]) -> Baseline:
+    return Baseline(
+        tuple(
+            BaselineRun("mine", "quick", name, verdict, seconds, 10)
+            for name, (verdict, seconds) in verdicts.items()
+        )
+    )
+
+
+def test_right_answers_open_it() -> None:
+    outcome = pass_gate(judged(run("a", Verdict.CORRECT), run("b", Verdict.UNDECIDED)))
+    assert outcome.is_open
+    assert headline(outcome) == "The gate is open: 1 of 2 answers are right, 0 wrong."
+
+
+@pytest.mark.parametrize("verdict", [verdict for verdict in Verdict if verdict.is_wrong])
+def test_a_wrong_answer_closes_it(verdict: Verdict) -> None:
+    outcome = pass_gate(judged(run("a", Verdict.CORRECT), run("b", verdict)))
+    assert not outcome.is_open
+    assert kinds(outcome) == [GateFindingKind.WRONG]
+
+
+def test_missing_runs_close_it() -> None:
+    outcome = pass_gate(judged(run("a", Verdict.CORRECT), missing=3))
+    assert not outcome.is_open
+    assert "3 of 4 planned runs are missing" in outcome.findings[0].text
+
+
+def test_nothing_tested_is_not_passed() -> None:
+    """38 errors are no green light, beside another verifier that answers, too."""
+    silent = [run(name, Verdict.UNDECIDED, verifier="crashes") for name in "abc"]
+    outcome = pass_gate(judged(run("a", Verdict.CORRECT), *silent))
+    assert kinds(outcome) == [GateFindingKind.SILENT]
+    assert outcome.findings[0].text == "crashes decides none of its 3 runs: nothing was tested"
+    assert not outcome.is_open
+
+
+def test_fewer_right_answers_than_the_baseline_close_it() -> None:
+    now = judged(run("a", Verdict.UNDECIDED), run("b", Verdict.CORRECT))
+    outcome = pass_gate(now, baseline=before(a=(Verdict.CORRECT, 1), b=(Verdict.CORRECT, 1)))
+    assert kinds(outcome) == [GateFindingKind.LOST]
+    assert second_tries(outcome, before(a=(Verdict.CORRECT, 1))) == frozenset()
+
+
+def test_what_was_near_its_limit_deserves_a_second_try() -> None:
+    held = before(a=(Verdict.CORRECT, 6), b=(Verdict.CORRECT, 4))
+    outcome = pass_gate(judged(run("a", Verdict.UNDECIDED), run("b", Verdict.UNDECIDED)), baseline=held)
+    assert second_tries(outcome, held) == {("mine", "quick", "a")}
+
+
+def test_what_is_near_its_limit_is_listed() -> None:
+    outcome = pass_gate(judged(run("a", Verdict.CORRECT, seconds=6), run("b", Verdict.CORRECT, seconds=5)))
+    assert outcome.is_open
+    assert [finding.text for finding in outcome.findings] == ["mine on quick/a took 6.0 s of 10 s"]
+
+
+def test_an_expected_failure_does_not_close_it_and_is_struck_out_once_mended() -> None:
+    held = Baseline((), (ExpectedFailure("mine", "quick", "a", "issue 12 of its authors"),))
+    failing = pass_gate(judged(run("a", Verdict.WRONG_UNSAT)), baseline=held)
+    assert failing.is_open
+    assert "issue 12 of its authors" in failing.findings[0].text
+    mended = pass_gate(judged(run("a", Verdict.CORRECT)), baseline=held)
+    assert mended.is_open
+    assert "take it out of the baseline" in mended.findings[0].text
+
+
+def test_what_has_changed_since_the_last_time() -> None:
+    last = before(a=(Verdict.CORRECT, 1), b=(Verdict.WRONG_SAT, 1), c=(Verdict.WRONG_SAT, 1))
+    now = judged(run("a", Verdict.WRONG_UNSAT), run("b", Verdict.CORRECT), run("c", Verdict.WRONG_SAT))
+    outcome = pass_gate(now, last=last)
+    assert len(outcome.of_kind(GateFindingKind.NEW_WRONG)) == 1
+    assert len(outcome.of_kind(GateFindingKind.MENDED)) == 1
+    assert "1 new wrong, 1 mended" in headline(outcome)
+
+
+def test_one_wrong_answer_of_several_counts() -> None:
+    outcome = pass_gate(
+        judged(run("a", Verdict.CORRECT), run("a", Verdict.WRONG_SAT), run("a", Verdict.CORRECT)),
+        last=before(a=(Verdict.CORRECT, 1)),
+    )
+    assert GateFindingKind.NEW_WRONG in kinds(outcome)
+
+
+def test_a_baseline_is_written_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    failures = (
+        ExpectedFailure("mine", "quick", "a", "known"),
+        ExpectedFailure("mine", "quick", "b", "was known"),
+    )
+    outcome = pass_gate(judged(run("a", Verdict.WRONG_SAT), run("b", Verdict.CORRECT, seconds=2)))
+    write_baseline(path, outcome, before=Baseline((), failures))
+    found = read_baseline(path)
+    assert [(one.instance, one.verdict, one.seconds) for one in found.runs] == [
+        ("a", Verdict.WRONG_SAT, 1),
+        ("b", Verdict.CORRECT, 2),
+    ]
+    assert found.expected_failures == failures[:1]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"schema": 2}',
+        '{"schema": 1, "runs": [{"verifier": "m"}]}',
+        '{"schema": 1, "expected_failures": '
+        '[{"verifier": "m", "suite": "s", "instance": "i", "reason": ""}]}',
+        '{"schema": 1, "expected": []}',
+    ],
+)
+def test_a_file_that_is_no_baseline(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "baseline.json"
+    path.write_text(content)
+    with pytest.raises(UnreadableFile, match=r"baseline\.json"):
+        read_baseline(path)
+
+
+def test_no_baseline_at_all(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="--update-baseline"):
+        read_baseline(tmp_path / "none.json")
+
+
+def test_junit_names_failures_and_skips_what_is_undecided() -> None:
+    from xml.etree import ElementTree
+
+    outcome = pass_gate(
+        judged(
+            run("a", Verdict.CORRECT),
+            run("b<&\x1b", Verdict.WRONG_SAT),
+            run("c", Verdict.UNDECIDED),
+            missing=1,
+        )
+    )
+    root = ElementTree.fromstring(as_junit(outcome))
+    suites: Mapping[str, ElementTree.Element] = {suite.attrib["name"]: suite for suite in root}
+    assert set(suites) == {"mine.quick", "gate"}
+    cases: Sequence[ElementTree.Element] = list(suites["mine.quick"])
+    assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["skipped"]]
+    assert suites["mine.quick"].attrib["failures"] == "1"
+    failure = cases[1].find("failure")
+    assert failure is not None
+    assert "reproduce: dokimos run again" in (failure.text or "")
+    assert suites["gate"].attrib["failures"] == "1"
+
+
+def test_the_summary_cannot_be_broken_by_a_name() -> None:
+    text = as_markdown(pass_gate(judged(run("a|<script>", Verdict.WRONG_SAT, verifier="m|n"))))
+    assert "❌" in text
+    assert "<script>" not in text
+    assert "| m\\|n | 0 | 1 | 0 | 0 | 1 |" in text
+
+
+def test_a_baseline_is_readable_by_people(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    write_baseline(path, pass_gate(judged(run("a", Verdict.CORRECT))), before=None)
+    document = json.loads(path.read_text())
+    assert document["schema"] == 1
+    assert document["runs"][0]["verdict"] == "correct"

@@ -1,0 +1,85 @@
+"""The action and the snippets of the documentation, run as far as that goes without a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def gate_script() -> str:
+    """What the last step of the action has a shell run."""
+    text = (ROOT / "action.yml").read_text()
+    body = text.rpartition("      run: |\n")[2]
+    return "".join(line.removeprefix("        ") for line in body.splitlines(keepends=True))
+
+
+def run_step(folder: Path, **inputs: str) -> tuple[int, list[list[str]], str]:
+    """Run the step with a `dokimos` that writes down what it is asked and leaves with CODE."""
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    fake = bin_folder / "dokimos"
+    fake.write_text(
+        f"#!{sys.executable}\nimport json, os, pathlib, sys\n"
+        "pathlib.Path('gate').mkdir(exist_ok=True)\n"
+        "pathlib.Path('gate/summary.md').write_text('## closed')\n"
+        "print(json.dumps(sys.argv[1:]))\nsys.exit(int(os.environ['CODE']))\n"
+    )
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    summary = folder / "summary"
+    environment = {
+        **os.environ,
+        "PATH": f"{bin_folder}:{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(summary),
+        **inputs,
+    }
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", gate_script()],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    import json
+
+    calls = [json.loads(line) for line in done.stdout.splitlines()]
+    return done.returncode, calls, summary.read_text() if summary.exists() else ""
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_action_runs_the_gate_and_keeps_its_exit_code(tmp_path: Path, code: int) -> None:
+    given = {"SUITES": "quick disjuncts", "VERIFIER": "mine=./my tool --fast", "JOBS": "2"}
+    returned, calls, summary = run_step(
+        tmp_path, **given, BASELINE="base line.json", TIMEOUT="", CODE=str(code)
+    )
+    assert returned == code
+    (words,) = calls
+    assert words[:3] == ["gate", "quick", "disjuncts"]
+    assert words[words.index("--verifier") + 1] == "mine=./my tool --fast"
+    assert words[words.index("--baseline") + 1] == "base line.json"
+    assert "--timeout" not in words
+    assert summary == "## closed"
+
+
+def test_every_option_of_the_action_and_the_documentation_is_one_of_the_gate() -> None:
+    from typer.main import get_command
+
+    from dokimos.cli.app import app
+
+    known = {
+        option
+        for parameter in get_command(app).commands["gate"].params  # type: ignore[attr-defined]
+        for option in parameter.opts
+    }
+    page = (ROOT / "docs" / "gate.md").read_text()
+    named = set(re.findall(r"(?<![\w'-])--[a-z][a-z-]+", page + gate_script())) - {"--fast"}
+    assert named <= known
+    assert named
