@@ -103,7 +103,7 @@ def copy(tmp_path: Path) -> Iterator[Copy]:
     assert Path(where.strip()).parent == sources
 
 
-def test_the_table_names_all_seven() -> None:
+def test_the_table_names_all_eight() -> None:
     assert promised() == {
         "family": 2,
         "kind of proof": 2,
@@ -112,6 +112,7 @@ def test_the_table_names_all_seven() -> None:
         "measurement": 2,
         "rule set": 1,
         "report section": 2,
+        "planted bug": 1,
     }
 
 
@@ -266,3 +267,14 @@ def test_a_report_section(copy: Copy, campaign: Path) -> None:
     page = (copy.folder / "page.html").read_text(encoding="utf-8")
     assert "What is mine" in page
     assert "2 runs are mine" in page
+
+
+def test_a_planted_bug(copy: Copy) -> None:
+    copy.insert(
+        "verifiers/planted/misread_answers.py",
+        'Misreader("no-witness"',
+        '    Misreader("mine", "all mine", report=_always_unsat),',
+    )
+    assert copy.touched() == promised()["planted bug"]
+    words = "from dokimos.verifiers.catalogue import find; print(find('planted=mine').diagnose()[0].what)"
+    assert copy.python("-c", words).startswith("mine is there, version ")

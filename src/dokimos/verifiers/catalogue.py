@@ -20,6 +20,7 @@ VERIFIERS: PluggableRegistry[Verifier] = PluggableRegistry(
         "neuralsat": "dokimos.verifiers.adapters.neuralsat:NeuralSat",
         "never2": "dokimos.verifiers.adapters.never2:Never2",
         "nnenum": "dokimos.verifiers.adapters.nnenum:Nnenum",
+        "planted": "dokimos.verifiers.adapters.planted:Planted",
         "pyrat": "dokimos.verifiers.adapters.pyrat:Pyrat",
         "reference": "dokimos.verifiers.adapters.reference:Reference",
         "scripted": "dokimos.verifiers.adapters.scripted:Scripted",
