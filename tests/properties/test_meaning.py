@@ -53,6 +53,7 @@ TERMS = st.recursive(
         st.builds(combined, st.sampled_from("+-"), inner, inner),
         st.builds(combined, st.just("*"), CONSTANTS, inner),
         st.builds(combined, st.just("*"), inner, CONSTANTS),
+        st.builds(combined, st.just("*"), inner, inner),
         st.builds(negated, inner),
     ),
     max_leaves=4,

@@ -261,11 +261,6 @@ def test_published_files_are_read_or_refused_with_a_reason() -> None:
             place = problem.place
             refused[path.relative_to(SHARED).parts[1]] = (place.line, place.column, problem.reason)
     assert refused == {
-        "adaptive_cruise_control_non_linear_2026": (
-            15,
-            50,
-            "this multiplies variables with each other; only linear constraints are supported.",
-        ),
         "monotonic_acasxu_2026": (
             30,
             9,
@@ -280,3 +275,22 @@ def test_both_versions_of_a_published_property_say_the_same(name: str) -> None:
     folder = SHARED / "2026" / "acasxu_2023"
     old, new = (read_vnnlib_file(folder / v / "vnnlib" / f"{name}.vnnlib.gz") for v in ("1.0", "2.0"))
     assert old.cases == new.cases
+
+
+def test_products_of_variables_count_as_outputs() -> None:
+    declared = "(declare-network f (declare-input X real [1]) (declare-output Y real [2]))"
+    bounds = "(assert (and (>= X[0] 0.0) (<= X[0] 1.0)))"
+    text = (
+        f"(vnnlib-version <2.0>){declared}{bounds}(assert (<= (* (+ X[0] 2.0) (- Y[1] 3.0)) (* X[0] Y[1])))"
+    )
+    property = parse_vnnlib(text)
+    assert property.products == ((-2, 0),)
+    # (x + 2)(y − 3) <= x·y, where the products cancel
+    assert property.cases[0].any_of == ((Linear(((0, Fraction(-3)),), ((1, Fraction(2)),), Fraction(6)),),)
+
+
+def test_products_with_too_many_terms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dokimos.properties.formulas.MAX_TERMS", 3)
+    declared = "(declare-network f (declare-input X real [2]) (declare-output Y real [1]))"
+    with pytest.raises(UnreadableFile, match="the product has more than 3 terms"):
+        parse_vnnlib(f"(vnnlib-version <2.0>){declared}(assert (<= (* (+ X[0] X[1]) (+ X[0] Y[0])) 1.0))")

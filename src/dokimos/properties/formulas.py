@@ -1,6 +1,7 @@
-"""Formulas to disjunctive normal form: `and`, `or` and comparisons of linear terms.
+"""Formulas to disjunctive normal form: `and`, `or` and comparisons of polynomials.
 
-A variable is an integer: i >= 0 is input number i, and ~j = -1 - j is output number j.
+A variable is an integer: i >= 0 is input number i, and ~j = -1 - j is output number j. A product of
+variables is a variable, too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dokimos.properties.sexpr import CONNECTIVES, Atom, Group, Source, excerpt, 
 #: Above these, a formula is refused rather than multiplied out.
 MAX_CONJUNCTIONS = 65_536
 MAX_CONSTRAINTS = 4_000_000
+MAX_TERMS = 100_000
 _MAX_BITS = 20_000
 _ZERO, _ONE, _MINUS_ONE = Fraction(0), Fraction(1), Fraction(-1)
 
@@ -52,6 +54,9 @@ class Words(Protocol):
 
     def number(self, text: str, offset: int) -> Fraction:
         """The value of a number; raises UnreadableFile where it is none."""
+
+    def product(self, left: int, right: int, offset: int) -> int:
+        """The variable that is the product of two; raises UnreadableFile where there is none."""
 
 
 @dataclass
@@ -293,13 +298,13 @@ def _calculate_or_compare(done: _Open, words: Words) -> Affine | Dnf:
     operator = done.group.items[0]
     assert isinstance(operator, Atom)
     if operator.text in _ARITHMETIC:
-        return _calculate(operator, done.terms, done.group, words.source)
+        return _calculate(operator, done.terms, done.group, words)
     return _compare(operator.text, *done.terms)
 
 
-def _calculate(operator: Atom, terms: list[Affine], group: Group, source: Source) -> Affine:
+def _calculate(operator: Atom, terms: list[Affine], group: Group, words: Words) -> Affine:
     if operator.text == "*":
-        return _multiply(terms, group, source)
+        return _multiply(terms, group, words)
     if len(terms) == 1:
         if operator.text == "-":
             terms[0].scale(_MINUS_ONE)
@@ -312,20 +317,36 @@ def _calculate(operator: Atom, terms: list[Affine], group: Group, source: Source
     return terms[0]
 
 
-def _multiply(terms: list[Affine], group: Group, source: Source) -> Affine:
-    variable = [term for term in terms if any(term.terms.values())]
-    if len(variable) > 1:
-        raise source.error(
-            group.offset, "this multiplies variables with each other; only linear constraints are supported"
-        )
-    factor = Fraction(1)
-    for term in terms:
-        if not variable or term is not variable[0]:
-            factor *= term.constant
-    if max(factor.numerator.bit_length(), factor.denominator.bit_length()) > _MAX_BITS:
-        raise source.error(group.offset, "the product has too many digits")
-    result = variable[0] if variable else Affine(Fraction(1))
-    result.scale(factor)
+def _multiply(terms: list[Affine], group: Group, words: Words) -> Affine:
+    result, *others = terms
+    for other in others:
+        if not any(other.terms.values()):
+            result.scale(other.constant)
+        elif not any(result.terms.values()):
+            other.scale(result.constant)
+            result = other
+        else:
+            result = _multiplied_out(result, other, group, words)
+        numbers = (result.constant, *result.terms.values())
+        if any(n.numerator.bit_length() + n.denominator.bit_length() > _MAX_BITS for n in numbers):
+            raise words.source.error(group.offset, "the product has too many digits")
+    return result
+
+
+def _multiplied_out(left: Affine, right: Affine, group: Group, words: Words) -> Affine:
+    """(Σ c·v + a)·(Σ d·w + b) = Σ c·d·(v·w) + Σ c·b·v + Σ a·d·w + a·b."""
+    if len(left.terms) * len(right.terms) > MAX_TERMS:
+        raise words.source.error(group.offset, f"the product has more than {MAX_TERMS} terms")
+    result = Affine(_ZERO)
+    for v, c in left.terms.items():
+        row = {words.product(v, w, group.offset): c * d for w, d in right.terms.items()}
+        result.add(Affine(_ZERO, row), negated=False)
+    constant = left.constant
+    left.scale(right.constant)
+    right.scale(constant)
+    right.constant = _ZERO
+    result.add(left, negated=False)
+    result.add(right, negated=False)
     return result
 
 

@@ -1,7 +1,8 @@
 """What an instance asks: is there an input in the set whose output is unsafe?
 
 A property is a union of cases; a case is a box of inputs and a disjunction of conjunctions of linear
-constraints. All numbers are the exact rationals that the file spells.
+constraints. Where a file multiplies variables, each product counts as one more output, so that constraints
+stay linear. All numbers are the exact rationals that the file spells.
 """
 
 from __future__ import annotations
@@ -123,11 +124,13 @@ class Property:
     """`sat` iff some input in some case's box is unsafe there.
 
     Inputs (and outputs) of several networks are numbered one after the other, row-major, in the order
-    of `networks`.
+    of `networks`. In a constraint, output number `output_size` + k is the product of the variables in
+    `products[k]`, where i stands for input number i, and ~j for output number j of a network.
     """
 
     networks: tuple[Signature, ...]
     cases: tuple[Case, ...]
+    products: tuple[tuple[int, ...], ...] = ()
 
     @property
     def input_size(self) -> int:
@@ -145,6 +148,8 @@ class Property:
 
     def unsafe(self, x: Sequence[Fraction], y: Sequence[Fraction]) -> bool:
         """Whether input `x` with output `y` shows the property to be `sat`."""
+        factors = ((x[v] if v >= 0 else y[~v] for v in product) for product in self.products)
+        y = (*y, *(prod(values, start=Fraction(1)) for values in factors))
         return any(
             tuple(x) in case.box
             and any(all(c.holds(x, y) for c in conjunction) for conjunction in case.any_of)

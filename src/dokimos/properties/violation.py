@@ -50,9 +50,11 @@ def violations(
 
 
 def require_fit(network: Network, property: Property) -> None:
-    """Refuse a property of several networks, or one whose sizes are not the network's."""
+    """Refuse a property of several networks or with products, or one whose sizes are not the network's."""
     if len(property.networks) != 1:
         raise InputError("the property speaks of several networks; only one can be evaluated here")
+    if property.products:
+        raise InputError("the property multiplies variables; only linear constraints can be evaluated here")
     sizes = (property.input_size, property.output_size)
     if sizes != (network.input_size, network.output_size):
         raise InputError(

@@ -56,6 +56,11 @@ class _Words(Numbers):
             raise self.source.error(offset, f"the variable {excerpt(text)} is not declared")
         return known
 
+    def product(self, left: int, right: int, offset: int) -> int:
+        raise self.source.error(
+            offset, "this multiplies variables with each other; VNN-LIB 1.0 has only linear constraints"
+        )
+
     def count(self, letter: str) -> int:
         """How many variables `letter` has, once their numbering is seen to have no gap."""
         places, what = self.places[letter], "input" if letter == "X" else "output"

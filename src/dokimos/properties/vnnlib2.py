@@ -21,6 +21,7 @@ REAL_TYPES = frozenset(
 _INDEXED = re.compile(r"([^\[]*)(?:\[([0-9,]*)\])?", re.ASCII)
 _DIMENSIONS = re.compile(r"(?:[0-9]{1,9}(?:,[0-9]{1,9})*)?", re.ASCII)
 _MAX_ELEMENTS = 2**31
+_MAX_DEGREE = 32
 _RELATIONS = {"equal-to": Relation.EQUAL, "isomorphic-to": Relation.ISOMORPHIC}
 
 
@@ -63,6 +64,9 @@ class _Words(Numbers):
         super().__init__(source, exponent=False)
         self.networks: list[Signature] = []
         self.tensors: dict[str, _Tensor] = {}
+        #: The products of variables that formulas speak of, each with its number.
+        self.products: dict[tuple[int, ...], int] = {}
+        self._factors: dict[int, tuple[int, ...]] = {}
         self._variables: dict[str, int] = {}
         self._sizes = {True: 0, False: 0}
 
@@ -96,6 +100,16 @@ class _Words(Numbers):
         position += tensor.start
         return position if tensor.is_input else ~position
 
+    def product(self, left: int, right: int, offset: int) -> int:
+        """Products count as outputs that come after those of all networks."""
+        factors = tuple(sorted(f for v in (left, right) for f in self._factors.get(v, (v,))))
+        if len(factors) > _MAX_DEGREE:
+            raise self.source.error(offset, f"this multiplies more than {_MAX_DEGREE} variables")
+        number = self.products.setdefault(factors, len(self.products))
+        variable = ~(self._sizes[False] + number)
+        self._factors[variable] = factors
+        return variable
+
     def refuse_flat(self, letter: str, digits: str, offset: int) -> None:
         raise self.source.error(offset, "VNN-LIB 2.0 has no declare-const; use declare-network")
 
@@ -108,6 +122,8 @@ class _Words(Numbers):
 
     def declare_network(self, group: Group) -> None:
         """`(declare-network f [(equal-to g)] (declare-input ...) (declare-output ...))`."""
+        if self.products:
+            raise self.source.error(group.offset, "networks are declared before the first assert")
         parts = [item for item in group.items[2:] if isinstance(item, Group)]
         if len(group.items) < 2 or len(parts) != len(group.items) - 2:
             raise self.source.error(group.offset, "expected (declare-network NAME (declare-input …) …)")
@@ -194,4 +210,4 @@ def parse_vnnlib2(source: Source) -> Property:
     cases = assertions.cases(
         words.input_size, name=name, place=lambda index: words.input_tensor(index).offset
     )
-    return Property(tuple(words.networks), cases)
+    return Property(tuple(words.networks), cases, tuple(words.products))

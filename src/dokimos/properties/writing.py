@@ -45,11 +45,13 @@ def write_vnnlib_file(property: Property, path: Path, *, version: Version = Vers
 def write_vnnlib1(property: Property, *, comment: str = "") -> str:
     """The property in VNN-LIB 1.0, in the flat form that tools read: `<=` and `>=` only.
 
-    Raises InputError where 1.0 cannot say it: several networks, strict constraints, numbers without a
-    finite decimal expansion, or no case in which anything is unsafe.
+    Raises InputError where 1.0 cannot say it: several networks, products of variables, strict constraints,
+    numbers without a finite decimal expansion, or no case in which anything is unsafe.
     """
     if len(property.networks) != 1:
         raise InputError("VNN-LIB 1.0 speaks of one network only; write VNN-LIB 2.0 instead.")
+    if property.products:
+        raise InputError("VNN-LIB 1.0 has no products of variables; write VNN-LIB 2.0 instead.")
     if any(c.strict for case in property.cases for conjunction in case.any_of for c in conjunction):
         raise InputError(
             "VNN-LIB 1.0 as tools read it has no strict comparison; write VNN-LIB 2.0 instead."
@@ -98,6 +100,9 @@ def _element_namer(property: Property) -> _Namer:
 
     inputs = spelt([(n.input_name, n.input_shape) for n in property.networks])
     outputs = spelt([(n.output_name, n.output_shape) for n in property.networks])
+    for product in property.products:
+        factors = (inputs[v] if v >= 0 else outputs[~v] for v in product)
+        outputs.append(f"(* {' '.join(factors)})")
     return lambda v: inputs[v] if v >= 0 else outputs[~v]
 
 
