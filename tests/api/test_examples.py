@@ -14,6 +14,7 @@ import dokimos
 SESSIONS = {
     "suites": ("read_suite", "generate", "check", "list_families", "find_family", "list_suites"),
     "campaigns": ("run", "read_campaign", "watch", "judge", "explain", "report", "gate"),
+    "audits": ("audit",),
     "profiles": ("profile",),
     "networks": ("read_network", "read_property"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),

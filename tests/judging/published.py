@@ -13,6 +13,7 @@ from dokimos.core.gzipped import uncompressed
 from dokimos.judging.referee import Referee
 from dokimos.judging.witness_replay import Question
 from dokimos.suites.answers import Answer
+from dokimos.suites.folder import instance_names
 from dokimos.verifiers.vnncomp_results import flat_witness
 from tests.judging.test_judge import record
 from tests.shared import SHARED
@@ -65,6 +66,20 @@ def rows(name: str) -> list[dict[str, str]]:
 def instance_of(row: Mapping[str, str]) -> PublishedInstance:
     """The instance that a row of `official` or `instances` speaks of."""
     return PublishedInstance(row["category"], int(row["instance_index"]), row["network"], row["property"])
+
+
+@cache
+def campaign_places() -> Mapping[tuple[str, int], tuple[str, int]]:
+    """The name of each published row's instance, and which of its runs it is, by category and index."""
+    found = {}
+    by_category: dict[str, list[PublishedInstance]] = {}
+    for row in rows("instances"):
+        by_category.setdefault(row["category"], []).append(instance_of(row))
+    for category, own in by_category.items():
+        names = instance_names([(one.network, one.property) for one in own])
+        for k, (one, name) in enumerate(zip(own, names, strict=True)):
+            found[category, one.index] = (name, names[:k].count(name))
+    return found
 
 
 @cache

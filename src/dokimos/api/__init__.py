@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dokimos.api.audits import audit
     from dokimos.api.campaigns import read_campaign, run, watch
     from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 logging.getLogger("dokimos").addHandler(logging.NullHandler())
 
 __all__ = [
+    "audit",
     "check",
     "check_law",
     "compare_studies",
@@ -63,6 +65,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "audits": ("audit",),
     "campaigns": ("read_campaign", "run", "watch"),
     "gating": ("gate",),
     "labels": ("check",),

@@ -66,11 +66,11 @@ def judge(
         families=families,
         label_checked=label_checked,
     )
-    _warn(judged)
+    warn_of_labels(judged)
     return judged
 
 
-def _warn(judged: JudgedCampaigns) -> None:
+def warn_of_labels(judged: JudgedCampaigns) -> None:
     """A remark for each campaign that is not complete, and for each label that nobody is judged by."""
     for (suite, instance), problem in judged.failed_labels.items():
         _log.warning("%s", printable(failed_label_in_words(suite, instance, problem)))

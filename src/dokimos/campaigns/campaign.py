@@ -47,7 +47,9 @@ class Campaign:
 
     @property
     def planned(self) -> int:
-        """How many runs there are when it is finished."""
+        """How many runs there are when it is finished; what others published is finished."""
+        if self.manifest.published is not None:
+            return len(self.records)
         return len(self.manifest.instances) * len(self.manifest.verifiers) * self.manifest.repeat
 
 
@@ -63,6 +65,15 @@ def read_campaign(folder: Path) -> Campaign:
             f"it has a run on a suite {stranger.suite!r}, of which the manifest beside it says nothing",
         )
     return Campaign(folder, manifest, records)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """In here, nobody else writes to the campaign in `folder`, which is made where it is missing."""
+    with _folder_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(folder):
+            yield
 
 
 def set_runs_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reason: str) -> int:

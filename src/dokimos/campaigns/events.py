@@ -97,14 +97,14 @@ def to_event(document: dict[str, Any], *, file: str | Path | Place) -> Event:
         Event,  # type: ignore[arg-type]  # a union is no class
         file=file,
         what=_WHAT,
-        hooks={Fraction: _fraction},
+        hooks={Fraction: read_fraction},
     )
     if not isinstance(event, Started):
         require_known_keys(document, Event, file=file, what=_WHAT)
     return event
 
 
-def _fraction(value: Any) -> Fraction:
+def read_fraction(value: Any) -> Fraction:
     """An exact number as `str` writes it. ValueError for any other text, such as 1e999999999."""
     written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
     if written is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -78,14 +78,22 @@ class Journal:
         with self._lock:
             self._finished.add(record.job)
 
+    def finish_all(self, records: Iterable[RunRecord]) -> None:
+        """Note runs that are known already, all together; once this returns, they are on the disk."""
+        known = list(records)
+        if known:
+            self._append(*(Finished(record=record) for record in known))
+            with self._lock:
+                self._finished.update(record.job for record in known)
+
     def set_aside(self, job: str, *, reason: str, at: str) -> None:
         """Note that what is recorded of a job shall not count: the run is to be done again."""
         self._append(SetAside(job, reason, at))
         with self._lock:
             self._finished.discard(job)
 
-    def _append(self, event: Event, *, after: bytes = b"") -> None:
-        line = after + event_line(event)
+    def _append(self, *events: Event, after: bytes = b"") -> None:
+        line = after + b"".join(map(event_line, events))
         with self._lock:
             if self._failed is not None:
                 # A piece of a line may be there: whatever followed it now would be lost with it.
@@ -182,7 +190,7 @@ def _events(path: Path) -> Iterator[Event]:
 def _lines(path: Path) -> Iterator[bytes]:
     """The lines of a journal without their ends, one at a time; none where there is no file."""
     try:
-        with contained(path.parent, path.name).open("rb") as file:
+        with os.fdopen(os.open(contained(path.parent, path.name), os.O_RDONLY), "rb") as file:
             while line := file.readline(MOST_BYTES + 1):
                 if len(line) > MOST_BYTES:
                     raise UnreadableFile(path, f"a line of the journal holds more than {MOST_BYTES} bytes.")

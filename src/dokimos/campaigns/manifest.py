@@ -63,10 +63,19 @@ class ManifestInstance:
 
 
 @dataclass(frozen=True)
+class PublishedSource:
+    """Where results were published that a campaign was made of, and which tools were not scored there."""
+
+    folder: str
+    not_scored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Everything that was fixed when the campaign began.
 
     `own_timeouts`: whether every instance had the time its suite gives it, instead of that in `limits`.
+    `published` says where others published these runs, which were not ours; None where they were.
     """
 
     created_at: str
@@ -78,6 +87,7 @@ class Manifest:
     limits: Limits
     own_timeouts: bool
     repeat: Count
+    published: PublishedSource | None = None
 
 
 def describe(

@@ -8,6 +8,7 @@ import typer
 
 from dokimos import __version__
 from dokimos.cli import (
+    audit,
     check,
     explain,
     families,
@@ -58,6 +59,7 @@ app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
+app.command("audit")(audit.audit)
 app.command("profile")(profile.profile)
 app.command("explain")(explain.explain)
 app.command("families")(families.families)

@@ -50,7 +50,7 @@ An answer counts only if its process ended by itself and within its limits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -137,8 +137,12 @@ def judge_instance(
     rules: Sequence[RuleSet] = (),
     *,
     check_label: Callable[[], LabelCheck] = nobody_checks,
+    not_scored: Collection[str] = (),
 ) -> list[Judgement]:
-    """The verdicts on all runs of one instance, in their order; see `judge_all`."""
+    """The verdicts on all runs of one instance, in their order; see `judge_all`.
+
+    The verifiers that `not_scored` names get no marks, and their witnesses refute nobody by a rule set.
+    """
     foreign = truth is not None and not _is_ours(truth)
     question, replays = _replays(instance, None if foreign else truth, runs)
 
@@ -164,15 +168,19 @@ def judge_instance(
             own if said.verdict.is_wrong else said for own, said in zip(judgements, by_label, strict=True)
         ]
     referee = None if question is None else question.referee
-    marks = [marks_of(one, referee, judgements) for one in rules]
+    scored = [judgement for judgement in judgements if judgement.record.verifier not in not_scored]
+    marks = [
+        dict(zip([j.record.job for j in scored], marks_of(one, referee, scored), strict=True))
+        for one in rules
+    ]
     return [
         replace(
             judgement,
             reproduce=reproduce(judgement.record),
             label_check=checked,
-            marks=tuple(given[k] for given in marks),
+            marks=tuple(given[job] for given in marks if (job := judgement.record.job) in given),
         )
-        for k, judgement in enumerate(judgements)
+        for judgement in judgements
     ]
 
 

@@ -6,7 +6,7 @@ Campaigns that are looked at together are judged together: whatever is said of a
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count
@@ -20,6 +20,7 @@ from dokimos.core.home import home
 from dokimos.judging.families import family_rule
 from dokimos.judging.judge import judge_instance
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
+from dokimos.judging.parallel import JudgingTask, judge_tasks
 from dokimos.judging.rules import RuleSet, rule_sets
 from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement, checked_labels
@@ -81,6 +82,11 @@ class JudgedCampaigns:
         return checked_labels(self.judgements, LabelStanding.NOT_CHECKED)
 
     @property
+    def is_published(self) -> bool:
+        """Whether others ran the verifiers of one of these campaigns, and published what they answered."""
+        return any(one.campaign.manifest.published is not None for one in self.campaigns)
+
+    @property
     def is_wrong_somewhere(self) -> bool:
         """Whether any answer is wrong: exit code 1."""
         return any(judgement.verdict.is_wrong for judgement in self.judgements)
@@ -93,6 +99,8 @@ def judge_campaigns(
     rules: Sequence[str] = (),
     families: str | None = None,
     label_checked: Callable[[str, LabelCheck], None] | None = None,
+    jobs: int = 1,
+    judged: Callable[[int, int, str], None] | None = None,
 ) -> JudgedCampaigns:
     """Judge the campaigns in `folders` together: a witness that one of them found settles an instance for
     all of them.
@@ -102,6 +110,9 @@ def judge_campaigns(
     recorded in two of the campaigns counts twice. `families` says what family an instance is of, in place
     of what was recorded (`family_rule`). Labels are checked before anybody is blamed by them;
     `label_checked` is called after each such check, with the name of the instance.
+
+    With `judged`, which is called after each instance, a single campaign is judged in `jobs` processes, and
+    what was found of an instance is kept in its folder (see `parallel`).
     """
     if not folders:
         raise InputError("There is no campaign to judge; name the folder of one.")
@@ -127,12 +138,18 @@ def judge_campaigns(
             ]
             for own, where in zip(runs, places, strict=True)
         ]
-    judged, facts = _judge_and_read(
-        campaigns, places, read, runs, commands, chosen, LabelChecker(checked=label_checked)
+    before: dict[InstanceKey, Sequence[Judgement]] = {}
+    if judged is not None and len(campaigns) == 1:
+        suites_read = {name: read[place] for name, place in places[0].items()}
+        tasks = _tasks(runs[0], suites_read, chosen, _not_scored(campaigns))
+        for task, found in judge_tasks(tasks, folder=campaigns[0].folder, jobs=jobs, judged=judged):
+            before[task.runs[0].suite, task.entry.name] = found
+    by_job, facts = _judge_and_read(
+        campaigns, places, read, runs, commands, chosen, LabelChecker(checked=label_checked), before
     )
     return JudgedCampaigns(
         tuple(
-            JudgedCampaign(campaign, tuple(judged[run.job] for run in own), where, known)
+            JudgedCampaign(campaign, tuple(by_job[run.job] for run in own), where, known)
             for campaign, where, own, known in zip(campaigns, places, runs, facts, strict=True)
         )
     )
@@ -163,6 +180,7 @@ def _judge_and_read(
     commands: Mapping[str, str],
     rules: Sequence[RuleSet],
     check_label: LabelChecker,
+    before: Mapping[InstanceKey, Sequence[Judgement]],
 ) -> tuple[dict[str, Judgement], list[dict[InstanceKey, Facts]]]:
     """The verdicts on all runs by job, and the facts about the instances of each campaign.
 
@@ -183,15 +201,16 @@ def _judge_and_read(
                 form = read_truth_form(entry)
                 if group := unjudged.pop((i.suite, i.name), []):
                     truth = None if form is None else truth_of(form, file=str(entry.truth_path))
-                    verdicts = judge_instance(
+                    verdicts = before.get((i.suite, i.name)) or judge_instance(
                         entry,
                         truth,
                         group,
-                        lambda run: commands[run.job],
+                        lambda run: "",
                         rules,
                         check_label=partial(check_label, entry),
+                        not_scored=_not_scored(campaigns),
                     )
-                    judged |= {judgement.record.job: judgement for judgement in verdicts}
+                    judged |= {j.record.job: replace(j, reproduce=commands[j.record.job]) for j in verdicts}
                 known[place, i.name] = read_facts(
                     opened.suite,
                     opened.positions[i.name],
@@ -207,6 +226,28 @@ def _judge_and_read(
     return judged, facts
 
 
+def _not_scored(campaigns: Sequence[Campaign]) -> frozenset[str]:
+    """The verifiers that rule sets leave out: those of published results that were not scored there."""
+    published = [campaign.manifest.published for campaign in campaigns]
+    return frozenset(name for one in published if one is not None for name in one.not_scored)
+
+
+def _tasks(
+    runs: Sequence[RunRecord],
+    suites: Mapping[str, _Opened],
+    rules: Sequence[RuleSet],
+    not_scored: Collection[str],
+) -> list[JudgingTask]:
+    """What there is to judge of one campaign, instance by instance."""
+    groups: dict[InstanceKey, list[RunRecord]] = {}
+    for run in runs:
+        groups.setdefault((run.suite, run.instance), []).append(run)
+    return [
+        JudgingTask(suites[suite].entry(name), tuple(own), tuple(rules), tuple(sorted(not_scored)))
+        for (suite, name), own in groups.items()
+    ]
+
+
 def _own_runs(
     campaigns: Sequence[Campaign], places: Sequence[Mapping[str, Path]]
 ) -> tuple[list[list[RunRecord]], dict[str, str]]:
@@ -217,7 +258,8 @@ def _own_runs(
         runs.append([])
         for record in campaign.records:
             own = replace(record, job=_unused(record.job, commands))
-            commands[own.job] = _reproduce(own, campaign.manifest, where)
+            ours = campaign.manifest.published is None
+            commands[own.job] = _reproduce(own, campaign.manifest, where) if ours else ""
             runs[-1].append(own)
     return runs, commands
 

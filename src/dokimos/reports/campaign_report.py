@@ -56,6 +56,7 @@ def report_campaigns(judged: JudgedCampaigns, *, title: str | None = None) -> Ca
         known=judged.facts,
         explanation=explain_campaigns(judged),
         limit_wall_seconds=context.wall_seconds,
+        is_published=judged.is_published,
     )
     return CampaignReport(findings, context)
 

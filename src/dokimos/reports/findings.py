@@ -24,6 +24,7 @@ class Findings:
     `known` is what the suites know about their instances, `log_tails` has the end of each run's log by job,
     `explanation` why verifiers slow down (None: nobody asked). `limit_wall_seconds` is the time limit of
     every run, None where there is not just one; `repeats` is how often each instance was to be run.
+    `is_published` says that others ran the verifiers, and published what these answered.
     """
 
     judgements: tuple[Judgement, ...]
@@ -33,6 +34,7 @@ class Findings:
     explanation: Explanation | None = None
     limit_wall_seconds: float | None = None
     repeats: int = 1
+    is_published: bool = False
 
     @classmethod
     def of(
@@ -44,6 +46,7 @@ class Findings:
         explanation: Explanation | None = None,
         limit_wall_seconds: float | None = None,
         repeats: int = 1,
+        is_published: bool = False,
     ) -> Findings:
         """Name and order `judgements`; the order in which they are given makes no difference."""
         naming = Naming.of([j.record for j in judgements])
@@ -55,12 +58,15 @@ class Findings:
             explanation=explanation,
             limit_wall_seconds=limit_wall_seconds,
             repeats=repeats,
+            is_published=is_published,
         )
 
     @classmethod
     def of_campaigns(cls, judged: JudgedCampaigns, *, explanation: Explanation | None = None) -> Findings:
         """What was found in campaigns that were judged together."""
-        return cls.of(judged.judgements, known=judged.facts, explanation=explanation)
+        return cls.of(
+            judged.judgements, known=judged.facts, explanation=explanation, is_published=judged.is_published
+        )
 
     @cached_property
     def common(self) -> CommonSet:

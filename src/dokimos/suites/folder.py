@@ -84,6 +84,21 @@ def read_suite(folder: Path) -> Suite:
     return Suite(folder=folder, entries=entries)
 
 
+def benchmark_folders(folder: Path) -> tuple[Path, ...]:
+    """`folder` itself where it is a benchmark, else the benchmarks in it, up to two levels down, by name.
+
+    Raises UnreadableFile where there is none.
+    """
+    if not folder.is_dir():
+        raise UnreadableFile(folder, "there is no such folder")
+    if any(folder.glob("*instances.csv")):
+        return (folder,)
+    tables = [*folder.glob("*/*instances.csv"), *folder.glob("*/*/*instances.csv")]
+    if not tables:
+        raise UnreadableFile(folder, "no benchmark: neither it nor a folder in it has an instances.csv")
+    return tuple(sorted({table.parent for table in tables}))
+
+
 def _instances_table(folder: Path) -> Path:
     """`instances.csv`, or the one `<benchmark>_instances.csv` that benchmarks of 2021 have instead."""
     table = contained(folder, "instances.csv")
@@ -147,7 +162,7 @@ def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:
     """
     networks = dict.fromkeys(row.network for row in rows)
     if len(networks) < 2 or len({(row.network, row.property) for row in rows}) < 2 * len(networks):
-        return dict.fromkeys(networks, _benchmark_name(folder))
+        return dict.fromkeys(networks, benchmark_name(folder))
     stems = Counter(_stem(network) for network in networks)
     return {
         network: _stem(network) if stems[_stem(network)] == 1 else network.removesuffix(".gz")
@@ -191,7 +206,7 @@ def _joined(network: str, property_: str) -> str:
     return network if network == property_ else f"{network}__{property_}"
 
 
-def _benchmark_name(folder: Path) -> str:
+def benchmark_name(folder: Path) -> str:
     """The folder's name, or its parent's where the folder is named for a version of VNN-LIB."""
     place = folder.resolve()
     return place.parent.name if place.name in ("1.0", "2.0") else place.name

@@ -19,6 +19,7 @@ SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
         "breaking": "dokimos.reports.sections.breaking:Breaking",
         "trajectories": "dokimos.reports.sections.trajectories:Trajectories",
         "support": "dokimos.reports.sections.support:OperatorSupport",
+        "penalties": "dokimos.reports.sections.penalties:Penalties",
         "rules": "dokimos.reports.sections.rules:Rules",
         "instances": "dokimos.reports.sections.instances.section:Instances",
     },

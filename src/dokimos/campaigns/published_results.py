@@ -1,0 +1,291 @@
+"""What a competition published of its tools becomes a campaign like any other.
+
+The form of 2025, one folder for each tool and in it one for each category::
+
+    RESULTS/<tool>/<year>_<category>/results.csv     category,network,property,prepare,answer,seconds
+    RESULTS/<tool>/<year>_<category>/<network>_<property>.counterexample[.gz]
+
+A row is joined with the instance whose files it names, whatever folders stand before these. Where a
+benchmark lists an instance twice, the second row is its second run; there is one witness for both, since
+the second run wrote over the first one's.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from dokimos.campaigns.campaign import Campaign, alone_in, read_campaign
+from dokimos.campaigns.journal import Journal
+from dokimos.campaigns.manifest import (
+    Manifest,
+    PublishedSource,
+    describe,
+    merge,
+    read_manifest,
+    write_manifest,
+)
+from dokimos.campaigns.plan import CampaignInstance, CampaignSuite, Job, Tool, plan
+from dokimos.campaigns.records import RunRecord
+from dokimos.core.containment import contained
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.readable import printable
+from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
+from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.entry import exists, read_content, read_text
+from dokimos.verifiers.vnncomp_results import VERDICTS, flat_witness, tensor_witness
+
+#: The warm-up that the competition's scripts run after each category is no instance of it.
+_WARM_UP = "test_nano"
+_COLUMNS = "category,network,property,prepare seconds,answer,run seconds"
+
+
+@dataclass(frozen=True)
+class ResultsTable:
+    """One `results.csv`: who answered, in which year ("" where the folder does not say), on what."""
+
+    tool: str
+    year: str
+    category: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class ImportedResults:
+    """The campaign that was made of published results, and the rows of it that no suite has (places)."""
+
+    campaign: Campaign
+    strangers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _PublishedRow:
+    """One row: its files as it names them, what was answered, and in how many seconds."""
+
+    place: str
+    network: str
+    property: str
+    word: str
+    seconds: float
+
+
+_Matched = Sequence[tuple[_PublishedRow, CampaignInstance | None]]
+"""The rows of a table with their instances; None for a row that no suite has."""
+
+
+def find_results(folder: Path) -> tuple[ResultsTable, ...]:
+    """All tables of published results in `folder`. Raises UnreadableFile where there is none."""
+    if not folder.is_dir():
+        raise UnreadableFile(folder, "there is no such folder of results")
+    found = []
+    for path in sorted(folder.glob("*/*/results.csv")):
+        year, _, category = path.parent.name.partition("_")
+        if not (year.isdigit() and category):
+            year, category = "", path.parent.name
+        found.append(ResultsTable(path.parent.parent.name, year, category, path))
+    if not found:
+        raise UnreadableFile(
+            folder, "it holds no results: they are looked for in <tool>/<year>_<category>/results.csv."
+        )
+    return tuple(found)
+
+
+def import_results(
+    results: Path,
+    suites: Sequence[CampaignSuite],
+    out: Path,
+    *,
+    not_scored: Sequence[str] = (),
+    imported: Callable[[int, int, str], None] = lambda _done, _total, _what: None,
+) -> ImportedResults:
+    """Make a campaign in `out` of what `results` has on `suites`, which are called as its categories are.
+
+    `not_scored` names tools that took part out of competition: rule sets leave them out. `imported` is
+    called after each table. The same call again goes on where it was interrupted.
+    """
+    names = {suite.name for suite in suites}
+    tables = [table for table in find_results(results) if table.category in names]
+    if not tables:
+        known = sorted({table.category for table in find_results(results)})
+        raise InputError(
+            f"{results}: it has results on {', '.join(known)}, and none on {', '.join(sorted(names))}."
+        )
+    if unknown := sorted(set(not_scored) - {table.tool for table in tables}):
+        raise InputError(f"{results}: there is no tool {unknown[0]!r} that could be left unscored.")
+    matchers = {suite.name: _Matcher(suite) for suite in suites}
+    matched: dict[ResultsTable, _Matched] = {
+        table: [(row, matchers[table.category].instance(row)) for row in _rows(table)] for table in tables
+    }
+    strangers = tuple(row.place for own in matched.values() for row, instance in own if instance is None)
+    years = {table.tool: table.year for table in sorted(tables, key=lambda table: table.year)}
+    tools = [Tool(name, year or "published") for name, year in sorted(years.items())]
+    repeat = max([1, *(count for own in matched.values() for count in _counts(own).values())])
+    limits = Limits(wall_seconds=max(i.timeout_seconds for suite in suites for i in suite.instances))
+    planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=True)
+    jobs = {(job.suite, job.instance.name, job.tool.name, job.repeat): job for job in planned}
+    with alone_in(out):
+        manifest = replace(
+            describe(suites, tools, limits=limits, repeat=repeat, own_timeouts=True),
+            published=PublishedSource(str(results.absolute()), tuple(not_scored)),
+        )
+        manifest = _going_on(manifest, out)
+        write_manifest(manifest, out / "manifest.json")
+        with Journal(out / "journal.jsonl") as journal:
+            for done, table in enumerate(tables, start=1):
+                journal.finish_all(_records(table, matched[table], jobs, journal.finished))
+                imported(done, len(tables), f"{table.tool} on {table.category}")
+    return ImportedResults(read_campaign(out), strangers)
+
+
+def _going_on(manifest: Manifest, out: Path) -> Manifest:
+    """The manifest to write: that of the campaign that is there already, with what is new."""
+    if not exists(out / "manifest.json"):
+        return manifest
+    before = read_manifest(out / "manifest.json")
+    if before.published is None:
+        raise InputError(f"{out}: there is a campaign that was run here; choose another folder.")
+    return replace(merge(before, manifest, out), published=manifest.published)
+
+
+def _counts(matched: _Matched) -> Counter[str]:
+    return Counter(instance.name for _, instance in matched if instance is not None)
+
+
+def _rows(table: ResultsTable) -> Iterator[_PublishedRow]:
+    """The rows of a table, without the warm-up. Raises UnreadableFile, with the line."""
+    try:
+        numbered = enumerate(csv.reader(read_text(table.path).splitlines()), start=1)
+        for number, cells in numbered:
+            place = f"{table.path}:{number}"
+            if not any(cell.strip() for cell in cells):
+                continue
+            if len(cells) != 6:
+                raise UnreadableFile(place, f"a row must be {_COLUMNS}; this one has {len(cells)} columns")
+            _, network, property_, _, word, time = (cell.strip() for cell in cells)
+            if PurePosixPath(network).name.startswith(_WARM_UP):
+                continue
+            yield _PublishedRow(place, network, property_, word, _seconds(time, place))
+    except csv.Error as error:
+        raise UnreadableFile(table.path, f"not a table of comma-separated values: {error}") from None
+
+
+def _seconds(text: str, place: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < 1e12:
+        raise UnreadableFile(place, f"{printable(text)!r} is not a number of seconds")
+    return found
+
+
+class _Matcher:
+    """Finds the instance of a suite that a row of results speaks of."""
+
+    def __init__(self, suite: CampaignSuite) -> None:
+        folder = suite.folder.resolve()
+        self._known = {
+            (
+                _plain(str(i.network_path.resolve().relative_to(folder))),
+                _plain(str(i.property_path.resolve().relative_to(folder))),
+            ): i
+            for i in suite.instances
+        }
+
+    def instance(self, row: _PublishedRow) -> CampaignInstance | None:
+        """The instance of which both files end the row's paths; None where there is none."""
+        properties = set(_tails(_plain(row.property)))
+        for network in _tails(_plain(row.network)):
+            for property_ in properties:
+                if (found := self._known.get((network, property_))) is not None:
+                    return found
+        return None
+
+
+def _plain(path: str) -> str:
+    return str(PurePosixPath(path)).removesuffix(".gz")
+
+
+def _tails(path: str) -> Iterator[str]:
+    """The path without its first folders: all of it, then one less, and so on."""
+    parts = PurePosixPath(path).parts
+    for k in range(len(parts)):
+        yield str(PurePosixPath(*parts[k:]))
+
+
+def _records(
+    table: ResultsTable,
+    matched: _Matched,
+    jobs: Mapping[tuple[str, str, str, int], Job],
+    finished: frozenset[str],
+) -> Iterator[RunRecord]:
+    seen: Counter[str] = Counter()
+    for row, instance in matched:
+        if instance is None:
+            continue
+        job = jobs[table.category, instance.name, table.tool, seen[instance.name]]
+        seen[instance.name] += 1
+        if job.id not in finished:
+            yield _record(job, table, row)
+
+
+def _record(job: Job, table: ResultsTable, row: _PublishedRow) -> RunRecord:
+    said = _answer(table, row)
+    return RunRecord(
+        job=job.id,
+        suite=job.suite,
+        instance=job.instance.name,
+        family=job.instance.family,
+        verifier=job.tool.name,
+        verifier_version=job.tool.version,
+        repeat=job.repeat,
+        answer=said.answer,
+        witness=said.witness,
+        detail=said.detail,
+        termination=Termination.EXITED,
+        exit_code=None,
+        wall_seconds=row.seconds,
+        cpu_seconds=0.0,
+        peak_memory_bytes=0,
+        log="",
+        started_at="",
+        outputs=said.outputs,
+        limits=job.limits,
+    )
+
+
+def _answer(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
+    """What a row says, in our words, with the witness that lies beside the table."""
+    answer = VERDICTS.get(row.word)
+    if answer is None:
+        late = "timeout" in row.word
+        return VerifierAnswer(Answer.TIMEOUT if late else Answer.ERROR, detail=printable(row.word)[:400])
+    return _with_witness(table, row) if answer is Answer.SAT else VerifierAnswer(answer)
+
+
+def _with_witness(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
+    path = next((p for p in _witness_paths(table, row) if exists(p)), None)
+    if path is None:
+        return VerifierAnswer(Answer.SAT, detail="no counterexample is published")
+    text = read_content(path).decode("utf-8", errors="replace").strip()
+    text = text.removeprefix("sat").strip()
+    found = flat_witness(text) if text.startswith("(") else tensor_witness(text, "X", "Y")
+    if found is None:
+        return VerifierAnswer(Answer.SAT, (), "the counterexample is not one value for each input")
+    return VerifierAnswer(Answer.SAT, found.inputs, outputs=found.outputs)
+
+
+def _witness_paths(table: ResultsTable, row: _PublishedRow) -> Iterator[Path]:
+    """Where the witness may lie: its name begins with the folders below `onnx`, where there are any."""
+    folders = PurePosixPath(_plain(row.network)).parts[:-1]
+    below = folders[folders.index("onnx") + 1 :] if "onnx" in folders else ()
+    stems = [PurePosixPath(_plain(name)).stem for name in (row.network, row.property)]
+    for parts in ([*below, *stems], stems):
+        name = f"{'_'.join(parts)}.counterexample"
+        for ending in (".gz", ""):
+            yield contained(table.path.parent, name + ending)

@@ -1,0 +1,149 @@
+"""Many instances judged in several processes, each kept as soon as it is done.
+
+What was found of an instance stands in a line of ``judged.jsonl`` beside the journal, under a key of
+everything that it depends on. So whatever ends the work, the same call again does the rest. The file is a
+memory and no record: what cannot be read of it is judged again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dokimos import __version__
+from dokimos.campaigns.events import read_fraction
+from dokimos.campaigns.records import RunRecord
+from dokimos.core import strict_json
+from dokimos.core.containment import contained
+from dokimos.core.errors import InputError
+from dokimos.core.files import append_line
+from dokimos.core.parallel import each
+from dokimos.judging.judge import judge_instance
+from dokimos.judging.label_checks import LabelChecker
+from dokimos.judging.rules import RuleSet
+from dokimos.judging.verdicts import Judgement
+from dokimos.suites.entry import SuiteEntry, exists, read_content
+from dokimos.suites.instance import sha256
+
+FILE = "judged.jsonl"
+
+
+@dataclass(frozen=True)
+class JudgingTask:
+    """The runs on one instance, to be judged together; `not_scored` names verifiers without marks."""
+
+    entry: SuiteEntry
+    runs: tuple[RunRecord, ...]
+    rules: tuple[RuleSet, ...]
+    not_scored: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A hash of all that the verdicts depend on."""
+        truth = self.entry.truth_path
+        parts = (
+            __version__,
+            self.entry.network_sha256,
+            self.entry.property_sha256,
+            sha256(read_content(truth)) if exists(truth) else "",
+            repr(self.rules),
+            repr(self.not_scored),
+            strict_json.write(self.runs, indent=None),
+        )
+        return sha256("\n".join(parts).encode())
+
+
+def judge_tasks(
+    tasks: Sequence[JudgingTask],
+    *,
+    folder: Path,
+    jobs: int,
+    judged: Callable[[int, int, str], None] = lambda _done, _total, _name: None,
+) -> Iterator[tuple[JudgingTask, tuple[Judgement, ...]]]:
+    """The verdicts on each of `tasks`, as they are done by `jobs` processes; without reproduce commands.
+
+    `folder` is where they are kept. `judged` is called after each, with the name of the instance; first,
+    where some were kept before, with their number.
+    """
+    path = contained(folder, FILE)
+    kept, keys = _read(path), [task.key for task in tasks]
+    done = 0
+    todo = []
+    for task, key in zip(tasks, keys, strict=True):
+        found = _restored(kept[key], task) if key in kept else None
+        if found is None:
+            todo.append((task, key))
+            continue
+        done += 1
+        yield task, found
+    if done:
+        judged(done, len(tasks), "kept from before")
+    for index, verdicts in each(_judge, [task for task, _ in todo], jobs=jobs):
+        task, key = todo[index]
+        done += 1
+        append_line(path, json.dumps({"key": key, "judged": [_plain(j) for j in verdicts]}), what=FILE)
+        judged(done, len(tasks), f"{task.runs[0].suite}/{task.entry.name}")
+        yield task, verdicts
+
+
+def _judge(task: JudgingTask) -> tuple[Judgement, ...]:
+    return tuple(
+        judge_instance(
+            task.entry,
+            task.entry.read_truth(),
+            task.runs,
+            lambda _run: "",
+            task.rules,
+            check_label=partial(LabelChecker(), task.entry),
+            not_scored=task.not_scored,
+        )
+    )
+
+
+def _plain(judgement: Judgement) -> Any:
+    """A judgement as JSON, without the witness, which the journal has."""
+    return strict_json.plain(replace(judgement, record=_light(judgement.record)))
+
+
+def _light(record: RunRecord) -> RunRecord:
+    return replace(record, witness=None, outputs=None)
+
+
+def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, ...] | None:
+    """The judgements that were kept; None where they are not of these runs, or cannot be read."""
+    try:
+        found = strict_json.convert(
+            documents,
+            tuple[Judgement, ...],
+            file=FILE,
+            what="judgements",
+            hooks={Fraction: read_fraction},
+        )
+    except InputError:
+        return None
+    if [one.record for one in found] != [_light(run) for run in task.runs]:
+        return None
+    return tuple(replace(one, record=run) for one, run in zip(found, task.runs, strict=True))
+
+
+def _read(path: Path) -> Mapping[str, Sequence[Any]]:
+    """What is kept, by key. A line that was never completed is passed over, and closed."""
+    if not exists(path):
+        return {}
+    found: dict[str, Sequence[Any]] = {}
+    content = read_content(path)
+    for line in content.splitlines():
+        try:
+            document = strict_json.parse(line, file=path, nan=True)
+        except InputError:
+            continue
+        if isinstance(document, dict) and isinstance(document.get("judged"), list):
+            found[str(document.get("key"))] = document["judged"]
+    if content and not content.endswith(b"\n"):
+        append_line(path, "", what=FILE)
+    return found

@@ -1,0 +1,44 @@
+"""How good the witness of a `sat` is, in one word."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from dokimos.judging.verdicts import Judgement
+from dokimos.suites.answers import Answer
+
+
+class WitnessQuality(Enum):
+    """What a witness shows; the first that applies."""
+
+    EXACT = "exact"
+    CLIPPED = "exact once clipped"
+    FLOATS = "in floats only"
+    UNDECIDED = "cannot be decided"
+    NOTHING = "nothing"
+    MISSING = "none given"
+
+
+def witness_quality(judgement: Judgement) -> WitnessQuality | None:
+    """What the witness of a judged run shows; None where the run does not answer `sat`.
+
+    `EXACT`: it lies in the box and violates over the reals, as printed or at the nearest point of the
+    network's type. `CLIPPED`: so it does once the rounding is undone by which it leaves the box. `FLOATS`:
+    it lies in the box and violates in the floats of onnxruntime alone. `UNDECIDED`: no precision tells, or
+    the network cannot be evaluated here.
+    """
+    record, replay, clipped = judgement.record, judgement.replay, judgement.clipped
+    if record.answer is not Answer.SAT:
+        return None
+    if record.witness is None:
+        return WitnessQuality.MISSING
+    if replay is not None and replay.in_box and replay.violates_exactly:
+        return WitnessQuality.EXACT
+    if clipped is not None and clipped.violates_exactly:
+        return WitnessQuality.CLIPPED
+    if replay is not None and replay.in_box and replay.violates_in_onnxruntime:
+        return WitnessQuality.FLOATS
+    looked_at = [found for found in (replay, clipped) if found is not None]
+    if all(found.is_decided for found in looked_at) and judgement.verdict.is_wrong:
+        return WitnessQuality.NOTHING
+    return WitnessQuality.UNDECIDED

@@ -1,0 +1,208 @@
+"""Published answers: who is wrong by proof, what the rules made of it, and what the witnesses show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dokimos.core.readable import printable
+from dokimos.core.tables import TableRows, table
+from dokimos.judging.rules import Standing
+from dokimos.judging.scores import scores, totals
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.witness_quality import WitnessQuality, witness_quality
+from dokimos.reports.findings import Findings
+from dokimos.reports.sections.base import Section
+
+QUALITIES = tuple(quality.value for quality in WitnessQuality)
+
+
+@dataclass(frozen=True)
+class WitnessRow:
+    """How many witnesses of one verifier on one benchmark are of each quality, in the order of these."""
+
+    suite: str
+    verifier: str
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PenaltyRow:
+    """How often one verifier is wrong by proof, and what each rule set makes of that.
+
+    `penalised` is how many of the `wrong` answers each rule set penalises, `others` how many answers
+    besides that no proof speaks against. A verifier that was not scored has neither.
+    """
+
+    verifier: str
+    is_scored: bool
+    wrong_unsat: int
+    wrong_sat: int
+    bad_witness: int
+    penalised: tuple[int, ...]
+    others: tuple[int, ...]
+
+    @property
+    def wrong(self) -> int:
+        """How many answers are wrong by proof."""
+        return self.wrong_unsat + self.wrong_sat + self.bad_witness
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """The place of one verifier under each rule set, by what all benchmarks are worth to it."""
+
+    verifier: str
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PenaltyRows:
+    """The three tables; `rules` names the columns of penalties and places."""
+
+    rules: tuple[str, ...]
+    penalties: tuple[PenaltyRow, ...]
+    ranking: tuple[RankRow, ...]
+    witnesses: tuple[WitnessRow, ...]
+    all_witnesses: tuple[int, ...]
+
+
+class Penalties(Section[PenaltyRows]):
+    """What proofs and rules say of published answers."""
+
+    name = "penalties"
+    title = "Published answers: proof, penalties, witnesses"
+    link = "Penalties"
+
+    def rows(self, findings: Findings) -> PenaltyRows | None:
+        return penalty_rows(findings) if findings.is_published else None
+
+    def view(self, rows: PenaltyRows) -> Mapping[str, Any]:
+        return {"qualities": QUALITIES}
+
+    def tables(self, rows: PenaltyRows) -> Iterator[TableRows]:
+        wrong = [
+            (row, name, row.penalised[k], row.others[k])
+            for row in rows.penalties
+            if row.is_scored
+            for k, name in enumerate(rows.rules)
+        ]
+        yield table("penalties", [PenaltyRow, "rules", "penalised", "others penalised"], wrong)
+        places = [
+            (row.verifier, name, row.places[k]) for row in rows.ranking for k, name in enumerate(rows.rules)
+        ]
+        yield table("ranking", ["verifier", "rules", "place"], places)
+        yield table(
+            "witnesses",
+            ["benchmark", "verifier", *QUALITIES],
+            [(row.suite, row.verifier, *row.counts) for row in rows.witnesses],
+        )
+
+    def lines(self, rows: PenaltyRows) -> Iterator[RenderableType]:
+        yield _penalty_table(rows)
+        if rows.rules:
+            yield _ranking_table(rows)
+        yield _witness_table(rows)
+
+
+def penalty_rows(findings: Findings) -> PenaltyRows:
+    """The rows for published answers, whatever else is known."""
+    judgements = findings.judgements
+    rules = tuple(dict.fromkeys(mark.rules for j in judgements for mark in j.marks))
+    witnesses: dict[tuple[str, str], Counter[WitnessQuality]] = {}
+    for j in judgements:
+        if (quality := witness_quality(j)) is not None:
+            key = (printable(j.record.suite), findings.naming.verifier(j.record))
+            witnesses.setdefault(key, Counter())[quality] += 1
+    every = sum(witnesses.values(), Counter[WitnessQuality]())
+    penalties = [_penalty_row(name, own, rules) for name, own in findings.by_verifier().items()]
+    return PenaltyRows(
+        rules=rules,
+        penalties=tuple(sorted(penalties, key=lambda row: (-row.wrong, row.verifier))),
+        ranking=_ranking(judgements, rules),
+        witnesses=tuple(
+            WitnessRow(suite, verifier, tuple(counts[quality] for quality in WitnessQuality))
+            for (suite, verifier), counts in sorted(witnesses.items())
+        ),
+        all_witnesses=tuple(every[quality] for quality in WitnessQuality),
+    )
+
+
+def _penalty_row(verifier: str, judgements: Sequence[Judgement], rules: Sequence[str]) -> PenaltyRow:
+    verdicts = Counter(j.verdict for j in judgements)
+    penalised = Counter(
+        (mark.rules, j.verdict.is_wrong)
+        for j in judgements
+        for mark in j.marks
+        if mark.standing is Standing.INCORRECT
+    )
+    return PenaltyRow(
+        verifier=verifier,
+        is_scored=any(j.marks for j in judgements),
+        wrong_unsat=verdicts[Verdict.WRONG_UNSAT],
+        wrong_sat=verdicts[Verdict.WRONG_SAT],
+        bad_witness=verdicts[Verdict.BAD_WITNESS],
+        penalised=tuple(penalised[name, True] for name in rules),
+        others=tuple(penalised[name, False] for name in rules),
+    )
+
+
+def _ranking(judgements: Sequence[Judgement], rules: Sequence[str]) -> tuple[RankRow, ...]:
+    places: dict[str, dict[str, int]] = {}
+    for name in rules:
+        own = [total for total in totals(scores(judgements)) if total.rules == name]
+        for total in own:
+            better = sum((other.worth, other.points) > (total.worth, total.points) for other in own)
+            places.setdefault(printable(total.verifier), {})[name] = better + 1
+    found = [RankRow(verifier, tuple(own[name] for name in rules)) for verifier, own in places.items()]
+    return tuple(sorted(found, key=lambda row: (*row.places, row.verifier)))
+
+
+def _penalty_table(rows: PenaltyRows) -> Table:
+    shown = Table(
+        title=Text("Wrong by proof, and how many of these each rule set penalises (+ others it penalises)"),
+        title_justify="left",
+    )
+    shown.add_column("verifier", overflow="fold")
+    for column in ("wrong unsat", "wrong sat", "bad witness", *rows.rules):
+        shown.add_column(Text(column), justify="right")
+    for row in rows.penalties:
+        counts = map(str, (row.wrong_unsat, row.wrong_sat, row.bad_witness))
+        shown.add_row(Text(row.verifier), *counts, *(_penalised(row, k) for k in range(len(rows.rules))))
+    return shown
+
+
+def _penalised(row: PenaltyRow, k: int) -> str:
+    if not row.is_scored:
+        return "not scored"
+    more = f" + {row.others[k]}" if row.others[k] else ""
+    return f"{row.penalised[k]} of {row.wrong}{more}"
+
+
+def _ranking_table(rows: PenaltyRows) -> Table:
+    shown = Table(title=Text("Places under each rule set"), title_justify="left")
+    shown.add_column("verifier", overflow="fold")
+    for name in rows.rules:
+        shown.add_column(Text(name), justify="right")
+    for row in rows.ranking:
+        shown.add_row(Text(row.verifier), *map(str, row.places))
+    return shown
+
+
+def _witness_table(rows: PenaltyRows) -> Table:
+    shown = Table(title=Text("What the witnesses show"), title_justify="left")
+    shown.add_column("benchmark", overflow="fold")
+    shown.add_column("verifier", overflow="fold")
+    for name in QUALITIES:
+        shown.add_column(name, justify="right")
+    for row in rows.witnesses:
+        shown.add_row(Text(row.suite), Text(row.verifier), *map(str, row.counts))
+    shown.add_section()
+    shown.add_row("all", "", *map(str, rows.all_witnesses))
+    return shown

@@ -1,0 +1,116 @@
+"""Published answers become a campaign: rows joined by their files, witnesses read, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.campaigns.published_results import ImportedResults, import_results
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.suites.answers import Answer
+from dokimos.suites.folder import read_suite
+from tests.campaigns.published import CORNER, Said, write_benchmark, write_results
+from tests.difficulty.explain.sample import Made, record, write_campaign, write_suite
+
+TOOLS: Mapping[str, Sequence[Said]] = {
+    "right": [("one", "sat", CORNER), ("two", "unsat", None)],
+    "late": [("one", "run_instance_timeout", None), ("two", "error_exit_code_1", None)],
+    "mute": [("one", "sat", None), ("two", "sat", "((X_0 nan))")],
+}
+
+
+def imported(
+    folder: Path, tools: Mapping[str, Sequence[Said]] = TOOLS, not_scored: Sequence[str] = ()
+) -> ImportedResults:
+    bench = folder / "bench"
+    if not bench.exists():
+        write_benchmark(bench)
+    if not (folder / "results").exists():
+        write_results(folder / "results", "bench", tools)
+    suite = CampaignSuite(bench, read_suite(bench).entries)
+    return import_results(folder / "results", [suite], folder / "campaign", not_scored=not_scored)
+
+
+def answers(campaign: Campaign) -> dict[tuple[str, str, int], Answer]:
+    return {(r.verifier, r.instance, r.repeat): r.answer for r in campaign.records}
+
+
+def test_rows_become_records(tmp_path: Path) -> None:
+    found = imported(tmp_path)
+    assert found.strangers == ()
+    assert answers(found.campaign) == {
+        ("right", "net__one", 0): Answer.SAT,
+        ("right", "net__two", 0): Answer.UNSAT,
+        ("late", "net__one", 0): Answer.TIMEOUT,
+        ("late", "net__two", 0): Answer.ERROR,
+        ("mute", "net__one", 0): Answer.SAT,
+        ("mute", "net__two", 0): Answer.SAT,
+    }
+    by_run = {(r.verifier, r.instance): r for r in found.campaign.records}
+    right = by_run["right", "net__one"]
+    assert (right.witness, right.outputs) == ((Fraction(1), Fraction(1)), (Fraction(2),))
+    assert (right.wall_seconds, right.verifier_version) == (2.5, "2025")
+    assert by_run["mute", "net__one"].witness is None
+    assert by_run["mute", "net__two"].witness == ()
+    assert found.campaign.planned == len(found.campaign.records)
+
+
+def test_the_second_row_of_an_instance_is_its_second_run(tmp_path: Path) -> None:
+    write_benchmark(tmp_path / "bench", ["one", "two", "one"])
+    found = imported(
+        tmp_path, {"t": [("one", "timeout", None), ("two", "unsat", None), ("one", "sat", CORNER)]}
+    )
+    assert answers(found.campaign) == {
+        ("t", "net__one", 0): Answer.TIMEOUT,
+        ("t", "net__two", 0): Answer.UNSAT,
+        ("t", "net__one", 1): Answer.SAT,
+    }
+
+
+def test_the_same_call_again_adds_nothing(tmp_path: Path) -> None:
+    first = imported(tmp_path).campaign.records
+    journal = tmp_path / "campaign" / "journal.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:-2]))
+    assert set(imported(tmp_path).campaign.records) == set(first)
+    assert imported(tmp_path).campaign.records == imported(tmp_path).campaign.records
+
+
+def test_rows_of_no_benchmark_are_named(tmp_path: Path) -> None:
+    found = imported(tmp_path, {"t": [("one", "sat", CORNER), ("gone", "unsat", None)]})
+    assert found.strangers == (f"{tmp_path}/results/t/2025_bench/results.csv:2",)
+    assert len(found.campaign.records) == 1
+
+
+def test_damaged_rows_are_refused_with_their_line(tmp_path: Path) -> None:
+    write_results(tmp_path / "results", "bench", {"t": [("one", "sat", CORNER)]})
+    table = tmp_path / "results" / "t" / "2025_bench" / "results.csv"
+    table.write_text(table.read_text().replace(",2.5", ",soon"))
+    with pytest.raises(UnreadableFile, match=r"results\.csv:1: 'soon' is not a number of seconds"):
+        imported(tmp_path)
+    table.write_text("bench,a,b\n")
+    with pytest.raises(UnreadableFile, match=r"results\.csv:1: a row must be category,network"):
+        imported(tmp_path)
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no tool 'rover' that could be left unscored"):
+        imported(tmp_path, not_scored=["rover"])
+    (tmp_path / "empty").mkdir()
+    bench = tmp_path / "bench"
+    suite = CampaignSuite(bench, read_suite(bench).entries, "another")
+    with pytest.raises(InputError, match="it has results on bench, and none on another"):
+        import_results(tmp_path / "results", [suite], tmp_path / "campaign")
+    with pytest.raises(UnreadableFile, match="it holds no results"):
+        import_results(tmp_path / "empty", [suite], tmp_path / "campaign")
+
+
+def test_a_campaign_that_was_run_is_left_alone(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path / "suite", [Made("i")])
+    write_campaign(tmp_path / "campaign", suite, [record("i", Answer.UNSAT)], verifiers=["marabou"])
+    with pytest.raises(InputError, match="there is a campaign that was run here; choose another folder"):
+        imported(tmp_path)

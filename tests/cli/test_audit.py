@@ -1,0 +1,32 @@
+"""`dokimos audit` on small made-up folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.campaigns.published import CORNER, write_benchmark, write_results
+from tests.cli.conftest import Dokimos
+
+
+def test_published_answers_that_are_wrong_end_with_exit_code_1(dokimos: Dokimos, tmp_path: Path) -> None:
+    write_benchmark(tmp_path / "bench")
+    tools = {"right": [("one", "sat", CORNER)], "denier": [("one", "unsat", None)]}
+    results = write_results(tmp_path / "results", "bench", tools)
+    out, page = tmp_path / "campaign", tmp_path / "page.html"
+    words = ["--results", results, "--out", out, "--html", page, "--jobs", 1]
+    ran = dokimos("audit", tmp_path / "bench", *words)
+    assert ran.code == 1
+    assert "What the witnesses show" in ran.out
+    assert f"{out}: 2 published answers" in ran.out
+    assert "judging 1/1: bench/net__one" in ran.err
+    assert page.exists()
+    assert dokimos("judge", out).code == 1
+
+
+def test_results_on_something_else_are_one_sentence(dokimos: Dokimos, tmp_path: Path) -> None:
+    write_benchmark(tmp_path / "bench")
+    results = write_results(tmp_path / "results", "other", {"t": [("one", "unsat", None)]})
+    ran = dokimos("audit", tmp_path / "bench", "--results", results, "--out", tmp_path / "c")
+    assert ran.code == 2
+    assert "it has results on other, and none on bench" in ran.err
+    assert not (tmp_path / "c").exists()
