@@ -61,6 +61,16 @@ def executions(folder: Path) -> Counter[str]:
     return Counter(path.read_text().split()) if path.exists() else Counter()
 
 
+def executions_at_rest(folder: Path) -> Counter[str]:
+    """The same, once what a killed runner had begun has been ended: nobody writes any more."""
+    before, since = executions(folder), time.monotonic()
+    while time.monotonic() < since + 0.5:
+        time.sleep(0.05)
+        if (now := executions(folder)) != before:
+            before, since = now, time.monotonic()
+    return before
+
+
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_a_campaign_runs_everything_once(tmp_path: Path, jobs: int) -> None:
     seen: list[Progress] = []
@@ -270,7 +280,7 @@ def test_killed_in_the_middle_it_resumes_and_runs_nothing_twice(
         assert process.wait(timeout=30) != 0
     before = read_campaign(tmp_path / "out").records
     assert 6 <= len(before) < count
-    in_flight = executions(tmp_path)
+    in_flight = executions_at_rest(tmp_path)
     campaign = run(tmp_path, suite(tmp_path, count), [Scripted(tmp_path / "script.json")])
     assert campaign.records[: len(before)] == before
     assert sorted(r.instance for r in campaign.records) == sorted(f"i{k}" for k in range(count))
