@@ -41,12 +41,20 @@ class Cluster:
         words = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder))
         return self.start("dask_worker", "--scheduler-file", str(self.folder / "scheduler.json"), *words)
 
-    def kill(self, worker: str) -> None:
-        """End the process of the worker at that address, as a power cut would."""
+    def kill(self, worker: str) -> set[str]:
+        """End the process of the worker at that address, as a power cut would.
+
+        Returns the keys of the results that were lost with it: a run whose result nobody has fetched yet
+        is done again, like the one that it was in the middle of.
+        """
         from distributed import Client
 
         with Client(self.address, set_as_default=False) as client:
-            os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+            pid = client.run(os.getpid, workers=[worker])[worker]
+            os.kill(pid, signal.SIGSTOP)
+            held = client.has_what(workers=[worker])[worker]
+            os.kill(pid, signal.SIGKILL)
+        return {str(key) for key in held}
 
     def stop(self) -> None:
         for process in reversed(self.processes):

@@ -111,7 +111,7 @@ def test_the_results_are_those_of_a_local_run(
 
 
 def test_a_lost_workers_runs_are_done_again_elsewhere(three: Cluster, tmp_path: Path) -> None:
-    killed = []
+    killed, lost = [], set[str]()
 
     def kill(progress: Progress) -> None:
         if progress.done == 3:
@@ -119,7 +119,7 @@ def test_a_lost_workers_runs_are_done_again_elsewhere(three: Cluster, tmp_path: 
             lines = (tmp_path / "out" / "journal.jsonl").read_text().splitlines()
             events = [json.loads(line) for line in lines]
             killed.append(next(event["worker"] for event in events if "worker" in event))
-            three.kill(killed[0])
+            lost.update(key for key in three.kill(killed[0]) if key.startswith("dokimos-run-"))
 
     campaign = run(tmp_path, "out", three.address, seconds=0.3, progress=kill)
     three.add_worker()
@@ -127,8 +127,10 @@ def test_a_lost_workers_runs_are_done_again_elsewhere(three: Cluster, tmp_path: 
     assert sorted(r.instance for r in campaign.records) == sorted(f"i{k}" for k in range(COUNT))
     assert {r.answer.value for r in campaign.records} == {"unsat"}
     started = (tmp_path / "runs").read_text().split()
-    # The killed worker was in the middle of at most one run; nothing else is done twice.
-    assert COUNT <= len(started) <= COUNT + 1
+    # The killed worker was in the middle of at most one run, and on a busy machine it may have held results
+    # that were not fetched yet; nothing else is done twice.
+    assert COUNT <= len(started) <= COUNT + 1 + len(lost)
+    assert max(started.count(name) for name in started) <= 2
     assert read_campaign(tmp_path / "out").records == campaign.records
 
 

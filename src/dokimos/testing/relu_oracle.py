@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any
 
@@ -57,6 +58,7 @@ class OracleQuestion:
 # Reading the network ------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def layers_of(network: bytes) -> list[OracleLayer]:
     """The chain of layers that an ONNX file spells; ValueError where it is no such chain."""
     model = onnx.load_from_string(network)
@@ -122,6 +124,7 @@ def _unrolled(shape: list[int], constants: list[Any], given: dict[str, Any]) -> 
 # Reading the property -----------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def question_of(text: bytes) -> OracleQuestion:
     """The box and the unsafe outputs of a VNN-LIB 1.0 file."""
     tokens = re.findall(r"[()]|[<>]=?|[^\s()<>=]+", re.sub(r";.*", "", text.decode()))
@@ -451,6 +454,7 @@ def relus_of(layers: Sequence[OracleLayer]) -> int:
     return sum(len(a.bias) for a, b in pairwise(layers) if b.rectified and not a.rectified)
 
 
+@lru_cache(maxsize=4096)
 def is_sat(network: bytes, property_: bytes, *, margin: Fraction = ZERO) -> bool:
     """z3's opinion and, for a part of the small networks, that of the patterns: they must agree."""
     answer = sat_by_z3(network, property_, margin=margin)
