@@ -129,16 +129,20 @@ class LinearBounds:
 
     def relax(self, node: Node, functional: Tensor) -> Earlier:
         """The lower line or the chord of a rectifier, by the signs of λ."""
+        line, chord, height = self.lines(node)
+        positive, negative = functional.clamp(min=0), functional.clamp(max=0)
+        offset = (negative * height).reshape(len(functional), -1).sum(1)
+        return {node.inputs[0]: positive * line + negative * chord}, offset
+
+    def lines(self, node: Node) -> tuple[Tensor, Tensor, Tensor]:
+        """For each unit of a rectifier: the slopes of its lower line and its chord, and the chord at 0."""
         lower, upper = self._bounds[node.inputs[0]]
         alpha = node.real("alpha") if node.op == "LeakyRelu" else 0.0
         unstable = (lower < 0) & (upper > 0)
         chord = torch.where(unstable, (upper - alpha * lower) / (upper - lower), 1.0)
         chord = torch.where(upper <= 0, alpha, chord)
         line = torch.where(unstable & (upper <= -lower), alpha, torch.where(upper <= 0, alpha, 1.0))
-        height = torch.where(unstable, alpha * lower - chord * lower, 0.0)
-        positive, negative = functional.clamp(min=0), functional.clamp(max=0)
-        offset = (negative * height).reshape(len(functional), -1).sum(1)
-        return {node.inputs[0]: positive * line + negative * chord}, offset
+        return line, chord, torch.where(unstable, alpha * lower - chord * lower, 0.0)
 
     def transpose(self, node: Node, functional: Tensor) -> Earlier:
         """λ·A(u) = Aᵀλ·u + λ·A(0), by pulling λ back through the operator at 0."""

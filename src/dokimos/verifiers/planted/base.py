@@ -23,7 +23,7 @@ from dokimos.suites.instance import Label
 
 #: How hard the verifiers of the catalogue attack a network.
 ATTACK = Budget(restarts=40, steps=40)
-_SEED = 0
+SEED = 0
 
 
 class Sort(Enum):
@@ -103,7 +103,7 @@ def attacked(network: Network, property: Property) -> Point | None:
     if not margin_cases(property):
         return None
     try:
-        found = PGD()(network, property, seed=_SEED, budget=ATTACK)
+        found = PGD()(network, property, seed=SEED, budget=ATTACK)
     except InputError:
         return None
     point = tuple(Fraction(float(x)) for x in found.point)

@@ -1,0 +1,102 @@
+"""Which planted bugs a suite catches, in this process: much faster than a campaign, and without limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dokimos.campaigns.records import RunRecord
+from dokimos.execution.outcomes import Termination
+from dokimos.judging.judge import judge
+from dokimos.judging.verdicts import Verdict
+from dokimos.judging.witness_replay import Question, replay_witness
+from dokimos.suites.answers import Answer, VerifierAnswer
+from dokimos.suites.entry import SuiteEntry
+from dokimos.verifiers.planted.base import PlantedVerifier, answer_to
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One planted verifier on one instance: what it said, the verdict on that, and the seconds it took."""
+
+    bug: str
+    instance: str
+    answer: Answer
+    verdict: Verdict
+    seconds: float
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether the answer gives the bug away: it is wrong, or a `sat` that shows nothing."""
+        return self.verdict.is_wrong or self.verdict is Verdict.UNWITNESSED
+
+
+def attempts(bug: PlantedVerifier, entries: Iterable[SuiteEntry]) -> Iterator[Attempt]:
+    """One bug on every instance, in their order; labels are taken at their word."""
+    for entry in entries:
+        started = time.perf_counter()
+        given = answer_to(bug, entry)
+        seconds = time.perf_counter() - started
+        yield Attempt(bug.name, entry.name, given.answer, verdict_on(given, bug, entry), seconds)
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """One bug on one suite, up to the first instance that catches it (None where there is none).
+
+    `seconds` is what the answers took until then. `others` counts the answers that are not those of the
+    sound form of its sort.
+    """
+
+    bug: str
+    caught_by: Attempt | None
+    tried: int
+    seconds: float
+    others: int
+
+
+def hunt(bug: PlantedVerifier, entries: Iterable[SuiteEntry], sound: Mapping[str, Answer]) -> Hunt:
+    """Run a bug on the instances of a suite, in their order; `sound` has the answers of the sound form."""
+    seen: list[Attempt] = []
+    for attempt in attempts(bug, entries):
+        seen.append(attempt)
+        if attempt.is_caught:
+            break
+    return Hunt(
+        bug=bug.name,
+        caught_by=seen[-1] if seen and seen[-1].is_caught else None,
+        tried=len(seen),
+        seconds=sum(attempt.seconds for attempt in seen),
+        others=sum(sound.get(attempt.instance) is not attempt.answer for attempt in seen),
+    )
+
+
+def verdict_on(given: VerifierAnswer, bug: PlantedVerifier, entry: SuiteEntry) -> Verdict:
+    """The judge's verdict on an answer of a planted verifier."""
+    replays = None
+    if given.answer is Answer.SAT and given.witness is not None:
+        instance = entry.read_instance()
+        replays = replay_witness(
+            Question(instance.network_file, instance.property_file, entry.name), given.witness
+        )
+    record = RunRecord(
+        job=entry.name,
+        suite="",
+        instance=entry.name,
+        family=entry.family,
+        verifier=f"planted={bug.name}",
+        verifier_version="",
+        repeat=0,
+        answer=given.answer,
+        witness=given.witness,
+        detail=given.detail,
+        termination=Termination.EXITED,
+        exit_code=0,
+        wall_seconds=0.0,
+        cpu_seconds=0.0,
+        peak_memory_bytes=0,
+        log="",
+        started_at="",
+    )
+    return judge(record, truth=entry.read_truth(), replays=replays, reproduce="").verdict
