@@ -16,7 +16,7 @@ SESSIONS = {
     "campaigns": ("run", "read_campaign", "watch", "judge", "explain", "report", "gate"),
     "audits": ("audit",),
     "profiles": ("profile",),
-    "networks": ("read_network", "read_property"),
+    "networks": ("read_network", "read_property", "replay"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),
     "laws": ("init_laws", "new_law", "check_law", "format_law", "test_law", "replay_law"),
     "models": ("convert_model", "fuzz_domain"),

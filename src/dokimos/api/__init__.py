@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property
+    from dokimos.api.replaying import replay
     from dokimos.api.suite_lookup import read_suite
     from dokimos.api.suites import find_family, generate, list_families, list_suites
     from dokimos.api.verdicts import explain, judge, report
@@ -56,6 +57,7 @@ __all__ = [
     "read_network",
     "read_property",
     "read_suite",
+    "replay",
     "replay_law",
     "report",
     "run",
@@ -75,6 +77,7 @@ _NAMES = {
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),
     "networks": ("evaluate", "read_network", "read_property"),
     "difficulty": ("profile",),
+    "replaying": ("replay",),
     "suite_lookup": ("read_suite",),
     "suites": ("find_family", "generate", "list_families", "list_suites"),
     "verdicts": ("explain", "judge", "report"),

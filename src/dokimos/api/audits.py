@@ -14,6 +14,7 @@ from dokimos.campaigns.published_results import find_results, import_results
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable
 from dokimos.core.parallel import default_jobs
+from dokimos.judging.counterexamples import write_counterexamples
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.rules import RULE_SETS
 from dokimos.suites.folder import benchmark_folders, benchmark_name, read_suite
@@ -89,6 +90,8 @@ def audit(
         judged=judged_one,
     )
     warn_of_labels(judged)
+    for one in judged.campaigns:
+        write_counterexamples(one.campaign.folder, one.judgements)
     if found.strangers:
         _log.warning(
             "%d rows of the results name files that the benchmarks do not list, the first at %s",

@@ -16,6 +16,7 @@ from dokimos.core.readable import printable
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.difficulty.explain.rows import Explanation
+from dokimos.judging.counterexamples import write_counterexamples
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.label_checks import LabelCheck
 from dokimos.judging.rules import RULE_SETS
@@ -46,6 +47,9 @@ def judge(
     Before anybody is blamed by a label, it is checked; what came of it is kept in Dokimos' home. A label
     that fails is no label, and stands in `failed_labels` of the result. `progress` hears of each check.
 
+    Where an `unsat` is wrong, the point that shows it is in the judgement (`counterexample`), and is
+    written to the folder `counterexamples` of the campaign, as VNN-COMP has it.
+
     >>> judged = dokimos.judge("campaign", rules=["exact"])
     >>> judged.is_wrong_somewhere
     False
@@ -67,6 +71,8 @@ def judge(
         label_checked=label_checked,
     )
     warn_of_labels(judged)
+    for one in judged.campaigns:
+        write_counterexamples(one.campaign.folder, one.judgements)
     return judged
 
 

@@ -16,6 +16,7 @@ from dokimos.cli import (
     generate,
     judge,
     law,
+    replay,
     report,
     run,
     suites,
@@ -57,6 +58,7 @@ app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)
+app.command("replay", context_settings=replay.CONTEXT)(replay.replay)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("audit")(audit.audit)

@@ -104,7 +104,7 @@ def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
     try:
         network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
         question = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
-        few, dtype = network.multiplications > EXACT_WORK, _dtype(network)
+        few, dtype = network.multiplications > EXACT_WORK, float_type(network)
         points = points_to_compare(question, truth.witness, few=few, dtype=dtype)
         ulps = truth.claim(Semantics.FLOAT32).ulps or DEFAULT_ULPS
         expected = _expected(network, points, ulps)
@@ -150,7 +150,7 @@ def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expe
 def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[_Expected]:
     """The values at the points at which float32 certainly does not overflow, enclosed in float64."""
     found = []
-    double = _dtype(network) == np.float64
+    double = float_type(network) == np.float64
     for where, point in points.items():
         if len(point) != network.input_size:
             raise InputError(f"the property has {len(point)} inputs, the network {network.input_size}")
@@ -165,7 +165,7 @@ def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[
     return found
 
 
-def _dtype(network: Network) -> np.dtype[Any]:
+def float_type(network: Network) -> np.dtype[Any]:
     """The type of a network's numbers; float32 where it has none of its own."""
     return next((array.dtype for array in network.constants.values()), np.dtype(np.float32))
 

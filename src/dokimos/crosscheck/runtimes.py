@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from dokimos.core.errors import DokimosError, InputError
@@ -15,6 +17,7 @@ from dokimos.networks.semantics.replay import (
     REFERENCE,
     ReferenceSession,
     load_session,
+    run_for_tensors,
     run_session,
 )
 from dokimos.properties.model import Point
@@ -87,3 +90,31 @@ def _row(point: Point, network: Network, dtype: Any) -> NDArray[Any]:
 def _reason(error: InputError) -> str:
     """The message without the name of the file, which the caller gives."""
     return str(error).removeprefix("network: ").removesuffix(".")
+
+
+def intermediate_values(
+    model: onnx.ModelProto, network: Network, names: Sequence[str], point: Point
+) -> tuple[str, dict[str, NDArray[Any]]]:
+    """What a runtime computes for the tensors `names` on its way to the output, and which runtime it was.
+
+    Raises CannotRun where neither onnxruntime nor ONNX's reference evaluator can.
+    """
+    telling = onnx.ModelProto()
+    telling.CopyFrom(model)
+    known = {value.name for value in telling.graph.output}
+    telling.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
+    content, refusals = telling.SerializeToString(), []
+    loaders: tuple[tuple[str, Callable[[bytes, str], Any]], ...] = (
+        (ONNXRUNTIME, load_session),
+        (REFERENCE, ReferenceSession),
+    )
+    for name, load in loaders:
+        try:
+            session = load(content, "network")
+            dtype = np.float64 if session.get_inputs()[0].type == "tensor(double)" else np.float32
+            found = run_for_tensors(session, _row(point, network, dtype), "network", list(names))
+        except InputError as error:
+            refusals.append(_reason(error))
+        else:
+            return name, dict(zip(names, found, strict=True))
+    raise CannotRun("; ".join(refusals))

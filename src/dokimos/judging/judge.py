@@ -64,6 +64,7 @@ from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, Unsupp
 from dokimos.core.readable import exact_number, printable
 from dokimos.crosscheck.cross_check import cross_check
 from dokimos.execution.outcomes import Termination
+from dokimos.judging.counterexamples import known_counterexample
 from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
 from dokimos.judging.marks import marks_of
 from dokimos.judging.rules import RuleSet
@@ -144,6 +145,7 @@ def judge_instance(
     The verifiers that `not_scored` names get no marks, and their witnesses refute nobody by a rule set.
     """
     foreign = truth is not None and not _is_ours(truth)
+    witness = None if truth is None else truth.witness
     question, replays = _replays(instance, None if foreign else truth, runs)
 
     def judge_by(truth: Truth | None, no_label: str = "") -> list[Judgement]:
@@ -173,11 +175,15 @@ def judge_instance(
         dict(zip([j.record.job for j in scored], marks_of(one, referee, scored), strict=True))
         for one in rules
     ]
+    shown_by = None
+    if any(judgement.verdict is Verdict.WRONG_UNSAT for judgement in judgements):
+        shown_by = known_counterexample(question or _question(instance, truth), witness, replays.values())
     return [
         replace(
             judgement,
             reproduce=reproduce(judgement.record),
             label_check=checked,
+            counterexample=shown_by if judgement.verdict is Verdict.WRONG_UNSAT else None,
             marks=tuple(given[job] for given in marks if (job := judgement.record.job) in given),
         )
         for judgement in judgements
@@ -423,11 +429,7 @@ def _is_shown_by_its_witness(instance: CampaignInstance, truth: Truth) -> bool:
     """Whether the witness that stands beside a label violates exactly, whatever else proves the label."""
     if truth.witness is None:
         return False
-    question = Question(
-        _content(instance.network_path, truth.network_sha256),
-        _content(instance.property_path, truth.property_sha256),
-        instance.name,
-    )
+    question = _question(instance, truth)
     try:
         return replay_witness(question, truth.witness).exact is not None
     except (UnsupportedOp, UnreadableFile):
@@ -455,11 +457,7 @@ def _replays(
     witnessed = [(r.job, r.witness) for r in records if r.answer is Answer.SAT and r.witness is not None]
     if not witnessed:
         return None, {}
-    question = Question(
-        _content(instance.network_path, truth.network_sha256 if truth else None),
-        _content(instance.property_path, truth.property_sha256 if truth else None),
-        instance.name,
-    )
+    question = _question(instance, truth)
     replays = {}
     for job, witness in witnessed:
         try:
@@ -471,6 +469,15 @@ def _replays(
                 None, None, f"its witness cannot be replayed: {error}", can_be_checked=False
             )
     return question, replays
+
+
+def _question(instance: CampaignInstance, truth: Truth | None) -> Question:
+    """The files of an instance; raises UnreadableFile where they are not those of `truth`."""
+    return Question(
+        _content(instance.network_path, truth.network_sha256 if truth else None),
+        _content(instance.property_path, truth.property_sha256 if truth else None),
+        instance.name,
+    )
 
 
 def _content(path: Path, expected: str | None) -> bytes:

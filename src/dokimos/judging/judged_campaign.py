@@ -17,6 +17,7 @@ from dokimos.campaigns.manifest import Manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.home import home
+from dokimos.judging.counterexamples import located, seen_from_here
 from dokimos.judging.families import family_rule
 from dokimos.judging.judge import judge_instance
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
@@ -149,7 +150,15 @@ def judge_campaigns(
     )
     return JudgedCampaigns(
         tuple(
-            JudgedCampaign(campaign, tuple(by_job[run.job] for run in own), where, known)
+            JudgedCampaign(
+                campaign,
+                tuple(
+                    located(by_job[run.job], campaign.folder, read[where[run.suite]].entry(run.instance))
+                    for run in own
+                ),
+                where,
+                known,
+            )
             for campaign, where, own, known in zip(campaigns, places, runs, facts, strict=True)
         )
     )
@@ -307,7 +316,4 @@ def _pasted(name: str, path: Path) -> str:
     any other by its path, as seen from here where that is shorter."""
     if path.parent == home() / "suites" and name in shipped_names():
         return name
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+    return seen_from_here(path)

@@ -12,6 +12,7 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
 from dokimos.judging.rules import Mark
 from dokimos.networks.semantics.replay import ONNXRUNTIME
+from dokimos.properties.model import Point
 from dokimos.suites.instance import Label
 
 
@@ -75,6 +76,19 @@ class Replay:
 
 
 @dataclass(frozen=True)
+class Counterexample:
+    """A point of the box that violates exactly, where a verifier answers `unsat`, and what happens there.
+
+    `file` is where it is, or can be, written as VNN-COMP has it; `command` replays that file.
+    """
+
+    point: Point
+    replay: Replay
+    file: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
 class Judgement:
     """One run with its verdict and the reason for it in a sentence.
 
@@ -82,7 +96,8 @@ class Judgement:
     same verifier on the same instance again. `clipped` is the replay at the witness clipped to a box that
     it leaves by a rounding. `marks` has one mark for each rule set that was asked for. `plugin_proof` names
     the kind of proof, and its package, where that is all there is of a label. `label_check` is what came of
-    checking the label, where somebody was to be blamed by it.
+    checking the label, where somebody was to be blamed by it. `counterexample` is what shows a
+    `wrong-unsat` to be wrong, where a point is known that does.
     """
 
     record: RunRecord
@@ -96,6 +111,7 @@ class Judgement:
     marks: tuple[Mark, ...] = ()
     plugin_proof: str = ""
     label_check: LabelCheck | None = None
+    counterexample: Counterexample | None = None
 
 
 def unchecked_in_words(judgements: Iterable[Judgement]) -> str:

@@ -26,22 +26,28 @@ _FLOAT32 = np.dtype(np.float32)
 class Question:
     """One instance, read from the contents of its files, ready for replaying witnesses.
 
-    Networks may be compressed, properties too; `name` is how messages call the instance.
+    Networks may be compressed, properties too; `name` is how messages call the instance, `places` how they
+    call its two files.
     """
 
     network_file: bytes
     property_file: bytes
     name: str
+    places: tuple[str, str] | None = None
+
+    @property
+    def _places(self) -> tuple[str, str]:
+        return self.places or (f"the network of {self.name}", f"the property of {self.name}")
 
     @cached_property
     def network(self) -> Network:
         """The network, for exact evaluation."""
-        return NETWORKS.read(self.network_file, name=f"the network of {self.name}")
+        return NETWORKS.read(self.network_file, name=self._places[0])
 
     @cached_property
     def property(self) -> Property:
         """The property, in the exact numbers of its file."""
-        found = read_vnnlib(self.property_file, file=f"the property of {self.name}")
+        found = read_vnnlib(self.property_file, file=self._places[1])
         if (found.input_size, found.output_size) != (self.network.input_size, self.network.output_size):
             raise InputError(
                 f"{self.name}: the property speaks of {found.input_size} inputs and {found.output_size} "
@@ -53,7 +59,7 @@ class Question:
     @cached_property
     def replayer(self) -> Replayer:
         """The network in onnxruntime, or in what stands in for it."""
-        return Replayer(self.network_file, name=f"the network of {self.name}")
+        return Replayer(self.network_file, name=self._places[0])
 
     @cached_property
     def referee(self) -> Referee:
@@ -73,7 +79,7 @@ class WitnessReplays:
     `clipped` is the replay at the witness moved into a box that it leaves by no more than a rounding (see
     `clip`); there is none where one of the two points violates exactly. The clipped point is ours, not the
     verifier's, but where it violates exactly the property is `sat` all the same. `can_be_checked` is False
-    where it is the network that we cannot evaluate.
+    where it is the network that we cannot evaluate. `points` has the points of the three replays.
     """
 
     as_spelt: Replay | None
@@ -81,6 +87,7 @@ class WitnessReplays:
     problem: str = ""
     clipped: Replay | None = None
     can_be_checked: bool = True
+    points: tuple[Point, Point, Point] = ((), (), ())
 
     @property
     def exact(self) -> Replay | None:
@@ -102,6 +109,15 @@ class WitnessReplays:
     def proves_sat(self) -> bool:
         """Whether a point of the box violates over the reals: the witness, or what it is once clipped."""
         return self.exact is not None or self.violates_once_clipped
+
+    @property
+    def shown(self) -> tuple[Point, Replay] | None:
+        """The point that `proves_sat`, and the replay there."""
+        replays = (self.as_spelt, self.in_floats, self.clipped)
+        for point, replay in zip(self.points, replays, strict=True):
+            if replay is not None and replay.in_box and replay.violates_exactly:
+                return point, replay
+        return None
 
     @property
     def is_refuted(self) -> bool:
@@ -133,11 +149,14 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
         return WitnessReplays(None, None, f"the witness {given if witness else 'is not a list of numbers'}")
     near = _in_floats(question, witness)
     if near is None:
-        return WitnessReplays(_replay(question, witness, None), None)
+        return WitnessReplays(_replay(question, witness, None), None, points=(witness, (), ()))
     in_floats = _replay(question, near, near)
     as_spelt = in_floats if near == witness else _replay(question, witness, near)
-    found = WitnessReplays(as_spelt, in_floats)
-    return found if found.exact else replace(found, clipped=_replay_clipped(question, witness))
+    found = WitnessReplays(as_spelt, in_floats, points=(witness, near, ()))
+    if found.exact:
+        return found
+    moved, clipped = _replay_clipped(question, witness)
+    return replace(found, clipped=clipped, points=(witness, near, moved))
 
 
 def _in_floats(question: Question, point: Point) -> Point | None:
@@ -178,20 +197,21 @@ def _rounding_at(bound: Fraction) -> Fraction:
     return Fraction(float(next_one)) - near if np.isfinite(next_one) else Fraction(0)
 
 
-def _replay_clipped(question: Question, witness: Point) -> Replay | None:
-    """The replay at the witness clipped to a box that it leaves by a rounding; best one that violates.
+def _replay_clipped(question: Question, witness: Point) -> tuple[Point, Replay | None]:
+    """The witness clipped to a box that it leaves by a rounding, and the replay there.
 
-    The runtime is asked at the point of the network's type that is nearest to the clipped one, as anywhere.
+    A box where it violates goes first. The runtime is asked at the point of the network's type that is
+    nearest to the clipped one, as anywhere.
     """
-    found: Replay | None = None
+    found: tuple[Point, Replay | None] = ((), None)
     for case in question.property.cases:
         moved = clip(case.box, witness)
         if moved is None or moved == witness:
             continue
         replay = _replay(question, moved, _in_floats(question, moved))
         if replay.violates_exactly:
-            return replay
-        found = found or replay
+            return moved, replay
+        found = found if found[1] else (moved, replay)
     return found
 
 

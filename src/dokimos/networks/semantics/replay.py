@@ -134,16 +134,24 @@ def replay(model: bytes, points: Points, *, name: str = "network") -> Points:
 
 def run_session(session: Any, value: NDArray[Any], name: str) -> NDArray[Any]:
     """The output of a session of one input and one output; raises InputError where onnxruntime fails."""
+    (output,) = run_for_tensors(session, value, name, None)
+    return output
+
+
+def run_for_tensors(
+    session: Any, value: NDArray[Any], name: str, wanted: list[str] | None
+) -> list[NDArray[Any]]:
+    """The outputs `wanted` of a session of one input, or all; raises InputError where onnxruntime fails."""
     from onnxruntime import RunOptions
 
     options = RunOptions()
     options.log_severity_level = _FATAL
     try:
-        (output,) = session.run(None, {session.get_inputs()[0].name: value}, options)
+        outputs = session.run(wanted, {session.get_inputs()[0].name: value}, options)
     except Exception as problem:  # onnxruntime's errors share no base class of their own
         runtime = REFERENCE if isinstance(session, ReferenceSession) else ONNXRUNTIME
         raise InputError(f"{name}: {runtime} failed: {_first_line(problem)}.") from None
-    return np.asarray(output)
+    return [np.asarray(output) for output in outputs]
 
 
 class ReferenceSession:
@@ -174,8 +182,8 @@ class ReferenceSession:
         """The outputs."""
         return self._outputs
 
-    def run(self, names: None, fed: dict[str, NDArray[Any]], options: Any = None) -> list[Any]:
-        """The outputs for these inputs; raises whatever numpy raises."""
+    def run(self, names: list[str] | None, fed: dict[str, NDArray[Any]], options: Any = None) -> list[Any]:
+        """The named outputs for these inputs, or all; raises whatever numpy raises."""
         with np.errstate(all="ignore"):
             return list(self._evaluator.run(names, fed))
 

@@ -20,13 +20,25 @@ from dokimos.core.readable import (
 from dokimos.core.tables import HIDDEN, Column, TableRows, table
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
+from dokimos.properties.model import Point
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Label
 
 OUTPUTS_SHOWN = 64
+INPUTS_SHOWN = 64
+#: How many coordinates and outputs a terminal shows of a point.
+_IN_A_LINE = 8
 SEVERITY = (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
+
+
+@dataclass(frozen=True)
+class InputRow:
+    """One coordinate of a witness, exactly."""
+
+    index: int
+    exact: Number
 
 
 @dataclass(frozen=True)
@@ -40,7 +52,7 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class ReplayRow:
-    """What really happens at the witness, for display; `outputs_left_off` says how many are not listed."""
+    """What really happens at the witness, for display; `…_left_off` say how many are not listed."""
 
     in_box: bool
     outside_by: Number
@@ -51,13 +63,17 @@ class ReplayRow:
     runtime: Annotated[str, HIDDEN]
     outputs: tuple[OutputRow, ...]
     outputs_left_off: Annotated[int, HIDDEN]
+    inputs: Annotated[tuple[InputRow, ...], HIDDEN]
+    inputs_left_off: Annotated[int, HIDDEN]
 
 
 @dataclass(frozen=True)
 class WrongRow:
     """A wrong answer with all that is needed to believe it and to see it again.
 
-    `anchor` is its place in the page, `own_name` what its suite calls the instance.
+    `anchor` is its place in the page, `own_name` what its suite calls the instance. `replay` is at the
+    verifier's witness, or, for an `unsat`, at the known point that shows it wrong: then `counterexample` is
+    the file of that point, and `replay_command` evaluates it again.
     """
 
     verdict: Verdict
@@ -73,6 +89,8 @@ class WrongRow:
     wall_seconds: Annotated[float, HIDDEN]
     own_name: Annotated[str, HIDDEN]
     anchor: Annotated[str, HIDDEN]
+    counterexample: str = ""
+    replay_command: Annotated[str, HIDDEN] = ""
 
 
 def wrong_anchors(judgements: Sequence[Judgement]) -> dict[int, str]:
@@ -83,7 +101,11 @@ def wrong_anchors(judgements: Sequence[Judgement]) -> dict[int, str]:
 
 
 def _wrong_row(judgement: Judgement, naming: Naming, anchor: str) -> WrongRow:
-    record = judgement.record
+    record, shown_by = judgement.record, judgement.counterexample
+    if shown_by is not None:
+        replay: ReplayRow | None = replay_row(shown_by.replay, shown_by.point)
+    else:
+        replay = None if judgement.replay is None else replay_row(judgement.replay)
     return WrongRow(
         instance=naming.instance(record),
         family=naming.family(record),
@@ -93,16 +115,18 @@ def _wrong_row(judgement: Judgement, naming: Naming, anchor: str) -> WrongRow:
         verdict=judgement.verdict,
         reason=printable(judgement.reason),
         certificate=judgement.certificate,
-        replay=None if judgement.replay is None else replay_row(judgement.replay),
+        replay=replay,
         reproduce=printable(judgement.reproduce),
         wall_seconds=record.wall_seconds,
         own_name=printable(record.instance),
         anchor=anchor,
+        counterexample="" if shown_by is None else printable(shown_by.file),
+        replay_command="" if shown_by is None else printable(shown_by.command),
     )
 
 
-def replay_row(replay: Replay) -> ReplayRow:
-    """A replay for display."""
+def replay_row(replay: Replay, point: Point = ()) -> ReplayRow:
+    """A replay for display, and the point of it, where that is to be shown, too."""
     exact, floats = replay.exact_outputs, replay.onnxruntime_outputs
     size = max(len(exact), len(floats))
     outputs = tuple(
@@ -123,6 +147,8 @@ def replay_row(replay: Replay) -> ReplayRow:
         runtime=replay.runtime,
         outputs=outputs,
         outputs_left_off=size - len(outputs),
+        inputs=tuple(InputRow(i, exact_number(x)) for i, x in enumerate(point[:INPUTS_SHOWN])),
+        inputs_left_off=max(len(point) - INPUTS_SHOWN, 0),
     )
 
 
@@ -188,14 +214,27 @@ def wrong_answer_lines(wrong: WrongRow) -> list[Text]:
     replay = wrong.replay
     if replay is not None:
         where = "in the box" if replay.in_box else f"outside the box by {replay.outside_by.short}"
-        slack = "" if replay.violation is None else f", slack {replay.violation.short} (>= 0 would violate)"
-        lines.append(Text(f"replayed: {where}{slack}"))
+        if wrong.claim is Answer.UNSAT:
+            margin = "" if replay.violation is None else f", margin {replay.violation.short}"
+            lines.append(Text(f"this point is {where} and violates{margin}: {_point(replay)}"))
+        else:
+            slack = replay.violation and f", slack {replay.violation.short} (>= 0 would violate)"
+            lines.append(Text(f"replayed: {where}{slack or ''}"))
         for output in replay.outputs:
             exact = "-" if output.exact is None else output.exact.short
             runtime = "-" if output.onnxruntime is None else output.onnxruntime.short
             lines.append(Text(f"  Y_{output.index} = {exact} exactly, {runtime} in {replay.runtime}"))
+    if wrong.replay_command:
+        lines.append(Text(f"counterexample: {wrong.replay_command}"))
     lines.append(Text(f"reproduce: {wrong.reproduce}"))
     return lines
+
+
+def _point(replay: ReplayRow) -> str:
+    """The first coordinates of a point."""
+    shown = [f"X_{x.index} = {x.exact.short}" for x in replay.inputs[:_IN_A_LINE]]
+    left_off = len(replay.inputs) - len(shown) + replay.inputs_left_off
+    return ", ".join(shown) + (f", … ({left_off} more)" if left_off else "")
 
 
 def _sentence(text: str) -> str:

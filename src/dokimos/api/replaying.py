@@ -1,0 +1,73 @@
+"""`replay`: what happens at one point, exactly and in onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.core.errors import InputError
+from dokimos.crosscheck.node_comparison import NodeComparison, compare_nodes
+from dokimos.judging.verdicts import Replay
+from dokimos.judging.witness_replay import Question, replay_witness
+from dokimos.judging.written_points import read_point
+from dokimos.suites.entry import read_content
+
+
+@dataclass(frozen=True)
+class ReplayedPoint:
+    """What happens at one point.
+
+    `replay` has the exact outputs at the point as it is written, and what the runtime computes at the point
+    of the network's type that is nearest to it: `in_floats` is the replay there, None where a coordinate is
+    out of the range of that type. `nodes` compares the two node by node, at that nearest point.
+    """
+
+    replay: Replay
+    in_floats: Replay | None
+    nodes: NodeComparison
+
+    @property
+    def violates(self) -> bool:
+        """Whether the point is in the box and violates the property, exactly or in the runtime."""
+        exactly = self.replay.in_box and self.replay.violates_exactly
+        return exactly or self.replay.violates_in_onnxruntime
+
+    @property
+    def parts(self) -> bool:
+        """Whether the runtime and the exact values differ by more than rounding explains."""
+        return self.nodes.first is not None
+
+
+def replay(network: str | Path, property: str | Path, point: str | Path | Sequence[str]) -> ReplayedPoint:
+    """What happens at one point, exactly and in onnxruntime: `dokimos replay`.
+
+    `point` is a file with a witness as VNN-COMP has it, or with numbers; or the numbers themselves,
+    separated by commas or blanks. Nodes are compared one by one, in the order of the file: `nodes.first` is
+    the first whose number rounding does not explain at that very point.
+
+    >>> entry = dokimos.read_suite("tiny").entries[1]
+    >>> witness = entry.read_truth().witness
+    >>> Path("point.txt").write_text(",".join(str(float(x)) for x in witness)) > 0
+    True
+    >>> replayed = dokimos.replay(entry.network_path, entry.property_path, "point.txt")
+    >>> replayed.replay.in_box, replayed.violates, replayed.nodes.first
+    (True, True, None)
+    """
+    files = Path(network), Path(property)
+    content, asked = (read_content(path) for path in files)
+    question = Question(content, asked, str(files[0]), (str(files[0]), str(files[1])))
+    written = read_point(point)
+    found = replay_witness(question, written)
+    if found.as_spelt is None:
+        raise InputError(
+            f"{files[0]}: the point has {len(written)} numbers where the network takes "
+            f"{question.network.input_size}; give one for each input, row by row."
+        )
+    near = found.in_floats
+    nodes = (
+        NodeComparison(remark=f"the point is out of the range of {found.as_spelt.float_type}")
+        if near is None
+        else compare_nodes(content, question.network, found.points[1])
+    )
+    return ReplayedPoint(found.as_spelt, near, nodes)

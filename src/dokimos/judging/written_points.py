@@ -1,0 +1,82 @@
+"""Points as people and tools write them: a witness of VNN-COMP, or plain numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.files import read_whole
+from dokimos.core.gzipped import uncompressed
+from dokimos.properties.decimal_text import exact_decimal
+from dokimos.properties.decimals import parse_decimal
+from dokimos.properties.model import Point
+from dokimos.verifiers.results import MOST_BYTES
+from dokimos.verifiers.vnncomp_results import flat_witness, tensor_witness
+
+_SEPARATORS = re.compile(r"[\s,;]+")
+_FORMS = "a VNN-COMP witness, ((X_0 0.5) …), or numbers separated by commas or blanks"
+
+
+def read_point(words: str | Path | Sequence[str]) -> Point:
+    """The point in a file, or the one that the words themselves write.
+
+    A file may be compressed; it holds a witness as VNN-COMP has it (of VNN-LIB 1.0 or 2.0, `sat` on a line
+    before it or not), or numbers. Raises InputError, or UnreadableFile for a file, where it is neither.
+    """
+    given = [str(words)] if isinstance(words, str | Path) else list(words)
+    if isinstance(words, Path) or (len(given) == 1 and _is_file(given[0])):
+        content = uncompressed(read_whole(Path(given[0]), most_bytes=MOST_BYTES), file=given[0])
+        try:
+            return _parse(content.decode("utf-8"))
+        except (InputError, UnicodeDecodeError) as error:
+            why = f": {error}" if isinstance(error, InputError) else ""
+            raise UnreadableFile(given[0], f"holds no point, which is {_FORMS}{why}") from None
+    try:
+        return _parse(" ".join(given))
+    except InputError as error:
+        raise InputError(
+            f"The point {_shortened(' '.join(given))!r} is neither a file nor {_FORMS}: {error}"
+        ) from None
+
+
+def write_witness(point: Point, outputs: Sequence[float]) -> str:
+    """A counterexample as VNN-COMP has it: every input exactly, every output in its shortest digits.
+
+    Raises InputError where an input has no finite decimal expansion.
+    """
+    pairs = [f"(X_{i} {exact_decimal(x)})" for i, x in enumerate(point)]
+    pairs += [f"(Y_{j} {y!r})" for j, y in enumerate(outputs)]
+    return "({})\n".format("\n ".join(pairs))
+
+
+def _parse(text: str) -> Point:
+    text = text.strip()
+    first, _, rest = text.partition("\n")
+    if first.strip() == "sat":
+        text = rest.strip()
+    if text.startswith("("):
+        found = flat_witness(text)
+        if found is None:
+            raise InputError("the witness has not exactly one finite value for each X_0, X_1, ….")
+        return found.inputs
+    tensors = tensor_witness(text, "X", "Y")
+    if tensors is not None:
+        return tensors.inputs
+    values: list[Fraction] = [parse_decimal(word) for word in _SEPARATORS.split(text) if word]
+    if not values:
+        raise InputError("there is no number.")
+    return tuple(values)
+
+
+def _is_file(words: str) -> bool:
+    try:
+        return bool(words) and Path(words).exists()
+    except (OSError, ValueError):  # too long for a name, or none that a file can have
+        return False
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
