@@ -27,6 +27,7 @@ LAYERS = (
     "datasets",
     "execution",
     "verifiers",
+    "labelling",
     "campaigns",
     "judging",
     "difficulty",

@@ -12,9 +12,9 @@ import dokimos
 
 #: Each group is one session: a later function uses what an earlier one has made.
 SESSIONS = {
-    "suites": ("read_suite", "generate", "check", "list_families", "find_family", "list_suites"),
     "campaigns": ("run", "read_campaign", "watch", "judge", "explain", "report", "gate"),
     "audits": ("audit",),
+    "suites": ("read_suite", "generate", "check", "label", "list_families", "find_family", "list_suites"),
     "profiles": ("profile",),
     "networks": ("read_network", "read_property", "replay"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),

@@ -20,6 +20,7 @@ from tests.cli.conftest import Dokimos
 COMMANDS = {
     "generate": ["generate", "exclusive-pairs", "--out", "x"],
     "check": ["check", "x"],
+    "label": ["label", "x"],
     "run": ["run", "x", "--verifier", "scripted", "--out", "y"],
     "watch": ["watch", "x", "--once"],
     "judge": ["judge", "x"],

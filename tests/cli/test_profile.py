@@ -56,7 +56,8 @@ def test_one_instance_from_its_two_files(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert dokimos("profile", *pair, "--samples", 10).code == 0
-    document = json.loads((tmp_path / "profiles" / "hinge__above.json").read_text())
+    (kept,) = (tmp_path / "home" / "pairs").glob("*/hinge__above/profiles/hinge__above.json")
+    document = json.loads(kept.read_text())
     assert list(document["components"]) == list(COMPONENTS)
     assert dokimos("profile", *pair, "--samples", 10, "--out", tmp_path / "other").code == 0
     assert (tmp_path / "other" / "hinge__above.json").exists()

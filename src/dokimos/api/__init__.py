@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dokimos.api.campaigns import read_campaign, run, watch
     from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
+    from dokimos.api.labelling import label
     from dokimos.api.labels import check
     from dokimos.api.law_models import convert_model, fuzz_domain
     from dokimos.api.law_starts import init_laws
@@ -48,6 +49,7 @@ __all__ = [
     "init_laws",
     "install_verifier",
     "judge",
+    "label",
     "list_families",
     "list_suites",
     "list_verifiers",
@@ -70,6 +72,7 @@ _NAMES = {
     "audits": ("audit",),
     "campaigns": ("read_campaign", "run", "watch"),
     "gating": ("gate",),
+    "labelling": ("label",),
     "labels": ("check",),
     "law_models": ("convert_model", "fuzz_domain"),
     "law_starts": ("init_laws",),

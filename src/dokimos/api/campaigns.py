@@ -20,6 +20,7 @@ from dokimos.execution.limits import Limits
 from dokimos.judging.incremental import CampaignWatcher, WatchedCampaign
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import Suite
+from dokimos.suites.pairs import with_pairs
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import installed
 from dokimos.verifiers.permissions import Permissions
@@ -67,7 +68,7 @@ def run(
         raise InputError(f"{folder} is a suite; choose another folder for the campaign.")
     named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
     chosen = [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
-    given = [suites] if isinstance(suites, str | Path | Suite) else suites
+    given = with_pairs([suites] if isinstance(suites, str | Path | Suite) else suites)
     wanted = _campaign_suites(given, only, progress)
     if probe:
         chosen += _quiet(chosen)

@@ -12,6 +12,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs
 from dokimos.difficulty.profiling import MeasuredProfile, ProfileTask, measure_all
 from dokimos.suites.folder import instance_name
+from dokimos.suites.pairs import pair_suite
 from dokimos.suites.profile_file import FOLDER, ProfileSettings
 
 #: Fewer instances than this are measured faster in one process than it takes to start others.
@@ -68,7 +69,8 @@ def _tasks(
     if property is not None:
         network, asked = Path(str(suite)), Path(property)
         name = instance_name(network.name, asked.name)
-        return [ProfileTask(name, network, asked, settings, Path(out or FOLDER))]
+        folder = pair_suite(network, asked).folder / FOLDER if out is None else Path(out)
+        return [ProfileTask(name, network, asked, settings, folder)]
     if str(suite).endswith((".onnx", ".onnx.gz")):
         raise InputError(f"{suite} is a network; give its property too: dokimos profile NETWORK PROPERTY.")
     found = read_suite(suite)

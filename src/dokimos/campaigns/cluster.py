@@ -29,6 +29,8 @@ from dokimos.campaigns.job import (
     now,
     perform,
     planned_content,
+    proof_beside,
+    proof_path,
     remove_folder,
     require_version,
     task_of,
@@ -52,6 +54,7 @@ class _Returned:
 
     record: RunRecord
     log: bytes
+    proof: bytes
     worker: str
 
 
@@ -98,6 +101,8 @@ class ClusterRunner:
                     if not needed[sha]:
                         self._files.pop(sha, None)
                 write_whole(log_path(self.out, job.id), returned.log, what="the log")
+                if returned.proof:
+                    write_whole(proof_path(self.out, job.id), returned.proof, what="the proof")
                 self.journal.finish(returned.record, worker=returned.worker)
                 yield returned.record
         finally:
@@ -226,7 +231,9 @@ def _perform_on_worker(
             log=log,
             cancel=_NobodyWaits(worker),
         )
-        return _Returned(record, log.read_bytes(), worker.address)
+        proof = proof_beside(log)
+        found = proof.read_bytes() if proof.exists() else b""
+        return _Returned(record, log.read_bytes(), found, worker.address)
     finally:
         remove_folder(work)
 

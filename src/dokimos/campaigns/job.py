@@ -27,6 +27,8 @@ from dokimos.verifiers.permissions import Permissions, allowed_environment, name
 
 #: A disk with less room than this is full.
 _FULL_BYTES = 1 << 16
+#: Larger proofs are not kept.
+_MOST_PROOF_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,16 @@ def log_path(folder: Path, job: str) -> Path:
     return contained(contained(folder, "logs"), f"{job}.log")
 
 
+def proof_path(folder: Path, job: str) -> Path:
+    """The truth file by which the verifier of a job proves its `unsat`, beside its log, if it wrote one."""
+    return proof_beside(log_path(folder, job))
+
+
+def proof_beside(log: Path) -> Path:
+    """Where the proof of a run lies whose log is there."""
+    return log.with_name(f"{log.stem}.proof.json")
+
+
 def now() -> str:
     """The time, as records have it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -118,7 +130,7 @@ def perform(
     the same (as root may), the record says so. The folder is removed afterwards.
 
     Raises InputError where it ended in an error on a full disk: then there was no room for its answer, and
-    it is not the verifier that failed.
+    it is not the verifier that failed. A proof that it wrote of its `unsat` is kept beside the log.
     """
     started_at = now()
     base = Path(tempfile.mkdtemp(prefix=f"{task.job[:8]}-", dir=work))
@@ -146,6 +158,8 @@ def perform(
                 f"The disk with {work} is full, so that the error of {task.tool.name} on {task.instance} "
                 "does not count; free some space and resume."
             )
+        if answer.answer is Answer.UNSAT:
+            _keep_proof(query.certificate, proof_beside(log))
         changed = [
             copy.name
             for copy, content in zip(copies, (network, property_), strict=True)
@@ -158,6 +172,15 @@ def perform(
         answer = replace(answer, detail="; ".join(filter(None, [answer.detail, remark])))
     record = _record(task, answer, outcome, started_at)
     return replace(record, variables=names_of(passed), guard=invocation.guard)
+
+
+def _keep_proof(written: Path, place: Path) -> None:
+    """Keep what a verifier wrote, if that is a regular file of a size that can be read."""
+    try:
+        content = read_regular(written, most_bytes=_MOST_PROOF_BYTES)
+    except (OSError, InputError):
+        return
+    write_whole(place, content, what="the proof")
 
 
 def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path) -> Query:

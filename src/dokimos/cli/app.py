@@ -15,6 +15,7 @@ from dokimos.cli import (
     gate,
     generate,
     judge,
+    label,
     law,
     replay,
     report,
@@ -55,6 +56,7 @@ def _root(
 
 app.command("generate", context_settings=generate.CONTEXT)(generate.generate)
 app.command("check")(check.check)
+app.command("label")(label.label)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)

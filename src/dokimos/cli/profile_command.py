@@ -28,7 +28,7 @@ def profile(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder of the profiles; SUITE/profiles, or profiles, unless given."),
+        typer.Option(help="The folder of the profiles; SUITE/profiles, or in Dokimos' home, unless given."),
     ] = None,
     samples: Annotated[int, typer.Option(help="How many samples of the input set.", min=2)] = 1000,
     seed: Annotated[int, typer.Option(help="Of the samples.", min=0)] = 0,

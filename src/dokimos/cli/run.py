@@ -14,7 +14,9 @@ from dokimos.cli.verifier_options import PassEnv, TrustScripts
 def run(
     suite: Annotated[
         list[str],
-        typer.Argument(help="A suite's folder, or the name of a shipped suite; several may be given."),
+        typer.Argument(
+            help="A suite's folder, the name of a shipped suite, or NETWORK PROPERTY; several may be given."
+        ),
     ],
     verifier: Annotated[
         list[str],

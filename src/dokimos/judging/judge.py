@@ -25,7 +25,8 @@ sat               sat                 none of them                `bad-witness`
 sat               sat                 none                        `unwitnessed`
 none              sat                 none of them                `bad-witness`
 none              sat or unsat        no E or C beside it         `unlabelled`
-none, settled     as for a `sat` label proven for the reals, by a witness (E or C) that somebody gave
+none, settled     as for a `sat` label proven for the reals, by a witness (E or C) that somebody gave;
+                  as for the label of a certificate that somebody gave, once it is checked (`settling`)
 ================  ==================  ==========================  ===============
 
 Where no precision tells whether a witness violates, nobody is blamed for it: it counts as if there was

@@ -23,6 +23,7 @@ from dokimos.judging.judge import judge_instance
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.judging.parallel import JudgingTask, judge_tasks
 from dokimos.judging.rules import RuleSet, rule_sets
+from dokimos.judging.settling import settled_entry
 from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement, checked_labels
 from dokimos.suites.entry import SuiteEntry
@@ -198,6 +199,7 @@ def _judge_and_read(
     unjudged: dict[InstanceKey, list[RunRecord]] = {}
     for run in (run for own in runs for run in own):
         unjudged.setdefault((run.suite, run.instance), []).append(run)
+    folders = [campaign.folder for campaign in campaigns]
     judged: dict[str, Judgement] = {}
     known: dict[tuple[Path, str], Facts] = {}
     facts: list[dict[InstanceKey, Facts]] = []
@@ -209,7 +211,11 @@ def _judge_and_read(
                 entry = opened.entry(i.name)
                 form = read_truth_form(entry)
                 if group := unjudged.pop((i.suite, i.name), []):
-                    truth = None if form is None else truth_of(form, file=str(entry.truth_path))
+                    if form is None:
+                        entry = settled_entry(entry, group, folders, check_label) or entry
+                        truth = entry.read_truth()
+                    else:
+                        truth = truth_of(form, file=str(entry.truth_path))
                     verdicts = before.get((i.suite, i.name)) or judge_instance(
                         entry,
                         truth,

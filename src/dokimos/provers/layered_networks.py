@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from fractions import Fraction
+from math import inf
 
 import highspy
 import numpy as np
@@ -35,21 +37,24 @@ def forward(layers: tuple[ReluLayer, ...], x: Floats) -> tuple[Floats, list[Floa
     return layers[-1].weights @ x + layers[-1].biases, arguments
 
 
-def prove_positive(layers: BoundedLayers, row: Floats, *, most_programs: int) -> tuple[Tree | Floats, int]:
+def prove_positive(
+    layers: BoundedLayers, row: Floats, *, most_programs: int, deadline: float = inf
+) -> tuple[Tree | Floats, int]:
     """A tree whose leaves show that row·outputs > 0 on the box, or a counterexample, and the effort.
 
     The leaves are those of the arithmetic `outward`, for a conjunction of one constraint. Raises NoProof
-    where neither is found within `most_programs` linear programs.
+    where neither is found within `most_programs` linear programs, or before `deadline`, on the monotonic
+    clock.
     """
-    search = _RowSearch(layers, row, most_programs)
+    search = _RowSearch(layers, row, most_programs, deadline)
     return grow(search.look, depth_first=True), search.programs
 
 
 class _RowSearch:
     """Looks at cases with one relaxation: depth first, each program starts near the last one's optimum."""
 
-    def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int) -> None:
-        self._layers, self._row, self._most = layers, row, most_programs
+    def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int, deadline: float) -> None:
+        self._layers, self._row, self._most, self._deadline = layers, row, most_programs, deadline
         self._relaxation = _relaxation(layers, row)
         self.programs = 0
 
@@ -59,6 +64,8 @@ class _RowSearch:
         self.programs += 1
         if self.programs > self._most:
             raise NoProof(f"branch and bound takes more than {self._most} linear programs")
+        if time.monotonic() > self._deadline:
+            raise NoProof("the time for branch and bound is over")
         solved = self._relaxation.solve(phases)
         if solved is not None and solved.inputs is not None:
             if solved.bound > 0:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dokimos.checker.base import Problem
+from dokimos.checker.base import Problem, Proven
 from dokimos.checker.lemmas.case_tree import Leaf
 from dokimos.checker.lemmas.objective import objective
 from dokimos.checker.lemmas.relu_regions import Region, refutation, region, upper_slope
@@ -39,12 +39,13 @@ _LARGE = Fraction(10) ** 300
 
 @dataclass(frozen=True)
 class Decision:
-    """An answer with what proves it: a certificate for `unsat`, a witness for `sat`."""
+    """An answer with what proves it: a certificate with its margins for `unsat`, a witness for `sat`."""
 
     answer: Answer
     certificate: Certificate | None = None
     witness: Point | None = None
     detail: str = ""
+    proven: Proven | None = None
 
 
 class _OutOfTime(Exception):
@@ -76,10 +77,11 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
         return Decision(Answer.UNSAT, detail="every input set is empty")
     data = {"arithmetic": "exact", "trees": [tree.as_data() for tree in trees]}
     try:
-        ReluTree().prove(Problem(network, asked), data)
+        proven = ReluTree().prove(Problem(network, asked), data)
     except InvalidProof as error:
         return Decision(Answer.UNKNOWN, detail=f"the proof does not hold: {error}")
-    return Decision(Answer.UNSAT, Certificate(ReluTree.name, data), detail=str(effort))
+    certificate = Certificate(ReluTree.name, data)
+    return Decision(Answer.UNSAT, certificate, detail=str(effort), proven=proven)
 
 
 @dataclass

@@ -49,6 +49,11 @@ class Query:
         """Where the verifier is to write its answer."""
         return self.folder / "result"
 
+    @property
+    def certificate(self) -> Path:
+        """Where the verifier may write a truth file that proves its `unsat`; it is checked first."""
+        return self.folder / "certificate.json"
+
 
 @dataclass(frozen=True)
 class Invocation:

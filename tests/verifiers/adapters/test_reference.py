@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +13,8 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dokimos.checker import Problem, prove
+from dokimos.checker import Problem
+from dokimos.checker.check import check
 from dokimos.checker.proofs.relu_tree import ReluTree
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
@@ -23,7 +23,7 @@ from dokimos.properties.violation import violation_at
 from dokimos.provers import reference
 from dokimos.provers.reference import decide
 from dokimos.suites.answers import Answer
-from dokimos.suites.instance import Certificate, Label
+from dokimos.suites.truth_file import load_truth
 from dokimos.verifiers.adapters.reference import Reference
 from dokimos.verifiers.runners import reference as runner
 from tests.checker.files import instance_of, model, question
@@ -222,8 +222,8 @@ def test_the_certificate_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
     names = [str(tmp_path / name) for name in ("n.onnx", "p.vnnlib", "r")]
     monkeypatch.setattr("sys.argv", ["reference", "--certificate", str(tmp_path / "c"), *names])
     runner.main()
-    data = json.loads((tmp_path / "c").read_text())
-    proven = prove(instance_of(SMALL, asked), Certificate(data["kind"], data["data"]), Label.UNSAT, None)
+    truth = load_truth((tmp_path / "c").read_text(), file="c")
+    proven = check(instance_of(SMALL, asked), truth)
     assert proven.real > 0
     assert proven.float32 is not None
 

@@ -132,7 +132,7 @@ def float32_outputs(network: Network, ulps: int) -> Outputs:
 def refutation(outputs: Outputs, conjunction: Conjunction, piece: Box) -> Fraction:
     """By how much one of the constraints fails everywhere on the piece; InvalidProof where none does."""
     reach = outputs(piece)
-    best = max((_least(constraint, piece, reach) for constraint in conjunction), default=None)
+    best = max((least_slack(constraint, piece, reach) for constraint in conjunction), default=None)
     if best is None:
         raise InvalidProof("an unsafe conjunction without constraints holds everywhere")
     if best <= 0:
@@ -140,7 +140,7 @@ def refutation(outputs: Outputs, conjunction: Conjunction, piece: Box) -> Fracti
     return Fraction(best)
 
 
-def _least(constraint: Linear, piece: Box, reach: Sequence[tuple[float, float]]) -> Fraction:
+def least_slack(constraint: Linear, piece: Box, reach: Sequence[tuple[float, float]]) -> Fraction:
     """The smallest left side − bound over the piece; −1 where an output is not bounded there."""
     total = -constraint.bound
     for i, c in constraint.inputs:

@@ -33,7 +33,8 @@ class Reference(Verifier):
         """Its runner, in our own interpreter with our own packages."""
         files = (str(query.network_file), str(query.property_file), str(query.result))
         timeout = f"{query.wall_seconds:g}"
-        return our_module("dokimos.verifiers.runners.reference", "--timeout", timeout, *files)
+        options = ("--timeout", timeout, "--certificate", str(query.certificate))
+        return our_module("dokimos.verifiers.runners.reference", *options, *files)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""

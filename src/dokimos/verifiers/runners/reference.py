@@ -2,8 +2,8 @@
 
 … --timeout SECONDS [--certificate FILE] NETWORK PROPERTY RESULT
 
-RESULT is written as `dokimos.verifiers.results` reads it. With --certificate, the proof of an `unsat` is
-kept there as JSON, of the kind and data that a truth file has.
+RESULT is written as `dokimos.verifiers.results` reads it. With --certificate, the label and the proof of an
+`unsat` are kept there, as a truth file has them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from dokimos.networks.semantics.replay import Replayer
 from dokimos.properties.decimal_text import exact_decimal
 from dokimos.properties.path import read_vnnlib_file
 from dokimos.properties.violation import require_fit
+from dokimos.provers.claims import claims_of
 from dokimos.provers.reference import Decision, decide
 from dokimos.suites.answers import Answer
+from dokimos.suites.entry import read_content
+from dokimos.suites.instance import Label, Truth, sha256
+from dokimos.suites.writing import dump_truth
 from dokimos.verifiers.results import SCHEMA
 
 
@@ -54,6 +58,19 @@ def fields_of(decision: Decision, network_file: Path) -> dict[str, Any]:
     }
 
 
+def truth_text(decision: Decision, network_file: Path, property_file: Path) -> str:
+    """The truth file of an `unsat` on these files."""
+    assert decision.certificate is not None and decision.proven is not None
+    truth = Truth(
+        label=Label.UNSAT,
+        claims=claims_of(decision.proven),
+        certificate=decision.certificate,
+        network_sha256=sha256(read_content(network_file)),
+        property_sha256=sha256(read_content(property_file)),
+    )
+    return dump_truth(truth, origin={"labelled_by": "reference"})
+
+
 def main() -> None:
     """Answer the question on the command line."""
     parser = argparse.ArgumentParser()
@@ -64,8 +81,7 @@ def main() -> None:
     network, asked, result = options.files
     decision = answer(network, asked, seconds=options.timeout)
     if options.certificate is not None and decision.certificate is not None:
-        proof = {"kind": decision.certificate.kind, "data": dict(decision.certificate.data)}
-        options.certificate.write_text(json.dumps(proof))
+        options.certificate.write_text(truth_text(decision, network, asked))
     draft = result.with_name(result.name + ".part")
     draft.write_text(json.dumps(fields_of(decision, network)))
     draft.replace(result)

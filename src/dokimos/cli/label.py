@@ -1,0 +1,92 @@
+"""`dokimos label`: labels, with proofs, for instances that have none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from dokimos.labelling.tasks import LabelOutcome
+
+
+def label(
+    suite: Annotated[str, typer.Argument(help="A suite's folder, or a network (.onnx).")],
+    property: Annotated[
+        Path | None, typer.Argument(help="The property (.vnnlib), where a network is given.")
+    ] = None,
+    budget: Annotated[str, typer.Option(help="The time for each instance, such as 60s, 5m or 1h.")] = "60s",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Make a suite of the network and its property here; in Dokimos' home unless given."
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many instances at a time.", min=1)] = 1,
+) -> None:
+    """Find labels for instances that have none: attacks, then every proof that applies.
+
+    A label is written to truth/ once its proof is checked. Interrupted, the same command goes on where it
+    stopped. Exit code 2 if a file cannot be read.
+    """
+    import dokimos
+    from dokimos.cli.output import console, progress_bar, say
+
+    with progress_bar("labelling") as show:
+        found = dokimos.label(
+            suite, property, budget_seconds=parse_seconds(budget), out=out, jobs=jobs, progress=show
+        )
+    if found.labelled:
+        console().print(_table(found.labelled))
+    for outcome in found.open:
+        if outcome.is_unreadable:
+            say(f"{outcome.name}: {outcome.reason}")
+        else:
+            typer.echo(_open_in_words(outcome))
+    counts = Counter(outcome.label or "open" for outcome in found.outcomes)
+    parts = ", ".join(f"{counts[word]} {word}" for word in ("sat", "unsat", "open") if counts[word])
+    what = "1 instance" if len(found.outcomes) == 1 else f"{len(found.outcomes)} instances"
+    typer.echo(f"{found.suite.folder}: {what}: {parts}")
+    if any(outcome.is_unreadable for outcome in found.outcomes):
+        raise typer.Exit(2)
+
+
+def _table(labelled: Sequence[LabelOutcome]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for column in ("instance", "label", "proof", "found by"):
+        table.add_column(column, overflow="fold")
+    table.add_column("margin", justify="right")
+    for one in labelled:
+        margin = "-" if one.margin is None else f"{one.margin:.3g}"
+        cells = (one.name, one.label, one.kind, one.by or "was there", margin)
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _open_in_words(outcome: LabelOutcome) -> str:
+    """Why an instance is open, and how near either answer came."""
+    nearest = "unknown" if outcome.nearest is None else f"{outcome.nearest:.3g}"
+    bound = "unknown" if outcome.bound is None else f"{outcome.bound:.3g}"
+    margins = f"least margin found {nearest}, proven to be above {bound} everywhere"
+    return f"{outcome.name}: open ({margins}): {outcome.reason}"
+
+
+def parse_seconds(text: str) -> float:
+    """A time such as 60s, 5m or 1h; seconds where it has no unit."""
+    import re
+
+    from dokimos.core.errors import InputError
+
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([smh]?)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise InputError(f"{text!r} is not an amount of time; write it like 60s, 5m or 1h.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

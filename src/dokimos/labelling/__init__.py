@@ -1,0 +1,1 @@
+"""Labels for instances that nobody here made: attacks, then every proof that applies."""

@@ -1,0 +1,217 @@
+"""The search for a label of one instance, within a budget of time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from dokimos.attacks import ATTACKS
+from dokimos.attacks.base import Budget
+from dokimos.checker.check import check, prove
+from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
+from dokimos.crosscheck.cross_check import require_agreement
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.model import Box, Point, Property
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.violation import require_fit
+from dokimos.provers.claims import claims_of
+from dokimos.provers.halving import prove_by_halving
+from dokimos.provers.outward_trees import prove_by_linear_bounds
+from dokimos.provers.reference import decide
+from dokimos.suites.instance import Certificate, Instance, Label, Truth
+
+#: The attacks, each ten times as hard as the one before, as long as there is time.
+_BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget(restarts=200, steps=150))
+#: What share of the time may be over before a stage begins.
+_ATTACKS_END, _HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.5
+
+
+@dataclass(frozen=True)
+class LabelFinding:
+    """What a search has found so far.
+
+    `truth` is a label whose proof the checker and the cross-check have accepted; None where the instance is
+    open, and `reason` says why. `by` names what found it. `nearest` is the least margin that any input
+    looked at has (computed in floats: 0 or less seems to be a violation), `bound` is a proven lower bound
+    of the margin at every input; each is None where nothing is known.
+    """
+
+    truth: Truth | None = None
+    by: str = ""
+    reason: str = ""
+    nearest: float | None = None
+    bound: float | None = None
+
+
+def find_label(
+    instance: Instance, *, seconds: float, so_far: Callable[[LabelFinding], None] | None = None
+) -> LabelFinding:
+    """Attack, then prove, until the instance has a label or the time is over.
+
+    `so_far` is called with what is known after each stage. Raises InputError where a file cannot be read,
+    or the property does not fit the network.
+    """
+    network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
+    asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
+    require_fit(network, asked)
+    search = _LabelSearch(instance, network, asked, seconds)
+    for stage in (
+        search.look_first,
+        search.attack,
+        search.halve,
+        search.bound_linearly,
+        search.ask_reference,
+    ):
+        stage()
+        if so_far is not None:
+            so_far(search.found)
+        if search.found.truth is not None:
+            break
+    return search.found
+
+
+class _LabelSearch:
+    """What is known of one instance, stage by stage."""
+
+    def __init__(self, instance: Instance, network: Network, asked: Property, seconds: float) -> None:
+        self._instance, self._network, self._asked = instance, network, asked
+        self._began, self._seconds = time.monotonic(), seconds
+        self._why: list[str] = []
+        self.found = LabelFinding()
+
+    def _left(self) -> float:
+        return max(0.0, self._began + self._seconds - time.monotonic())
+
+    def look_first(self) -> None:
+        """What takes no time: the centres of the boxes, and interval bounds on the whole of them."""
+        for box, _ in self._asked.questions():
+            if self._settle(box.centre, "the centre of the box"):
+                return
+        self._enclose(seconds=0.0)
+
+    def attack(self) -> None:
+        """Every attack that ships, harder and harder."""
+        for budget in _BUDGETS:
+            for name in ATTACKS.shipped:
+                if self._left() < (1 - _ATTACKS_END) * self._seconds:
+                    return
+                try:
+                    result = ATTACKS[name](self._network, self._asked, seed=0, budget=budget)
+                except (InputError, UnsupportedOp) as error:
+                    self._note(f"{name}: {error}")
+                    return
+                self._seen(result.least_margin)
+                if result.least_margin <= 0 and any(
+                    self._settle(point, name) for point in _candidates(result.point, self._asked)
+                ):
+                    return
+
+    def halve(self) -> None:
+        """Interval arithmetic on pieces of the boxes: for every operator."""
+        self._enclose(seconds=_HALVING_SHARE * self._left())
+        if self.found.truth is None:
+            self._note("enclosure: interval bounds do not decide it")
+
+    def _enclose(self, *, seconds: float) -> None:
+        try:
+            found = prove_by_halving(self._network, self._asked, seconds=seconds)
+        except (InvalidProof, UnsupportedOp):
+            return
+        self._bounded(found.bound)
+        if found.data is not None:
+            pieces = any(len(tree) > 1 for tree in found.data["trees"])
+            by = "interval bounds on pieces of the box" if pieces else "interval bounds"
+            self._prove(Certificate("enclosure", found.data), by)
+
+    def bound_linearly(self) -> None:
+        """Linear bounds with splits: for affine layers and ReLUs in a row."""
+        try:
+            found = prove_by_linear_bounds(self._network, self._asked, seconds=_LINEAR_SHARE * self._left())
+        except (InvalidProof, UnsupportedOp) as error:
+            self._note(f"linear bounds: {error}")
+            return
+        self._bounded(found.bound)
+        if found.data is not None:
+            self._prove(Certificate("relu-tree", found.data), "linear bounds with splits")
+        elif not any(self._settle(point, "linear bounds with splits") for point in found.candidates):
+            self._note("linear bounds: branch and bound did not end in time")
+
+    def ask_reference(self) -> None:
+        """The reference engine: exact, for affine operators and ReLUs in any graph."""
+        try:
+            decision = decide(self._network, self._asked, seconds=self._left())
+        except UnsupportedOp as error:
+            self._note(f"reference: {error}")
+            return
+        if decision.certificate is not None:
+            self._prove(decision.certificate, "the reference engine")
+        elif decision.witness is not None:
+            self._settle(decision.witness, "the reference engine")
+        if self.found.truth is None:
+            detail = f" ({decision.detail})" if decision.detail else ""
+            self._note(f"reference: {decision.answer.value}{detail}")
+
+    def _note(self, why: str) -> None:
+        self._why.append(why.rstrip("."))
+        self.found = replace(self.found, reason="; ".join(self._why))
+
+    def _seen(self, margin: float) -> None:
+        known = self.found.nearest
+        if math.isfinite(margin) and (known is None or margin < known):
+            self.found = replace(self.found, nearest=margin)
+
+    def _bounded(self, bound: float) -> None:
+        known = self.found.bound
+        if math.isfinite(bound) and (known is None or bound > known):
+            self.found = replace(self.found, bound=bound)
+
+    def _settle(self, witness: Point, by: str) -> bool:
+        """Whether the point proves `sat`."""
+        return self._accept(Certificate("witness"), Label.SAT, witness, by)
+
+    def _prove(self, certificate: Certificate, by: str) -> None:
+        if not self._accept(certificate, Label.UNSAT, None, by):
+            self._note(f"{certificate.kind}: the proof that was found does not hold")
+
+    def _accept(self, certificate: Certificate, label: Label, witness: Point | None, by: str) -> bool:
+        """Keep the label if the checker proves it from the files, and no runtime contradicts it."""
+        instance = self._instance
+        try:
+            proven = prove(instance, certificate, label, witness)
+            truth = Truth(
+                label=label,
+                claims=claims_of(proven),
+                certificate=certificate,
+                network_sha256=instance.network_sha256,
+                property_sha256=instance.property_sha256,
+                witness=witness,
+            )
+            check(instance, truth)
+            require_agreement(instance, truth)
+        except InvalidProof as error:
+            if label is Label.UNSAT:
+                self._note(str(error))
+            return False
+        except DokimosError as error:
+            self._note(str(error))
+            return False
+        self.found = replace(self.found, truth=truth, by=by, reason="")
+        return True
+
+
+def _candidates(point: np.ndarray, asked: Property) -> Iterator[Point]:
+    """The point as it is, where it lies in a box, and clipped into each box."""
+    exact = tuple(Fraction(float(x)) for x in point)
+    boxes = [case.box for case in asked.cases if not case.box.is_empty]
+    seen = dict.fromkeys([exact, *(_clipped(exact, box) for box in boxes)])
+    yield from (each for each in seen if any(each in box for box in boxes))
+
+
+def _clipped(point: Point, box: Box) -> Point:
+    return tuple(min(max(x, low), high) for x, low, high in zip(point, box.lower, box.upper, strict=True))

@@ -1,0 +1,186 @@
+"""One instance of a suite, labelled in a process of its own under limits, and what is kept of it.
+
+A label goes to the suite's `truth/`. What stays open is kept in `open/<instance>.json`, with the budget
+that was spent on it, so that the same command again tries it only with more time.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos import __version__
+from dokimos.core.containment import contained
+from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
+from dokimos.core.strict_json import read, write
+from dokimos.execution.limits import Limits
+from dokimos.execution.outcomes import Termination
+from dokimos.execution.process import run_limited
+from dokimos.labelling.one_instance import ProcessFinding
+from dokimos.suites.entry import SuiteEntry, exists, read_text
+from dokimos.suites.instance import Semantics, Truth
+from dokimos.suites.truth_file import load_truth
+from dokimos.verifiers.own_interpreter import our_module
+
+OPEN_FOLDER = "open"
+#: What checking a proof may take on top of the budget for finding it.
+_GRACE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """An instance to label, and how long to search."""
+
+    folder: Path
+    entry: SuiteEntry
+    budget_seconds: float
+
+
+@dataclass(frozen=True)
+class LabelOutcome:
+    """What is known of one instance now.
+
+    `label` is empty where it is open, and `reason` says why. `kind` is that of its proof, `by` what found
+    it, `margin` by how much it is proven over the reals. `nearest` and `bound` are those of `LabelFinding`.
+    `was_there`: nothing was tried now. `is_unreadable`: a file of it cannot be read.
+    """
+
+    name: str
+    family: str
+    label: str = ""
+    kind: str = ""
+    by: str = ""
+    margin: float | None = None
+    reason: str = ""
+    nearest: float | None = None
+    bound: float | None = None
+    was_there: bool = False
+    is_unreadable: bool = False
+
+
+@dataclass(frozen=True)
+class OpenForm:
+    """What is kept of an instance that stays open: the files and the version that it speaks of, the budget,
+    and what was found."""
+
+    network_sha256: str
+    property_sha256: str
+    dokimos: str
+    budget_seconds: float
+    reason: str
+    nearest: float | None
+    bound: float | None
+
+
+def label_instance(task: LabelTask) -> LabelOutcome:
+    """Label one instance, unless it has a label, or was tried for as long before."""
+    entry = task.entry
+    try:
+        if exists(entry.truth_path):
+            return _labelled(entry, entry.read_truth(), was_there=True)
+        kept = read_open(task.folder, entry)
+        if kept is not None and kept.budget_seconds >= task.budget_seconds:
+            return LabelOutcome(
+                entry.name,
+                entry.family,
+                reason=kept.reason,
+                nearest=kept.nearest,
+                bound=kept.bound,
+                was_there=True,
+            )
+        found = _search(task)
+        if found.truth:
+            write_whole(entry.truth_path, found.truth, what="the truth file")
+            _open_path(task.folder, entry.name).unlink(missing_ok=True)
+            return _labelled(entry, load_truth(found.truth, file=str(entry.truth_path)), by=found.by)
+        if not found.is_unreadable:
+            _keep_open(task, found)
+    except InputError as error:
+        return LabelOutcome(entry.name, entry.family, reason=str(error), is_unreadable=True)
+    return LabelOutcome(
+        entry.name,
+        entry.family,
+        reason=found.reason,
+        nearest=found.nearest,
+        bound=found.bound,
+        is_unreadable=found.is_unreadable,
+    )
+
+
+def read_open(folder: Path, entry: SuiteEntry) -> OpenForm | None:
+    """What is kept of an open instance, if it speaks of the same files and version."""
+    path = _open_path(folder, entry.name)
+    if not exists(path):
+        return None
+    kept = read(read_text(path), OpenForm, file=path, what="a record of an open instance")
+    mine = (entry.network_sha256, entry.property_sha256, __version__)
+    return kept if (kept.network_sha256, kept.property_sha256, kept.dokimos) == mine else None
+
+
+def _open_path(folder: Path, name: str) -> Path:
+    return contained(folder, f"{OPEN_FOLDER}/{name}.json")
+
+
+def _keep_open(task: LabelTask, found: ProcessFinding) -> None:
+    entry = task.entry
+    form = OpenForm(
+        entry.network_sha256,
+        entry.property_sha256,
+        __version__,
+        task.budget_seconds,
+        found.reason,
+        found.nearest,
+        found.bound,
+    )
+    write_whole(_open_path(task.folder, entry.name), write(form), what="the record of an open instance")
+
+
+def _labelled(
+    entry: SuiteEntry, truth: Truth | None, *, by: str = "", was_there: bool = False
+) -> LabelOutcome:
+    assert truth is not None
+    if (truth.network_sha256, truth.property_sha256) != (entry.network_sha256, entry.property_sha256):
+        raise InputError(
+            f"{entry.truth_path}: its label was proven for other files; remove it to label them anew."
+        )
+    margin = truth.claim(Semantics.REAL).margin
+    return LabelOutcome(
+        entry.name,
+        entry.family,
+        label=truth.label.value,
+        kind=truth.certificate.kind,
+        by=by,
+        margin=None if margin is None else float(margin),
+        was_there=was_there,
+    )
+
+
+def _search(task: LabelTask) -> ProcessFinding:
+    """What the search finds in a process of its own; what it had found where it is ended."""
+    entry, budget = task.entry, task.budget_seconds
+    files = (str(entry.network_path.absolute()), str(entry.property_path.absolute()))
+    with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
+        result = Path(folder, "result.json")
+        call = our_module("dokimos.labelling.one_instance", str(result), f"{budget:g}", entry.name, *files)
+        outcome = run_limited(
+            call.command,
+            limits=Limits(wall_seconds=2 * budget + _GRACE_SECONDS),
+            log=Path(folder, "log.txt"),
+            cwd=Path(folder),
+            environment={**os.environ, **call.environment},
+        )
+        found = ProcessFinding()
+        if exists(result):
+            found = read(result.read_bytes(), ProcessFinding, file=result, what="a finding")
+    if found.is_over or found.truth:
+        return found
+    ended = {
+        Termination.WALL_LIMIT: "the time is over",
+        Termination.MEMORY_LIMIT: "it takes more memory than it may",
+    }
+    why = ended.get(outcome.termination, "the search ended early")
+    reason = "; ".join(filter(None, [found.reason, why]))
+    return ProcessFinding(reason=reason, nearest=found.nearest, bound=found.bound)
