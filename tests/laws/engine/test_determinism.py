@@ -35,6 +35,18 @@ def test_a_function_that_draws_by_itself() -> None:
         assert "not deterministic" in summary(found) and "every draw" not in summary(found)
 
 
+def test_a_violation_that_a_function_drew_by_itself_is_no_rounding() -> None:
+    rng = np.random.default_rng(3)
+
+    def shaken(record: Any) -> Any:
+        record[1] += rng.integers(-30, 31)
+        return record
+
+    found = run("input x1; var x2 := shaken(x1); ENSURES d1 == d2", of=domain(shaken=shaken), budget=60)
+    assert found.violated > 0 and found.unrepeatable == found.unconfirmed > 0
+    assert "rounding, not counted" not in summary(found) and "not by rounding" in summary(found)
+
+
 def test_a_model_that_draws_by_itself() -> None:
     rng = np.random.default_rng(3)
     model = batched(lambda records: rng.random((len(records), 2)))

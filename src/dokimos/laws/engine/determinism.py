@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.core.errors import DokimosError
-from dokimos.laws.engine.cases import LawCase, frame_of
+from dokimos.laws.engine.cases import LawCase, case_of, frame_of
 from dokimos.laws.engine.drawing import Given, Sampler
 from dokimos.laws.engine.equality import same_values
 from dokimos.laws.engine.frame import Column, Frame, Records, full
@@ -82,8 +82,19 @@ def _are_close(a: Any, b: Any) -> bool:
     return bool(np.allclose(first, second, rtol=_CLOSE, atol=_CLOSE * scale, equal_nan=True))
 
 
+def _has_values_of(case: LawCase, prepared: Frame, runner: Runner) -> bool:
+    """Whether the variables of a case, computed again, are about what they were."""
+    again = case_of(prepared, 0, runner.plan.law).values
+    pairs = [
+        (np.asarray(again[name]), np.asarray(case.values[name])) for name in again if name in case.values
+    ]
+    return all(
+        _are_close(a, b) or (a.shape == b.shape and bool(np.all(same_values(a, b)))) for a, b in pairs
+    )
+
+
 def scores_are_close(case: LawCase, runner: Runner) -> bool:
-    """Whether the model gives about the same for the records of a case in a batch and one by one.
+    """Whether a case has about the same values again, and the model about the same scores in a batch and alone.
 
     Then an answer that differs does by rounding. Code decides one by one, so that nothing in it is.
     """
@@ -93,7 +104,7 @@ def scores_are_close(case: LawCase, runner: Runner) -> bool:
     prepared = runner.alike().prepare(frame, Given(draws))
     records = [prepared.values[name] for name in runner.plan.judged_records if name in prepared.values]
     found = [each.data for each in records if isinstance(each, Records)]
-    if prepared.size == 0 or not found:
+    if prepared.size == 0 or not found or not _has_values_of(case, prepared, runner):
         return False
     data = np.concatenate(found)
     batch = np.repeat(data, _BATCH, axis=0)
