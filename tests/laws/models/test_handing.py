@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from dokimos.core.errors import InputError
-from dokimos.laws import category, choice, features_of, flag, integer, real
+from dokimos.laws import Feature, category, choice, features_of, flag, integer, real
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.domain.tables import with_table
 from dokimos.laws.engine.pools import as_records
@@ -121,6 +121,27 @@ class _counting:  # noqa: N801
     @staticmethod
     def predict(table: Any) -> Any:
         return np.ones(len(table.columns.tolist() and table))
+
+
+CITIES = ("Athens", "Bern", "Cairo")
+
+
+@pytest.mark.parametrize("city", [None, category("city", *CITIES), choice("city", *CITIES, none=True)])
+def test_a_missing_string_is_the_same_alone_and_in_a_batch(city: Feature | None) -> None:
+    table = people().drop(columns="member")
+    model = pipeline(table.assign(city=table["city"].where(table.index % 3 > 0, np.nan)))
+    missing = table.assign(city=table["city"].where(table.index % 2 > 0, np.nan))
+    if city is None:
+        found = with_table(read_domain(SimpleNamespace(inputs=lambda: missing), name="people"))
+    else:
+        features = [integer("age"), real("income"), city]
+        found = read_domain(SimpleNamespace(FEATURES=features), name="people")
+    rows = as_records(missing, found.layout, "inputs()")
+    of_model = object_model(model, found, name="m")
+    alone = [of_model.predict(rows[i : i + 1])[0] for i in range(len(rows))]
+    assert of_model.predict(rows).tolist() == alone == model.predict(missing).tolist()
+    handed = handing(model, found, name="m")
+    assert np.isnan(handed(rows[:1])["city"].iloc[0])
 
 
 def test_features_of_a_dataframe() -> None:

@@ -94,7 +94,7 @@ def _has_values_of(case: LawCase, prepared: Frame, runner: Runner) -> bool:
 
 
 def scores_are_close(case: LawCase, runner: Runner) -> bool:
-    """Whether a case has about the same values again, and the model about the same scores in a batch and alone.
+    """Whether a case has about the same values again, and about the same scores in a batch and one by one.
 
     Then an answer that differs does by rounding. Code decides one by one, so that nothing in it is.
     """

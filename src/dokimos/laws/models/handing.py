@@ -88,7 +88,7 @@ def _column(pandas: Any, rows: Rows, slot: Slot) -> Any:
     if feature.kind is Kind.CHOICE:
         hot = rows[:, slot.start : slot.stop].astype(np.float64)
         chosen = np.where(hot.any(axis=1), hot.argmax(axis=1), -1).tolist()
-        return pandas.Series([feature.values[index] if index >= 0 else None for index in chosen])
+        return _texts(pandas, [feature.values[index] if index >= 0 else None for index in chosen])
     values = rows[:, slot.start]
     if feature.holds_strings:
         return _strings(pandas, values.tolist(), feature)
@@ -104,11 +104,22 @@ def _column(pandas: Any, rows: Rows, slot: Slot) -> Any:
 
 
 def _strings(pandas: Any, values: list[Any], feature: Feature) -> Any:
-    made = pandas.Series(values)
+    made = _texts(pandas, values)
     categories = getattr(feature.dtype, "categories", None)
     if feature.dtype is None or (categories is not None and not set(values) - {None} <= set(categories)):
         return made
     return made.astype(feature.dtype)
+
+
+def _texts(pandas: Any, values: list[Any]) -> Any:
+    """A column of strings; what is missing is nan, as in a file that pandas reads.
+
+    Left to itself, pandas would make another type of a column with nothing but missing values, which an
+    encoder takes for another value: then one record by itself would not be what it is in a batch.
+    """
+    given = [np.nan if each is None else each for each in values]
+    is_text = all(isinstance(each, str) or each != each for each in given)
+    return pandas.Series(given, dtype=pandas.Series(["text"]).dtype if is_text else object)
 
 
 def _as_dtype(made: Any, numbers: NDArray[np.float64], dtype: Any) -> Any:
