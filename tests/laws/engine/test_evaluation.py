@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any
 
 import numpy as np
@@ -331,6 +332,17 @@ def test_what_is_not_a_number_beside_texts() -> None:
     assert evaluator.condition(condition("x1.income == null")).tolist() == [False, True, True]
     assert evaluator.condition(condition("x1 != x2[note := 'z']")).tolist() == [True, True, True]
     assert [size for size, _ in change_sizes(cases, ["x1"])] == [0.0, 0.0, 0.0]
+
+
+def test_what_is_not_a_number_has_no_order_and_brings_no_warning() -> None:
+    data = np.array([["a", 1.0], ["b", float("nan")]], dtype=object)
+    of = domain(FEATURES=[text_feature("note"), real("income")], inputs=lambda: data)
+    cases = Frame(np.arange(2), np.arange(2), {"x1": Records(data), "x2": Records(data)})
+    plan = make_plan(law("input x1; var x2 := x1;"), of)
+    evaluator = Evaluator(plan, cases, Failures(), lambda: np.zeros(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert evaluator.condition(condition("x1.income >= 0")).tolist() == [True, False]
 
 
 def test_features_that_are_named_by_what_was_computed() -> None:

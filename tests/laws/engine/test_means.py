@@ -229,3 +229,15 @@ def test_what_is_decided_is_so_wherever_the_means_are(
                 SetOutcome.UNDECIDED,
                 SetOutcome.HOLDS if truth else SetOutcome.VIOLATED,
             )
+
+
+def test_a_share_that_is_not_1_is_not_shown_as_1() -> None:
+    rows = np.arange(300_000.0).reshape(-1, 1)
+    of = domain(FEATURES=["a"], inputs=lambda: rows)
+
+    def rarely(records: Any) -> Any:
+        return (records[:, 0] == 7).astype(np.int64)
+
+    rarely.batched = True  # type: ignore[attr-defined]
+    found = run(f"{ONE}ensures d1 == 0 in 99 %;", of=of, model=rarely, exhaustive=True)
+    assert found.violated == 1 and "mean(d1 == 0): 0.999997 over 300,000 tests" in summary(found)

@@ -12,6 +12,7 @@ from dokimos.core.errors import InputError
 from dokimos.laws import category, real
 from dokimos.laws.engine.record_rules import RecordRules
 from dokimos.laws.engine.sources import find_source
+from dokimos.laws.engine.verdicts import headline
 from dokimos.laws.reporting.terminal import summary
 from tests.laws.toy import domain, inputs, run
 
@@ -49,6 +50,13 @@ def test_how_many_leave_what_is_declared(text: str, outside: int) -> None:
     assert refusing.tested == found.tested - outside
     assert ("outside of what the domain declares" in summary(found)) == (outside > 0)
     assert (f"{outside} refused as out of range" in summary(refusing)) == (outside > 0)
+
+
+def test_where_all_cases_are_refused_the_precondition_is_not_blamed_alone() -> None:
+    found = run("input x1; var x2 := x1[age := 18.5]; ENSURES d1 == d2", in_range=True)
+    assert found.tested == 0 and found.refused == 40
+    assert "the precondition never held, or only out of range" in summary(found)
+    assert "never held, or only out of range" in headline([found], ["law"])
 
 
 def test_each_violation_says_so() -> None:

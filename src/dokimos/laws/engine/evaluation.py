@@ -152,7 +152,8 @@ class Evaluator:
         if operator in _ORDER:
             left, right = self.column(binary.left), self.column(binary.right)
             try:
-                return np.asarray(_ORDER[operator](left, right), dtype=np.bool_)
+                with np.errstate(invalid="ignore"):  # what is not a number has no order
+                    return np.asarray(_ORDER[operator](left, right), dtype=np.bool_)
             except TypeError:
                 raise self._wrong(binary, "these two values have no order.") from None
         return self._arithmetic(binary)

@@ -50,6 +50,13 @@ def _start(words: str) -> str:
     return words[0].upper() + words[1:] if words.startswith(("the ", "one ")) else words
 
 
+def why_untested(results: Sequence[LawResult]) -> str:
+    """Why there is no test of these laws, in words."""
+    if any(result.refused for result in results):
+        return "the precondition never held, or only out of range"
+    return "the precondition never held"
+
+
 def headline(results: Sequence[LawResult], names: Sequence[str]) -> str:
     """All verdicts in one sentence, the worst first."""
     verdicts = [verdict_of(result) for result in results]
@@ -70,7 +77,8 @@ def headline(results: Sequence[LawResult], names: Sequence[str]) -> str:
     if LawVerdict.FAILED in verdicts:
         return f"No violation was found, but code failed while testing {named(LawVerdict.FAILED)}."
     if LawVerdict.UNTESTED in verdicts:
-        return f"Nothing could be tested of {named(LawVerdict.UNTESTED)}: the precondition never held."
+        untested = [each for each in results if verdict_of(each) is LawVerdict.UNTESTED]
+        return f"Nothing could be tested of {named(LawVerdict.UNTESTED)}: {why_untested(untested)}."
     if LawVerdict.UNDECIDED in verdicts:
         return f"Too few tests to tell whether {model} satisfies {named(LawVerdict.UNDECIDED)}."
     if LawVerdict.UNREPEATABLE in verdicts:

@@ -7,7 +7,7 @@ from dokimos.laws.engine.grouping import NamedRates
 from dokimos.laws.engine.means import SetOutcome
 from dokimos.laws.engine.rates import percent
 from dokimos.laws.engine.results import LawResult
-from dokimos.laws.engine.verdicts import LawVerdict, verdict_of
+from dokimos.laws.engine.verdicts import LawVerdict, verdict_of, why_untested
 
 
 def summary(result: LawResult, *, shown: int = 3) -> str:
@@ -60,9 +60,17 @@ def over_all_remarks(result: LawResult) -> list[str]:
             if not mean.tests:
                 remarks.append(f"  {mean.text}: there is no such test")
                 continue
-            interval = "" if mean.low == mean.high else f" (95 %: {mean.low:.4g} to {mean.high:.4g})"
-            remarks.append(f"  {mean.text}: {mean.value:.4g} over {mean.tests:,} tests{interval}")
+            interval = (
+                f" (95 %: {_figure(mean.low)} to {_figure(mean.high)})" if mean.low != mean.high else ""
+            )
+            remarks.append(f"  {mean.text}: {_figure(mean.value)} over {mean.tests:,} tests{interval}")
     return remarks
+
+
+def _figure(value: float) -> str:
+    """Four digits, and as many more as tell a share from 1."""
+    texts = (f"{value:.{digits}g}" for digits in range(4, 18))
+    return next(text for text in texts if value == 1 or float(text) != 1)
 
 
 def unconfirmed_remarks(result: LawResult) -> list[str]:
@@ -95,7 +103,7 @@ def _verdict(result: LawResult) -> str:
     verdict = verdict_of(result)
     if verdict is LawVerdict.UNTESTED:
         never = result.draws and not result.held
-        return "not tested: the precondition never held" if never else "not tested"
+        return f"not tested: {why_untested([result])}" if never else "not tested"
     return {
         LawVerdict.VIOLATED: "VIOLATED",
         LawVerdict.FAILED: "its code failed",
