@@ -34,8 +34,9 @@ half of all cases stay random.
 Unique violations (means over {seeds} seeds), and how many there are per CPU-second of the test, on the
 network of each study. CPU-seconds depend on the machine; compare within a row. Where a law draws a few
 integers for records of a test set, as most of these do, chance has soon seen most of what there is, in
-batches that cost little: there a guide costs more than it finds. It pays where violations are rare in a
-wide range.
+batches that cost little: there a guide costs more than it finds. Where a test costs much and chance has
+seen little, as in the reviews, a guide finds more with the same number of tests. The last three columns say
+whether it is worth what it costs.
 """
 
 
