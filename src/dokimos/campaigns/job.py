@@ -17,13 +17,14 @@ from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.files import write_whole
 from dokimos.core.regular_files import read_regular
 from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome
+from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.process import Cancel, run_limited
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
 from dokimos.verifiers.base import Query, Verifier
 from dokimos.verifiers.permissions import Permissions, allowed_environment, names_of
+from dokimos.verifiers.vnnlib1_files import in_vnnlib1
 
 #: A disk with less room than this is full.
 _FULL_BYTES = 1 << 16
@@ -126,6 +127,9 @@ def perform(
 ) -> RunRecord:
     """Run `verifier` on the two files, in a new folder in `work`, and say what happened.
 
+    One that does not read VNN-LIB 2.0 gets the property in 1.0; where 1.0 cannot say it, nothing is run and
+    the answer is `unsupported`.
+
     The verifier gets copies of its own, which it is not allowed to write to; where it has changed one all
     the same (as root may), the record says so. The folder is removed afterwards.
 
@@ -133,6 +137,11 @@ def perform(
     it is not the verifier that failed. A proof that it wrote of its `unsat` is kept beside the log.
     """
     started_at = now()
+    if not verifier.reads_vnnlib2:
+        try:
+            property_ = in_vnnlib1(property_, file=task.property_name)
+        except InputError as problem:
+            return _unsupported(task, str(problem), log, started_at)
     base = Path(tempfile.mkdtemp(prefix=f"{task.job[:8]}-", dir=work))
     try:
         folder = base / "run"
@@ -197,6 +206,12 @@ def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path)
         origin=task.origin,
         trust_scripts=task.permissions.trust_scripts,
     )
+
+
+def _unsupported(task: JobTask, why: str, log: Path, started_at: str) -> RunRecord:
+    write_whole(log, f"Not run: {why}\n", what="the log")
+    outcome = Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, why)
+    return _record(task, VerifierAnswer(Answer.UNSUPPORTED, detail=why), outcome, started_at)
 
 
 def _record(task: JobTask, answer: VerifierAnswer, outcome: Outcome, started_at: str) -> RunRecord:

@@ -195,6 +195,7 @@ class _Matcher:
                 _plain(str(i.property_path.resolve().relative_to(folder))),
             ): i
             for i in suite.instances
+            if i.property_path.resolve().is_relative_to(folder)  # what was lowered has other inputs
         }
 
     def instance(self, row: _PublishedRow) -> CampaignInstance | None:

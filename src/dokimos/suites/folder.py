@@ -10,9 +10,10 @@ suite/
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
@@ -21,6 +22,15 @@ from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.entry import SuiteEntry, exists, read_text
 from dokimos.suites.forms import SuiteForm, read_form
+from dokimos.suites.instance import sha256
+from dokimos.suites.lowered_files import lowered_files, multiplying_network
+
+#: What several networks are called together has at most about so many characters.
+_LONGEST_NAME = 100
+#: A network of a row that has several: its name in the property, and its file.
+_NAMED = r"""\(\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)"""
+_NAMED_NETWORK = re.compile(_NAMED)
+_NAMED_NETWORKS = re.compile(rf"\[\s*{_NAMED}(?:\s*,\s*{_NAMED})*\s*,?\s*\]")
 
 
 @dataclass(frozen=True)
@@ -118,40 +128,80 @@ def read_suite_file(folder: Path) -> SuiteForm | None:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the table: two files as it names them, a number of seconds, and where it stands."""
+    """A row of the table: two files as it names them, a number of seconds, and where it stands.
+
+    Of several networks, `networks` has their names and files, and `network` is what they are called as one.
+    """
 
     network: str
     property: str
     timeout_seconds: float
     place: str
+    networks: Mapping[str, str] = field(default_factory=dict)
 
 
 def _row(row: Sequence[str], place: str) -> _Row:
     if len(row) != 3:
         raise UnreadableFile(place, f"a row must be onnx,vnnlib,timeout; this one has {len(row)} columns")
     network, property_, timeout = (cell.strip() for cell in row)
-    if network.startswith("["):
-        raise UnreadableFile(place, "instances of several networks are not supported yet")
+    networks = _named_networks(network, place) if network.startswith("[") else {}
     try:
         seconds = float(timeout)
     except ValueError:
         seconds = float("nan")
     if not 0 < seconds < float("inf"):
         raise UnreadableFile(place, f"the timeout {timeout!r} is not a positive number of seconds")
-    return _Row(network, property_, seconds, place)
+    if networks:
+        first, *others = dict.fromkeys(networks.values())
+        together = "_and_".join(map(_stem, (first, *others)))
+        if len(together) > _LONGEST_NAME:
+            together = f"{_stem(first)[:_LONGEST_NAME]}_and_{sha256(together.encode())[:8]}"
+        network = str(PurePosixPath(first).with_name(f"{together}.onnx"))
+    return _Row(network, property_, seconds, place, networks)
+
+
+def _named_networks(text: str, place: str) -> dict[str, str]:
+    """The files of several networks, by their names in the property."""
+    if _NAMED_NETWORKS.fullmatch(text) is None:
+        raise UnreadableFile(
+            place, "several networks are written [('f', 'onnx/a.onnx'), ('g', 'onnx/b.onnx')]"
+        )
+    found = [(a or b, c or d) for a, b, c, d in _NAMED_NETWORK.findall(text)]
+    if len(dict(found)) < len(found) or not all(name and PurePosixPath(path).name for name, path in found):
+        raise UnreadableFile(place, "each of several networks needs a name of its own, and a file")
+    return dict(found)
 
 
 def _entry(
     folder: Path, row: _Row, name: str, families: Mapping[str, str], default: Mapping[str, str]
 ) -> SuiteEntry:
+    network_path, property_path = _row_files(folder, row)
     return SuiteEntry(
         name=name,
-        network_path=_row_file(folder, row.network, row.place),
-        property_path=_row_file(folder, row.property, row.place),
+        network_path=network_path,
+        property_path=property_path,
         timeout_seconds=row.timeout_seconds,
         family=families.get(name, default[row.network]),
         truth_path=contained(folder, f"truth/{name}.json"),
     )
+
+
+def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
+    """The network and the property of a row, lowered to that where it asks for more."""
+    property_ = _row_file(folder, row.property, row.place)
+    networks = {name: _row_file(folder, path, row.place) for name, path in row.networks.items()}
+    if not networks:
+        network = _row_file(folder, row.network, row.place)
+        name = multiplying_network(property_)
+        if name is None or not exists(network):
+            return network, property_
+        networks = {name: network}
+    try:
+        return lowered_files(networks, property_, stem=_stem(row.network))
+    except UnreadableFile:
+        raise
+    except InputError as error:
+        raise UnreadableFile(row.place, str(error)) from None
 
 
 def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:

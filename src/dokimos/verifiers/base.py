@@ -112,6 +112,9 @@ class Verifier(ABC):
         Names of variables of the user's environment that the tool needs beyond the usual ones, such as
         where its licence is. It gets no others (`permissions.py`), so that no token of the user's
         reaches it.
+    `reads_vnnlib2`
+        Whether it reads VNN-LIB 2.0. One that does not gets the same property in 1.0, and where 1.0 has no
+        words for it, its answer is `unsupported` without its being asked.
     `limitations`
         What the tool cannot read, in a few words.
     `diagnose()`
@@ -144,6 +147,7 @@ class Verifier(ABC):
     name: str
     styles: ClassVar[tuple[CertificateStyle, ...]] = (CertificateStyle.OTHER,)
     limitations: ClassVar[str] = ""
+    reads_vnnlib2: ClassVar[bool] = True
     variables: ClassVar[tuple[str, ...]] = ()
     attack_off: ClassVar[tuple[str, ...]] = ()
     is_tried_out: ClassVar[bool] = True

@@ -33,7 +33,8 @@ class AlphaBetaCrown(RepositoryTool):
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
     #: A dual relaxation at each node of a partition search.
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
-    limitations: ClassVar[str] = "VNN-LIB 2.0; what its importer of ONNX has no rule for"
+    reads_vnnlib2 = False
+    limitations: ClassVar[str] = "`<` and `>` of VNN-LIB 2.0; what its importer of ONNX has no rule for"
     main = "complete_verifier/abcrown.py"
     attack_off = ("--pgd_order", "skip")
     settings: ClassVar[Mapping[str, str]] = MappingProxyType(

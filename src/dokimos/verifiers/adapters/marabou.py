@@ -23,8 +23,9 @@ class Marabou(PinnedVerifier):
     #: One worker: its DPLL(T) engine. (Its divide-and-conquer mode, which we do not call, partitions.)
     styles = (CertificateStyle.SAT,)
     takes = "maraboupy 2.0.0 from PyPI, about 250 MB"
+    reads_vnnlib2 = False
     limitations: ClassVar[str] = (
-        "VNN-LIB 2.0; Abs, AveragePool, Clip, Div, Exp, Max, Pow, Mul of two variables"
+        "`<` and `>` of VNN-LIB 2.0; Abs, AveragePool, Clip, Div, Exp, Max, Pow, Mul of two variables"
     )
     environment = PinnedEnvironment(
         verifier="marabou",

@@ -27,7 +27,8 @@ class NeuralSat(PinnedVerifier):
     name = "neuralsat"
     styles = (CertificateStyle.SAT,)
     takes = "neuralsat 0.2.17 from PyPI with torch, about 1.5 GB"
-    limitations: ClassVar[str] = "VNN-LIB 2.0"
+    reads_vnnlib2 = False
+    limitations: ClassVar[str] = "`<` and `>` of VNN-LIB 2.0"
     attack_off = ("--disable_attack",)
     #: Where the licence of gurobipy is.
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")

@@ -22,7 +22,10 @@ class Nnenum(RepositoryTool):
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
     #: Zonotopes, refined by splitting.
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
-    limitations: ClassVar[str] = "VNN-LIB 2.0; networks without a ReLU; operators that are not linear"
+    reads_vnnlib2 = False
+    limitations: ClassVar[str] = (
+        "`<` and `>` of VNN-LIB 2.0; networks without a ReLU; operators that are not linear"
+    )
     main = "src/nnenum/nnenum.py"
 
     def command(self, query: Query) -> Invocation:
