@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -169,16 +170,9 @@ def perform(
             )
         if answer.answer is Answer.UNSAT:
             _keep_proof(query.certificate, proof_beside(log))
-        changed = [
-            copy.name
-            for copy, content in zip(copies, (network, property_), strict=True)
-            if not _is_unchanged(copy, content)
-        ]
+        answer = _with_remark(answer, zip(copies, (network, property_), strict=True))
     finally:
         remove_folder(base)
-    if changed:
-        remark = f"it changed its copy of {' and '.join(changed)}"
-        answer = replace(answer, detail="; ".join(filter(None, [answer.detail, remark])))
     record = _record(task, answer, outcome, started_at)
     return replace(record, variables=names_of(passed), guard=invocation.guard)
 
@@ -190,6 +184,15 @@ def _keep_proof(written: Path, place: Path) -> None:
     except (OSError, InputError):
         return
     write_whole(place, content, what="the proof")
+
+
+def _with_remark(answer: VerifierAnswer, copies: Iterable[tuple[Path, bytes]]) -> VerifierAnswer:
+    """The answer, with what the verifier did to its copies."""
+    changed = [copy.name for copy, content in copies if not _is_unchanged(copy, content)]
+    if not changed:
+        return answer
+    remark = f"it changed its copy of {' and '.join(changed)}"
+    return replace(answer, detail="; ".join(filter(None, [answer.detail, remark])))
 
 
 def _query(task: JobTask, network_file: Path, property_file: Path, folder: Path) -> Query:
