@@ -36,6 +36,7 @@ from dokimos.constructions.recipes import parse_recipe
 from dokimos.core.errors import DokimosError
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
+from dokimos.judging.written_points import read_point
 from dokimos.laws.domain.lookup import load_domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.pools import pool_file, read_pool
@@ -420,6 +421,11 @@ TEXT: tuple[Change, ...] = (change_words, change_bytes)
 JSON: tuple[Change, ...] = (change_json, change_words, change_bytes)
 LINES: tuple[Change, ...] = (change_json_lines, change_words, change_bytes)
 
+POINTS = [
+    b"0.5, -1e-3 7",
+    b"sat\n((X_0 0.5)\n (X_1 -1.25)\n (Y_0 3))\n",
+    b"sat\nX float32 [1,2]\n0.5\n-1.25\n",
+]
 READERS: dict[str, Reader] = {
     "onnx": Reader(
         "network.onnx",
@@ -453,5 +459,6 @@ READERS: dict[str, Reader] = {
     "result": Reader(
         "result", read_any_result, (change_words, change_json, change_bytes), lambda: RESULTS, results
     ),
+    "point": Reader("point", lambda p, _: read_point(p), TEXT, lambda: POINTS),
     "pool": Reader("pool.npy", read_any_pool, (change_bytes,), arrays, pools),
 }
