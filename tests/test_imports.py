@@ -32,6 +32,7 @@ LAYERS = (
     "judging",
     "difficulty",
     "reports",
+    "auditing",
     "laws",
     "testing",
     "api",

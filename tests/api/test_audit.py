@@ -11,6 +11,7 @@ import pytest
 import dokimos
 from dokimos.api.audits import Audit
 from dokimos.campaigns.published_results import find_results
+from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.parallel import FILE
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Verdict
@@ -49,8 +50,14 @@ def audited(results: Path, seen: Callable[[str], None] = lambda _: None, jobs: i
     )
 
 
+def judged_by(results: Path, seen: Callable[[str], None] = lambda _: None) -> JudgedCampaigns:
+    found = audited(results, seen).judged
+    assert found is not None
+    return found
+
+
 def test_an_unsat_is_confronted_with_the_exact_witnesses_of_others(results: Path) -> None:
-    found = audited(results).judged
+    found = judged_by(results)
     verdicts = {(j.record.verifier, j.record.instance): j.verdict for j in found.judgements}
     assert verdicts == {
         ("right", "net__one"): Verdict.CORRECT,
@@ -65,7 +72,7 @@ def test_an_unsat_is_confronted_with_the_exact_witnesses_of_others(results: Path
 
 
 def test_each_rule_set_marks_those_that_were_scored(results: Path) -> None:
-    found = audited(results).judged.judgements
+    found = judged_by(results).judgements
     marks = {
         (j.record.verifier, mark.rules): mark.standing
         for j in found
@@ -85,7 +92,7 @@ def test_a_witness_of_a_tool_that_is_not_scored_penalises_nobody(tmp_path: Path)
     write_benchmark(tmp_path / "bench")
     tools = {"guest": [("one", "sat", CORNER)], "denier": [("one", "unsat", None)]}
     results = write_results(tmp_path / "results", "bench", tools)
-    (denier,) = (j for j in audited(results).judged.judgements if j.record.verifier == "denier")
+    (denier,) = (j for j in judged_by(results).judgements if j.record.verifier == "denier")
     assert denier.verdict is Verdict.WRONG_UNSAT
     assert {mark.rules: mark.standing for mark in denier.marks} == {
         "exact": Standing.INCORRECT,
@@ -96,7 +103,7 @@ def test_a_witness_of_a_tool_that_is_not_scored_penalises_nobody(tmp_path: Path)
 
 
 def test_the_section_counts_witnesses_penalties_and_places(results: Path) -> None:
-    rows = penalty_rows(Findings.of_campaigns(audited(results).judged))
+    rows = penalty_rows(Findings.of_campaigns(judged_by(results)))
     assert dict(zip((q.value for q in WitnessQuality), rows.all_witnesses, strict=True)) == {
         "exact": 1,
         "exact once clipped": 1,
@@ -116,20 +123,20 @@ def test_the_section_counts_witnesses_penalties_and_places(results: Path) -> Non
 
 
 def test_a_campaign_of_ones_own_has_no_such_section(results: Path) -> None:
-    own = replace(Findings.of_campaigns(audited(results).judged), is_published=False)
+    own = replace(Findings.of_campaigns(judged_by(results)), is_published=False)
     assert Penalties().rows(own) is None
 
 
 def test_what_was_judged_is_kept_also_where_the_last_line_is_torn(results: Path) -> None:
-    first = audited(results)
+    first = judged_by(results)
     kept = results.parent / "campaign" / FILE
     whole = kept.read_text()
     lines: list[str] = []
-    assert audited(results, lines.append).judged.judgements == first.judged.judgements
+    assert judged_by(results, lines.append).judgements == first.judgements
     assert [line for line in lines if line.startswith("judging")] == ["judging 2/2 kept from before"]
     kept.write_text(whole[:-100])
     lines.clear()
-    assert audited(results, lines.append).judged.judgements == first.judged.judgements
+    assert judged_by(results, lines.append).judgements == first.judgements
     assert len([line for line in lines if line.startswith("judging")]) == 2
     assert kept.read_text().endswith("\n")
 
@@ -140,12 +147,12 @@ def test_kept_verdicts_do_not_outlive_what_they_depend_on(results: Path) -> None
     witness = results / "right" / "2025_bench" / "net_one.counterexample.gz"
     witness.unlink()
     (results / "near" / "2025_bench" / "net_one.counterexample.gz").unlink()
-    found = {j.record.verifier: j.verdict for j in audited(results).judged.judgements}
+    found = {j.record.verifier: j.verdict for j in judged_by(results).judgements}
     assert found["guest"] is Verdict.UNLABELLED
 
 
 def test_judge_and_report_work_on_it(results: Path) -> None:
-    first = audited(results).judged
+    first = judged_by(results)
     campaign = results.parent / "campaign"
     again = dokimos.judge(campaign, rules=["exact"])
     assert [j.verdict for j in again.judgements] == [j.verdict for j in first.judgements]
@@ -163,6 +170,7 @@ needs_results = pytest.mark.skipif(not SHARED.exists(), reason="the published re
 def test_every_published_penalty_comes_out_again(tmp_path: Path) -> None:
     bench = [SHARED / "2025", SHARED / "2026/acasxu_2023/1.0", SHARED / "2026/sat_relu/1.0"]
     found = dokimos.audit(bench, results=SHARED / "results2025", out=tmp_path, not_scored=["rover"]).judged
+    assert found is not None
     assert len(find_results(SHARED / "results2025")) > 37
     rows = {
         (j.record.suite, j.record.instance, j.record.verifier, j.record.repeat): j for j in found.judgements

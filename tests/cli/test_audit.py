@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.campaigns.published import CORNER, write_benchmark, write_results
@@ -30,3 +31,23 @@ def test_results_on_something_else_are_one_sentence(dokimos: Dokimos, tmp_path: 
     assert ran.code == 2
     assert "it has results on other, and none on bench" in ran.err
     assert not (tmp_path / "c").exists()
+
+
+def test_faults_in_files_are_listed_and_written(dokimos: Dokimos, tmp_path: Path) -> None:
+    folder = write_benchmark(tmp_path / "bench")
+    findings, log = tmp_path / "findings.json", tmp_path / "findings.sarif"
+    ran = dokimos("audit", folder, "--json", findings, "--sarif", log, "--jobs", 1)
+    assert ran.code == 0, "warnings are no errors"
+    table = folder / "instances.csv"
+    table.write_text(table.read_text() + "onnx/net.onnx,vnnlib/gone.vnnlib,60\n")
+    ran = dokimos("audit", folder, "--json", findings, "--sarif", log, "--jobs", 1)
+    assert ran.code == 1
+    assert f"{table}:3: error: 'vnnlib/gone.vnnlib' is listed, but is not in the folder" in ran.out
+    assert json.loads(findings.read_text())["findings"][0]["rule"] == "missing-file"
+    assert json.loads(log.read_text())["version"] == "2.1.0"
+
+
+def test_a_page_needs_results(dokimos: Dokimos, tmp_path: Path) -> None:
+    ran = dokimos("audit", write_benchmark(tmp_path / "bench"), "--html", tmp_path / "page.html")
+    assert ran.code == 2
+    assert "say where with --results" in ran.err

@@ -9,10 +9,14 @@ from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.verdicts import report, warn_of_labels
+from dokimos.auditing.lint_finding import LintFinding, LintSeverity
+from dokimos.auditing.linting import lint_benchmark, lint_published
+from dokimos.auditing.sarif import sarif as as_sarif
 from dokimos.campaigns.plan import CampaignSuite
-from dokimos.campaigns.published_results import find_results, import_results
+from dokimos.campaigns.published_results import ImportedResults, find_results, import_results
+from dokimos.core import strict_json
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_writable
+from dokimos.core.files import expect_writable, write_whole
 from dokimos.core.parallel import default_jobs
 from dokimos.judging.counterexamples import write_counterexamples
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
@@ -24,36 +28,46 @@ _log = logging.getLogger("dokimos")
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found: the published answers, judged, and the rows of them that no benchmark has."""
+    """What an audit found in the files, and what it made of the answers that were published.
 
-    judged: JudgedCampaigns
-    strangers: tuple[str, ...]
+    `judged` is None where no results were given; `strangers` are the rows of them that no benchmark has.
+    """
+
+    findings: tuple[LintFinding, ...]
+    judged: JudgedCampaigns | None = None
+    strangers: tuple[str, ...] = ()
 
     @property
     def is_wrong_somewhere(self) -> bool:
-        """Whether anything is wrong: exit code 1."""
-        return self.judged.is_wrong_somewhere
+        """Whether a file or a published answer is wrong: exit code 1."""
+        errors = any(finding.severity is LintSeverity.ERROR for finding in self.findings)
+        return errors or (self.judged is not None and self.judged.is_wrong_somewhere)
 
 
 def audit(
     folders: str | Path | Sequence[str | Path],
     *,
-    results: str | Path,
+    results: str | Path | None = None,
     out: str | Path = "audit",
     not_scored: Sequence[str] = (),
     rules: Sequence[str] | None = None,
     html: str | Path | None = None,
+    json: str | Path | None = None,
+    sarif: str | Path | None = None,
     jobs: int | None = None,
     progress: ProgressCallback[None] = ignore,
 ) -> Audit:
-    """Judge what was published of several tools on benchmarks: `dokimos audit`.
+    """Say what is wrong with benchmarks, and with what was published on them: `dokimos audit`.
 
-    `folders` are benchmarks, or folders of benchmarks. `results` has the answers and counterexamples, as
-    VNN-COMP publishes them; they become a campaign in `out` like any other, for `judge`, `explain` and
-    `report`. `not_scored` names tools that took part out of competition; `rules` are the rule sets to score
-    by, the shipped ones unless given; `html` is a page to write. `jobs` is how many processes judge.
-    Interrupted, the same call goes on where it stopped.
+    `folders` are benchmarks, or folders of benchmarks. Every file that they list is looked at; `json` and
+    `sarif` are files to write the findings to. `results` has the answers and counterexamples of several
+    tools, as VNN-COMP publishes them; they become a campaign in `out` like any other, for `judge`,
+    `explain` and `report`. `not_scored` names tools that took part out of competition; `rules` are the rule
+    sets to score by, the shipped ones unless given; `html` is a page to write of the results. `jobs` is how
+    many processes work. Interrupted, the same call goes on with the results where it stopped.
 
+    >>> dokimos.audit("tiny", jobs=1).is_wrong_somewhere
+    False
     >>> entry = dokimos.read_suite("tiny").entries[1]
     >>> table = Path("results/mine/2025_tiny/results.csv")
     >>> table.parent.mkdir(parents=True)
@@ -66,40 +80,67 @@ def audit(
     given = [folders] if isinstance(folders, str | Path) else folders
     if not given:
         raise InputError("There is nothing to audit; name the folder of a benchmark.")
-    if html is not None:
-        expect_writable(Path(html), what="report", example="audit.html")
+    if results is None and (html is not None or not_scored):
+        raise InputError("A page, and tools that are not scored, need results; say where with --results.")
+    for path in (html, json, sarif):
+        if path is not None:
+            expect_writable(Path(path), what="report", example="audit.html")
     places = [place for folder in given for place in benchmark_folders(Path(folder))]
+    processes = default_jobs() if jobs is None else jobs
+    suites = [] if results is None else _suites_of(places, Path(results))
+    found = Audit(tuple(one for place in places for one in _linted(place, processes, progress)))
+    if results is not None:
+        imported = _imported(Path(results), suites, Path(out), not_scored, progress)
+        judged = _judged(Path(out), rules, processes, progress)
+        findings = (*found.findings, *lint_published(imported.campaign))
+        found = Audit(findings, judged, imported.strangers)
+        if html is not None:
+            report(judged, html=html)
+    if json is not None:
+        write_whole(Path(json), strict_json.write({"findings": found.findings}), what="the findings")
+    if sarif is not None:
+        write_whole(Path(sarif), as_sarif(found.findings), what="the findings")
+    return found
 
-    def imported(done: int, total: int, what: str) -> None:
+
+def _linted(place: Path, jobs: int, progress: ProgressCallback[None]) -> tuple[LintFinding, ...]:
+    def linted(done: int, total: int, name: str) -> None:
+        progress(ProgressUpdate(f"reading {benchmark_name(place)}", done, total, name, None))
+
+    return lint_benchmark(place, jobs=jobs, linted=linted)
+
+
+def _imported(
+    results: Path,
+    suites: Sequence[CampaignSuite],
+    out: Path,
+    not_scored: Sequence[str],
+    progress: ProgressCallback[None],
+) -> ImportedResults:
+    def table_read(done: int, total: int, what: str) -> None:
         progress(ProgressUpdate("reading results", done, total, what, None))
 
-    def judged_one(done: int, total: int, name: str) -> None:
-        progress(ProgressUpdate("judging", done, total, name, None))
-
-    found = import_results(
-        Path(results),
-        _suites_of(places, Path(results)),
-        Path(out),
-        not_scored=not_scored,
-        imported=imported,
-    )
-    judged = judge_campaigns(
-        [Path(out)],
-        rules=tuple(RULE_SETS.shipped) if rules is None else rules,
-        jobs=default_jobs() if jobs is None else jobs,
-        judged=judged_one,
-    )
-    warn_of_labels(judged)
-    for one in judged.campaigns:
-        write_counterexamples(one.campaign.folder, one.judgements)
+    found = import_results(results, suites, out, not_scored=not_scored, imported=table_read)
     if found.strangers:
         _log.warning(
             "%d rows of the results name files that the benchmarks do not list, the first at %s",
             *(len(found.strangers), found.strangers[0]),
         )
-    if html is not None:
-        report(judged, html=html)
-    return Audit(judged, found.strangers)
+    return found
+
+
+def _judged(
+    out: Path, rules: Sequence[str] | None, jobs: int, progress: ProgressCallback[None]
+) -> JudgedCampaigns:
+    def judged_one(done: int, total: int, name: str) -> None:
+        progress(ProgressUpdate("judging", done, total, name, None))
+
+    chosen = tuple(RULE_SETS.shipped) if rules is None else rules
+    judged = judge_campaigns([out], rules=chosen, jobs=jobs, judged=judged_one)
+    warn_of_labels(judged)
+    for one in judged.campaigns:
+        write_counterexamples(one.campaign.folder, one.judgements)
+    return judged
 
 
 def _suites_of(places: Sequence[Path], results: Path) -> list[CampaignSuite]:

@@ -51,7 +51,7 @@ class Suite:
         )
 
 
-def _present(folder: Path, name: str) -> str:
+def present(folder: Path, name: str) -> str:
     """`name`, or `name.gz` where only that exists in the folder."""
     compressed = f"{name}.gz"
     return compressed if exists(folder / compressed) and not exists(folder / name) else name
@@ -60,7 +60,7 @@ def _present(folder: Path, name: str) -> str:
 def _row_file(folder: Path, name: str, place: str) -> Path:
     """A file that a row names, which must be in the suite's folder. Raises UnreadableFile."""
     try:
-        return contained(folder, _present(folder, name))
+        return contained(folder, present(folder, name))
     except UnreadableFile as error:
         raise UnreadableFile(place, f"{name!r}: {error.reason}") from None
 
@@ -72,7 +72,7 @@ def read_suite(folder: Path) -> Suite:
     """
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
-    table = _instances_table(folder)
+    table = instances_table(folder)
     made = read_suite_file(folder)
     families: Mapping[str, str] = {} if made is None else made.families
     try:
@@ -109,7 +109,7 @@ def benchmark_folders(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted({table.parent for table in tables}))
 
 
-def _instances_table(folder: Path) -> Path:
+def instances_table(folder: Path) -> Path:
     """`instances.csv`, or the one `<benchmark>_instances.csv` that benchmarks of 2021 have instead."""
     table = contained(folder, "instances.csv")
     others = sorted(folder.glob("*_instances.csv"))

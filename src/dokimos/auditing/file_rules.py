@@ -1,0 +1,179 @@
+"""Rules about the table and its files: missing, damaged, listed twice, the same content twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from dokimos.auditing.lint_finding import LintRule, LintSeverity, Remark
+from dokimos.auditing.subjects import BenchmarkTable, NetworkFile, PropertyFile
+from dokimos.core.errors import DokimosError, UnreadableFile
+from dokimos.networks.semantics.replay import load_session
+from dokimos.suites.entry import read_content
+from dokimos.suites.instance import sha256
+
+_INFIX = re.compile(r"\(\s*[A-Za-z]\w*(?:\[[^\]]*\])?\s*(?:<=|>=|==|!=|<|>)")
+
+
+def _bad_rows(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    return (Remark(row.problem, row.line) for row in benchmark.rows if row.problem)
+
+
+def _missing(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    for row in benchmark.listed:
+        for name in dict.fromkeys((*row.networks, row.property)):
+            if benchmark.path(name) is None:
+                yield Remark(f"{name!r} is listed, but is not in the folder", row.line)
+
+
+def _listed_twice(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    seen: dict[tuple[object, ...], int] = {}
+    for row in benchmark.listed:
+        first = seen.setdefault((row.networks, row.property), row.line)
+        if first != row.line:
+            yield Remark(f"the instance of line {first} is listed again", row.line)
+
+
+def _same_content(benchmark: BenchmarkTable) -> Iterator[Remark]:
+    first: dict[str, tuple[str, int]] = {}
+    looked_at: set[Path] = set()
+    for row in benchmark.listed:
+        for name in (*row.networks, row.property):
+            path = benchmark.path(name)
+            if path is None or path in looked_at:
+                continue
+            looked_at.add(path)
+            try:
+                content = sha256(read_content(path))
+            except DokimosError:
+                continue
+            other, line = first.setdefault(content, (name, row.line))
+            if other != name:
+                yield Remark(f"{name!r} has the same content as {other!r} of line {line}", row.line)
+
+
+def _damaged_property(file: PropertyFile) -> Iterator[Remark]:
+    problem = file.problem
+    if problem is not None and not _is_infix(file, problem):
+        yield Remark(problem.reason.rstrip("."), problem.place.line)
+
+
+def _infix(file: PropertyFile) -> Iterator[Remark]:
+    problem = file.problem
+    if problem is not None and _is_infix(file, problem):
+        yield Remark(
+            "an operator stands between its operands, which VNN-LIB does not know", problem.place.line
+        )
+
+
+def _is_infix(file: PropertyFile, problem: UnreadableFile) -> bool:
+    line = problem.place.line
+    lines = file.text.splitlines()
+    return line is not None and line <= len(lines) and _INFIX.search(lines[line - 1]) is not None
+
+
+def _old_version(file: PropertyFile) -> Iterator[Remark]:
+    is_new = re.search(r"\(\s*vnnlib-version", file.text) is not None
+    if file.folder.resolve().name == "2.0" and file.text and not is_new:
+        yield Remark("a property of VNN-LIB 1.0 in a folder for 2.0", 1)
+
+
+def _products(file: PropertyFile) -> Iterator[Remark]:
+    if file.problem is None and file.property.products:
+        line = file.line_of(r"\(\s*\*\s+[A-Za-z]\w*(?:\[[^\]]*\])?\s+[A-Za-z]")
+        yield Remark("it multiplies variables, which most verifiers do not read", line)
+
+
+def _damaged_network(file: NetworkFile) -> Iterator[Remark]:
+    import onnx
+
+    try:
+        model = onnx.load_model_from_string(file.content)
+    except UnreadableFile as error:
+        yield Remark(error.reason.rstrip("."))
+    except Exception as error:  # whatever the parser of onnx raises
+        yield Remark(f"it is no ONNX file ({type(error).__name__})")
+    else:
+        if not model.graph.output:
+            yield Remark("it is no network: it has no outputs")
+
+
+def _refused(file: NetworkFile) -> Iterator[Remark]:
+    if any(_damaged_network(file)):
+        return
+    for optimised in (False, True):
+        try:
+            load_session(file.content, "network", optimised=optimised)
+        except DokimosError as error:
+            said = str(error).removeprefix("network: ").rstrip(".")
+            yield Remark(f"{said}{', with its optimisations on' if optimised else ''}")
+            return
+
+
+BAD_ROW = LintRule(
+    "bad-row", "a row that cannot be understood", LintSeverity.ERROR, "write onnx,vnnlib,seconds", _bad_rows
+)
+MISSING_FILE = LintRule(
+    "missing-file",
+    "a file that is listed and not there",
+    LintSeverity.ERROR,
+    "add the file, or remove the row",
+    _missing,
+)
+LISTED_TWICE = LintRule(
+    "listed-twice",
+    "an instance that is listed twice",
+    LintSeverity.WARNING,
+    "remove one row, unless it shall count twice",
+    _listed_twice,
+)
+SAME_CONTENT = LintRule(
+    "same-content",
+    "files of the same content under two names",
+    LintSeverity.WARNING,
+    "keep one of the files, and name it in both rows",
+    _same_content,
+)
+DAMAGED_PROPERTY = LintRule(
+    "damaged-property",
+    "a property that cannot be read",
+    LintSeverity.ERROR,
+    "write it as VNN-LIB says",
+    _damaged_property,
+)
+INFIX = LintRule(
+    "infix",
+    "operators between their operands",
+    LintSeverity.ERROR,
+    "write the operator first: (< a b)",
+    _infix,
+)
+OLD_VERSION = LintRule(
+    "old-version",
+    "files of VNN-LIB 1.0 in folders for 2.0",
+    LintSeverity.ERROR,
+    "convert it, or move it to 1.0",
+    _old_version,
+)
+PRODUCTS = LintRule(
+    "products",
+    "products of variables",
+    LintSeverity.NOTE,
+    "say so in the description of the benchmark",
+    _products,
+)
+DAMAGED_NETWORK = LintRule(
+    "damaged-network",
+    "a network that is no ONNX",
+    LintSeverity.ERROR,
+    "export the network again",
+    _damaged_network,
+)
+RUNTIME_REFUSES = LintRule(
+    "runtime-refuses",
+    "a network that onnxruntime does not load",
+    LintSeverity.ERROR,
+    "export it with operators and types that onnxruntime has",
+    _refused,
+)

@@ -1,0 +1,117 @@
+"""Every rule on every file of a benchmark, in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dokimos.auditing.lint_finding import LintFinding
+from dokimos.auditing.registry import (
+    BENCHMARK_RULES,
+    INSTANCE_RULES,
+    NETWORK_RULES,
+    PROPERTY_RULES,
+    PUBLISHED_RULES,
+)
+from dokimos.auditing.subjects import (
+    BenchmarkTable,
+    InstancePair,
+    NetworkFile,
+    PropertyFile,
+    PublishedRuns,
+    read_table,
+)
+from dokimos.campaigns.campaign import Campaign
+from dokimos.campaigns.records import RunRecord
+from dokimos.core.parallel import each
+from dokimos.suites.folder import instance_names
+
+
+@dataclass(frozen=True)
+class LintTask:
+    """One network with one property, and which of the two nobody has looked at yet.
+
+    An instance of several networks has a task for each of them, and none that looks at both files together.
+    """
+
+    network: Path | None
+    property: Path | None
+    folder: Path
+    network_is_new: bool
+    property_is_new: bool
+    is_pair: bool
+
+
+def lint_benchmark(
+    folder: Path, *, jobs: int, linted: Callable[[int, int, str], None] = lambda _d, _t, _n: None
+) -> tuple[LintFinding, ...]:
+    """What the rules find in a benchmark, in the order of its table. Raises UnreadableFile without one."""
+    table = read_table(folder)
+    place = str(folder / table.table)
+    found = [one for rule in BENCHMARK_RULES for one in rule.findings(table, place)]
+    tasks = list(_tasks(table))
+    by_task: dict[int, list[LintFinding]] = {}
+    for index, own in each(_lint, tasks, jobs=jobs):
+        by_task[index] = own
+        asked = tasks[index].property or tasks[index].network
+        linted(len(by_task), len(tasks), asked.name if asked else "")
+    return (*found, *(one for index in sorted(by_task) for one in by_task[index]))
+
+
+def lint_published(campaign: Campaign) -> tuple[LintFinding, ...]:
+    """What the rules find in the time limits of a campaign that was made of published results."""
+    places: dict[tuple[str, str], tuple[str, int | None]] = {}
+    for suite in campaign.manifest.suites:
+        table = read_table(Path(suite.folder))
+        names = instance_names([(row.networks[0], row.property) for row in table.listed])
+        for name, row in zip(names, table.listed, strict=True):
+            places.setdefault((suite.name, name), (str(table.folder / table.table), row.line))
+    by_instance: dict[tuple[str, str], list[RunRecord]] = {}
+    for run in campaign.records:
+        by_instance.setdefault((run.suite, run.instance), []).append(run)
+    found: list[LintFinding] = []
+    for instance in campaign.manifest.instances:
+        runs = by_instance.get((instance.suite, instance.name))
+        if runs and instance.timeout_seconds is not None:
+            file, line = places.get((instance.suite, instance.name), (instance.suite, None))
+            subject = PublishedRuns(instance.timeout_seconds, tuple(runs))
+            own = [one for rule in PUBLISHED_RULES for one in rule.findings(subject, file)]
+            found += [replace(one, line=line) for one in own]
+    return tuple(found)
+
+
+def _tasks(table: BenchmarkTable) -> Iterator[LintTask]:
+    seen: set[Path] = set()
+    pairs: set[tuple[Path | None, Path | None]] = set()
+    for row in table.listed:
+        asked = table.path(row.property)
+        for name in row.networks:
+            network = table.path(name)
+            if (network, asked) in pairs:
+                continue
+            pairs.add((network, asked))
+            yield LintTask(
+                network,
+                asked,
+                table.folder,
+                network_is_new=network is not None and network not in seen,
+                property_is_new=asked is not None and asked not in seen,
+                is_pair=len(row.networks) == 1,
+            )
+            seen |= {path for path in (network, asked) if path is not None}
+
+
+def _lint(task: LintTask) -> list[LintFinding]:
+    found: list[LintFinding] = []
+    network = None if task.network is None else NetworkFile(task.network)
+    asked = None if task.property is None else PropertyFile(task.property, task.folder)
+    if network is not None and task.network_is_new:
+        found += [one for rule in NETWORK_RULES for one in rule.findings(network, str(task.network))]
+    if asked is not None and task.property_is_new:
+        found += [one for rule in PROPERTY_RULES for one in rule.findings(asked, str(task.property))]
+    if network is not None and asked is not None and task.is_pair:
+        both = InstancePair(network, asked)
+        own = [one for rule in INSTANCE_RULES for one in rule.findings(both, str(task.property))]
+        found += [replace(one, reason=f"with {network.path.name}: {one.reason}") for one in own]
+    return found
