@@ -397,6 +397,7 @@ def test_a_full_disk_ends_the_tree_and_is_one_sentence(tmp_path: Path) -> None:
             command, limits=GENEROUS, log=Path("/dev/full"), cwd=tmp_path, environment=dict(os.environ)
         )
     assert not is_alive(grandchild(tmp_path))
+    assert Path("/dev/full").is_char_device()
 
 
 def test_limits_may_be_beyond_all_measure(tmp_path: Path) -> None:

@@ -16,9 +16,11 @@ class BoundedLog:
     """
 
     def __init__(self, path: Path, *, limit_bytes: int) -> None:
-        # Whatever stands there is no longer the log: not a link that leads elsewhere, nor a pipe.
-        path.unlink(missing_ok=True)
-        self._file = path.open("xb", buffering=0)
+        # A link that leads elsewhere, or a pipe, is no longer the log; a device stays.
+        is_device = path.is_char_device() and not path.is_symlink()
+        if not is_device:
+            path.unlink(missing_ok=True)
+        self._file = path.open("wb" if is_device else "xb", buffering=0)
         self._head_left = limit_bytes - limit_bytes // 2
         self._tail_limit = limit_bytes // 2
         self._tail: deque[bytes] = deque()
