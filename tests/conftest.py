@@ -37,7 +37,17 @@ ALONE_MARKS = {"browser", "marabou", "verifiers"}
 #: Tests in these files share one process, and the statements that take one of them seconds to prove.
 TOGETHER = ("checker/test_mutants", "checker/test_damage", "contracts/test_certificates")
 #: Tests in these folders and files reach the packages whose coverage is held.
-COVERED = ("checker/", "judging/", "laws/", "cli/test_law", "cli/test_report", "cli/test_watch")
+COVERED = (
+    "checker/",
+    "judging/",
+    "laws/",
+    "api/test_audit",
+    "cli/test_audit",
+    "cli/test_label",
+    "cli/test_law",
+    "cli/test_report",
+    "cli/test_watch",
+)
 #: Of these, the ones that go hundreds of times where others have been.
 SWEEPS = (
     "checker/test_mutants",

@@ -10,12 +10,19 @@ The rooms, each of which imports only those before it:
     pytest_plugin  laws as tests of pytest
     studies        the six shipped domains with their laws and models; reached by name only
 
-A domain's file imports from here what its features are made of.
+A domain's file imports from here what its features are made of; each is loaded when first used, so that the
+plug-in of pytest, which lives here, costs other projects nothing.
 """
 
-from dokimos.laws.domain.csv_tables import read_column, read_table
-from dokimos.laws.domain.features import Feature, Layout, category, choice, flag, integer, real, text
-from dokimos.laws.domain.tables import features_of
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dokimos.laws.domain.csv_tables import read_column, read_table
+    from dokimos.laws.domain.features import Feature, Layout, category, choice, flag, integer, real, text
+    from dokimos.laws.domain.tables import features_of
 
 __all__ = [
     "Feature",
@@ -30,3 +37,12 @@ __all__ = [
     "real",
     "text",
 ]
+
+_MODULES = {"read_column": "csv_tables", "read_table": "csv_tables", "features_of": "tables"}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"dokimos.laws.domain.{_MODULES.get(name, 'features')}"), name)
