@@ -14,6 +14,7 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.judging.judge import JudgedInstance, judge_all
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding, nobody_checks
+from dokimos.judging.settling import settled
 from dokimos.judging.suite_places import locate
 from dokimos.judging.verdicts import Judgement, checked_labels, failed_label_in_words
 from dokimos.suites.folder import read_suite
@@ -21,15 +22,20 @@ from dokimos.suites.folder import read_suite
 
 class IncrementalJudge:
     """Remembers its judgements. An instance is judged again when its runs are other ones than before, for a
-    witness given there may settle what others said."""
+    witness given there may settle what others said.
+
+    `folder` is that of the campaign: a certificate that a verifier left there may settle an instance, too.
+    """
 
     def __init__(
         self,
         suites: Mapping[str, Sequence[JudgedInstance]],
         *,
         check_label: Callable[[JudgedInstance], LabelCheck] = nobody_checks,
+        folder: Path | None = None,
     ) -> None:
         self._check_label = check_label
+        self._folders = () if folder is None else (folder,)
         self._suites = {suite: {i.name: i for i in instances} for suite, instances in suites.items()}
         self._seen: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self._judged: dict[tuple[str, str], tuple[Judgement, ...]] = {}
@@ -62,9 +68,10 @@ class IncrementalJudge:
         suite, name = key
         known = self._suites.get(suite, {}).get(name)
         try:
+            instances = [] if known is None else [settled(known, group, self._folders, self._check_label)]
             self._judged[key] = judge_all(
                 group,
-                {suite: [] if known is None else [known]},
+                {suite: instances},
                 reproduce=lambda _: "",
                 check_label=self._check_label,
             )
@@ -114,7 +121,7 @@ class CampaignWatcher:
             where = locate(manifest, suites)
             entries = {name: read_suite(place).entries for name, place in where.items()}
             require_what_was_run(manifest.instances, entries)
-            self._judge = IncrementalJudge(entries, check_label=LabelChecker())
+            self._judge = IncrementalJudge(entries, check_label=LabelChecker(), folder=folder)
         except InputError as error:
             if suites:
                 raise

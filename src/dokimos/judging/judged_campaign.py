@@ -23,7 +23,7 @@ from dokimos.judging.judge import judge_instance
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.judging.parallel import JudgingTask, judge_tasks
 from dokimos.judging.rules import RuleSet, rule_sets
-from dokimos.judging.settling import settled_entry
+from dokimos.judging.settling import settled
 from dokimos.judging.suite_places import locate_all
 from dokimos.judging.verdicts import Judgement, checked_labels
 from dokimos.suites.entry import SuiteEntry
@@ -143,7 +143,7 @@ def judge_campaigns(
     before: dict[InstanceKey, Sequence[Judgement]] = {}
     if judged is not None and len(campaigns) == 1:
         suites_read = {name: read[place] for name, place in places[0].items()}
-        tasks = _tasks(runs[0], suites_read, chosen, _not_scored(campaigns))
+        tasks = _tasks(runs[0], suites_read, chosen, campaigns[0].folder, _not_scored(campaigns))
         for task, found in judge_tasks(tasks, folder=campaigns[0].folder, jobs=jobs, judged=judged):
             before[task.runs[0].suite, task.entry.name] = found
     by_job, facts = _judge_and_read(
@@ -211,20 +211,20 @@ def _judge_and_read(
                 entry = opened.entry(i.name)
                 form = read_truth_form(entry)
                 if group := unjudged.pop((i.suite, i.name), []):
-                    if form is None:
-                        entry = settled_entry(entry, group, folders, check_label) or entry
-                        truth = entry.read_truth()
-                    else:
-                        truth = truth_of(form, file=str(entry.truth_path))
-                    verdicts = before.get((i.suite, i.name)) or judge_instance(
-                        entry,
-                        truth,
-                        group,
-                        lambda run: "",
-                        rules,
-                        check_label=partial(check_label, entry),
-                        not_scored=_not_scored(campaigns),
-                    )
+                    verdicts = before.get((i.suite, i.name))
+                    if verdicts is None:
+                        instance = settled(entry, group, folders, check_label)
+                        file = str(entry.truth_path)
+                        truth = instance.read_truth() if form is None else truth_of(form, file=file)
+                        verdicts = judge_instance(
+                            instance,
+                            truth,
+                            group,
+                            lambda run: "",
+                            rules,
+                            check_label=partial(check_label, instance),
+                            not_scored=_not_scored(campaigns),
+                        )
                     judged |= {j.record.job: replace(j, reproduce=commands[j.record.job]) for j in verdicts}
                 known[place, i.name] = read_facts(
                     opened.suite,
@@ -251,6 +251,7 @@ def _tasks(
     runs: Sequence[RunRecord],
     suites: Mapping[str, _Opened],
     rules: Sequence[RuleSet],
+    folder: Path,
     not_scored: Collection[str],
 ) -> list[JudgingTask]:
     """What there is to judge of one campaign, instance by instance."""
@@ -258,7 +259,7 @@ def _tasks(
     for run in runs:
         groups.setdefault((run.suite, run.instance), []).append(run)
     return [
-        JudgingTask(suites[suite].entry(name), tuple(own), tuple(rules), tuple(sorted(not_scored)))
+        JudgingTask(suites[suite].entry(name), tuple(own), tuple(rules), folder, tuple(sorted(not_scored)))
         for (suite, name), own in groups.items()
     ]
 

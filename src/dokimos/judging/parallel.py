@@ -26,6 +26,7 @@ from dokimos.core.parallel import each
 from dokimos.judging.judge import judge_instance
 from dokimos.judging.label_checks import LabelChecker
 from dokimos.judging.rules import RuleSet
+from dokimos.judging.settling import certificates, settled
 from dokimos.judging.verdicts import Judgement
 from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.instance import sha256
@@ -35,22 +36,27 @@ FILE = "judged.jsonl"
 
 @dataclass(frozen=True)
 class JudgingTask:
-    """The runs on one instance, to be judged together; `not_scored` names verifiers without marks."""
+    """The runs on one instance, to be judged together; `not_scored` names verifiers without marks.
+
+    `folder` is that of their campaign, which has the certificates that verifiers gave.
+    """
 
     entry: SuiteEntry
     runs: tuple[RunRecord, ...]
     rules: tuple[RuleSet, ...]
+    folder: Path
     not_scored: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """A hash of all that the verdicts depend on."""
         truth = self.entry.truth_path
+        proofs = [truth] if exists(truth) else certificates(self.runs, [self.folder])
         parts = (
             __version__,
             self.entry.network_sha256,
             self.entry.property_sha256,
-            sha256(read_content(truth)) if exists(truth) else "",
+            *(sha256(read_content(proof)) for proof in proofs),
             repr(self.rules),
             repr(self.not_scored),
             strict_json.write(self.runs, indent=None),
@@ -92,14 +98,16 @@ def judge_tasks(
 
 
 def _judge(task: JudgingTask) -> tuple[Judgement, ...]:
+    check_label = LabelChecker()
+    instance = settled(task.entry, task.runs, [task.folder], check_label)
     return tuple(
         judge_instance(
-            task.entry,
-            task.entry.read_truth(),
+            instance,
+            instance.read_truth(),
             task.runs,
             lambda _run: "",
             task.rules,
-            check_label=partial(LabelChecker(), task.entry),
+            check_label=partial(check_label, instance),
             not_scored=task.not_scored,
         )
     )

@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from dokimos.campaigns.job import proof_path
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError
+from dokimos.judging.judge import JudgedInstance
 from dokimos.judging.label_checks import LabelCheck
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry, exists
 
 
-def settled_entry(
-    entry: SuiteEntry,
+def settled(
+    instance: JudgedInstance,
     runs: Sequence[RunRecord],
     folders: Sequence[Path],
-    check_label: Callable[[SuiteEntry], LabelCheck],
-) -> SuiteEntry | None:
-    """The entry with the first certificate of its `runs` that is proven as its truth; None without one.
+    check_label: Callable[[JudgedInstance], LabelCheck],
+) -> JudgedInstance:
+    """The instance with the first certificate of its `runs` that is proven as its truth.
 
-    `folders` are those of the campaigns. A certificate is checked as labels are, whoever gave it; one that
-    fails settles nothing.
+    The instance itself where it has a truth file, or where no certificate is proven. `folders` are those of
+    the campaigns. A certificate is checked as labels are, whoever gave it; one that fails settles nothing.
     """
+    if exists(instance.truth_path):
+        return instance
+    for place in certificates(runs, folders):
+        with_proof = SuiteEntry(
+            name=instance.name,
+            network_path=instance.network_path,
+            property_path=instance.property_path,
+            timeout_seconds=instance.timeout_seconds,
+            family=instance.family,
+            truth_path=place,
+        )
+        try:
+            if check_label(with_proof).is_proven:
+                return with_proof
+        except InputError:
+            continue
+    return instance
+
+
+def certificates(runs: Sequence[RunRecord], folders: Sequence[Path]) -> Iterator[Path]:
+    """The certificates that verifiers gave for their `unsat` in these runs."""
     for run in runs:
         if run.answer is not Answer.UNSAT:
             continue
         for folder in folders:
             try:
                 place = proof_path(folder, run.job.partition("@")[0])
-                settled = replace(entry, truth_path=place)
-                if exists(place) and check_label(settled).is_proven:
-                    return settled
             except InputError:
                 continue
-    return None
+            if exists(place):
+                yield place
