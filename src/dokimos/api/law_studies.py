@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
 from dokimos.laws.studies.comparison_table import markdown
-from dokimos.laws.studies.jobs import StudyJob, domains_with_laws, jobs_of, run_jobs
+from dokimos.laws.studies.jobs import StudyPart, domains_with_laws, parts_of, run_jobs
 from dokimos.laws.studies.paper import TRAININGS
 from dokimos.laws.studies.runs import Skipped, StudyRecords
 from dokimos.laws.studies.shipped import find_study
@@ -72,7 +73,7 @@ def compare_studies(
     """Test the laws of the case studies with several seeds, beside the paper's counts: `dokimos law study`.
 
     Without `domains`, all that have laws and whose data can be had. Writes `out`.json and `out`.md.
-    `trainings` networks are trained, each with another seed.
+    `trainings` networks are trained, each with another seed; both files are written anew after each.
     Interrupted (Ctrl-C), the same call goes on where it stopped.
 
     >>> dokimos.compare_studies(["mnits"])
@@ -86,30 +87,64 @@ def compare_studies(
     except OSError as problem:
         raise InputError(f"{page.parent}: cannot be made a folder: {problem.strerror}.") from None
     expect_writable(page, what="comparison", example="law-study")
-    records = StudyRecords(data)
-    jobs: list[StudyJob] = []
-    skipped = []
+    study = _Study(StudyRecords(data), page, progress)
+    wanted = []
     for name in dict.fromkeys(domains or domains_with_laws()):
-        try:
-            _log.info("%s: fetching data and training models where they are not kept yet", name)
-            jobs += jobs_of(name, seeds=seeds, budget=budget, trainings=trainings)
-        except InputError as problem:
-            if domains:
-                raise
-            _log.warning("%s", problem)
-            skipped.append(Skipped(name, str(problem)))
-    done = 0
-
-    def step(note: str) -> None:
-        nonlocal done
-        done += 1
-        progress(ProgressUpdate("study", done, len(jobs), note, None))
-
+        with study.skipping(name, is_named=bool(domains)):
+            wanted += parts_of(name, seeds=seeds, budget=budget, trainings=trainings)
+    study.asked = sum(part.size for part in wanted)
     is_interrupted = False
     try:
-        run_jobs(jobs, records, step)
+        for part in wanted:
+            with study.skipping(part.domain.name, is_named=bool(domains)):
+                study.run(part)
     except KeyboardInterrupt:
         is_interrupted = True
-    shown = markdown(records.runs.values(), records.qualities, skipped)
-    write_whole(page, shown, make_folder=False)
-    return StudyComparison(page, data, len(records.runs), len(jobs), tuple(skipped), is_interrupted)
+    study.write_page()
+    return StudyComparison(
+        page, data, len(study.records.runs), study.asked, tuple(study.skipped.values()), is_interrupted
+    )
+
+
+class _Study:
+    """A comparison as it goes on: the page is written after each part, with what there is."""
+
+    def __init__(self, records: StudyRecords, page: Path, progress: ProgressCallback[None]) -> None:
+        self.records, self.skipped = records, dict[str, Skipped]()
+        self.asked = 0
+        self._page, self._progress, self._done = page, progress, 0
+
+    def run(self, part: StudyPart) -> None:
+        """Train and test, unless the domain is left out already."""
+        name = part.domain.name
+        if name in self.skipped:
+            self._done += part.size
+            return
+        trained = f" (training {part.training})" if part.training else ""
+        _log.info("%s%s: fetching data and training models where they are not kept yet", name, trained)
+        after = self._done + part.size
+        try:
+            run_jobs(part.jobs(), self.records, self._step)
+        finally:
+            self._done = after
+        self.write_page()
+
+    def write_page(self) -> None:
+        """The page, with all runs that there are."""
+        shown = markdown(self.records.runs.values(), self.records.qualities, [*self.skipped.values()])
+        write_whole(self._page, shown, make_folder=False)
+
+    @contextmanager
+    def skipping(self, name: str, *, is_named: bool) -> Iterator[None]:
+        """Leave a domain out that cannot be had; one that was asked for by name is an error."""
+        try:
+            yield
+        except InputError as problem:
+            if is_named:
+                raise
+            _log.warning("%s", problem)
+            self.skipped[name] = Skipped(name, str(problem))
+
+    def _step(self, note: str) -> None:
+        self._done += 1
+        self._progress(ProgressUpdate("study", self._done, self.asked, note, None))

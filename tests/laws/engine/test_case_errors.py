@@ -126,6 +126,24 @@ def test_cases_that_all_fail_alike_are_given_up_on() -> None:
         assert (found.failed, found.is_given_up, found.is_exhaustive) == (20, True, False)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "input x1; var v := 1 / 0; var x2 := x1;",
+        "input x1; requires 1 / 0 < 2; var x2 := x1;",
+        "input x1; var x2 := x1[age := randInt(0, 10 / 4)];",
+        "input x1; var x2 := x1; ENSURES 1 / 0 < d2",
+        "input x1; requires x1.felonies > 2; var x2 := x1; ENSURES 1 / 0 < d2",
+        "input x1; requires x1.felonies < 0 || 1 / 0 < 2; var x2 := x1;",
+    ],
+)
+@pytest.mark.parametrize("exhaustive", [None, False])
+def test_no_more_than_twenty_count_where_a_batch_fails_as_one(text: str, exhaustive: bool | None) -> None:
+    found = run(text, exhaustive=exhaustive, budget=5000)
+    assert (found.failed, found.tested, found.is_given_up) == (20, 0, True)
+    assert "the first 20 cases all failed in the same way" in summary(found)
+
+
 def test_cases_that_fail_alike_beside_others_are_all_tried() -> None:
     def picky(record: Any) -> Any:
         if record[1] > 1:

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.core.errors import UnreadableFile
+from dokimos.laws.language import parser
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import Prediction, predictions
-from dokimos.laws.language.parser import parse_law, read_law
-from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.parser import parse_condition, parse_law, read_law
+from dokimos.laws.language.problems import LawError, caret
 from dokimos.laws.language.validation import Severity, check_law
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "laws"
@@ -106,6 +107,46 @@ def test_unreadable_files(tmp_path: Path, content: bytes) -> None:
         read_law(path)
     with pytest.raises(UnreadableFile, match="cannot be read"):
         read_law(tmp_path / "missing.law")
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason", "column"),
+    [
+        ("(" * 50_000 + "d" + ")" * 50_000, r"nested in more than 300 brackets; use variables", 309),
+        ("f[a := " * 50_000, r"nested in more than 300 brackets", 2110),
+        ("!" * 400_000 + "d", r"more than 20,000 words and signs; make several laws", 20003),
+        ("d" + " + d" * 100_000, r"more than 20,000 words", None),
+    ],
+    ids=["brackets", "changes", "signs", "sums"],
+)
+def test_what_the_grammar_would_take_minutes_for_is_refused_at_its_place(
+    condition: str, reason: str, column: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parser, "_lark", lambda *_: pytest.fail("the grammar saw it"))
+    with pytest.raises(LawError, match=reason) as problem:
+        parse_law(f"output d;\n{{ d = 1 }}\nensures {condition};")
+    assert problem.value.at.line == 3 and problem.value.at.column == (column or problem.value.at.column)
+    assert max(map(len, str(problem.value).splitlines())) < 140
+    with pytest.raises(LawError, match=reason):
+        parse_condition(condition, name="CONSTRAINTS")
+
+
+def test_brackets_in_comments_and_strings_and_the_block_are_no_nesting() -> None:
+    many = "(" * 1000
+    law = parse_law(f'output d; # {many}\n{{ d = len("{many}") }} /* {many} */ ensures d == "{many}";')
+    assert len(law.ensures) == 1
+    deep = "(" * 300 + "d" + ")" * 300
+    assert (
+        parse_law(f"output d; {{ d = 1 }} ensures {deep};").ensures[0]
+        == parse_law("output d; { d = 1 } ensures d;").ensures[0]
+    )
+
+
+def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
+    text = "input x;\n" + "a" * 500 + "?" + "b" * 500
+    shown = caret(text, laws.Position(2, 501)).splitlines()
+    assert shown[1] == "    …" + "a" * 60 + "?" + "b" * 59 + "…"
+    assert shown[2].index("^") == shown[1].index("?")
 
 
 @given(text=st.text(alphabet=st.sampled_from("inputvar x1;:={}()[].\"'#/*&|!<>-+\n\\df0.9"), max_size=60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from dokimos.laws.domain.lookup import DOMAINS, shipped_domains, shipped_laws
 from dokimos.laws.models.lookup import as_model
 from dokimos.laws.studies import jobs as study_jobs
 from dokimos.laws.studies.comparison_table import law_rows, markdown
-from dokimos.laws.studies.jobs import StudyJob, domains_with_laws, jobs_of, run_jobs
+from dokimos.laws.studies.jobs import StudyJob, domains_with_laws, parts_of, run_jobs
 from dokimos.laws.studies.paper import difference, effort, published, task_difference
 from dokimos.laws.studies.runs import Quality, Run, Skipped, StudyRecords
 from tests.cli.test_law import run as cli
@@ -37,6 +38,19 @@ def jobs(*, seeds: int = 2, budget: int = 300, labels: Any = None) -> list[Study
         for name, each in laws.items()
         for seed in every
     ]
+
+
+def jobs_of(name: str, **settings: int) -> list[StudyJob]:
+    """All jobs of a domain; each part has as many as it says before anything is trained."""
+    parts = parts_of(name, **settings)
+    made = [part.jobs() for part in parts]
+    assert [part.size for part in parts] == [len(each) for each in made]
+    return [job for each in made for job in each]
+
+
+def part(of: str, make: Callable[[], list[StudyJob]], training: int = 0) -> Any:
+    """What stands for a part of a study, with the jobs that `make` gives."""
+    return SimpleNamespace(domain=SimpleNamespace(name=of), size=4, jobs=make, training=training)
 
 
 def ran(path: Path, wanted: list[StudyJob]) -> tuple[StudyRecords, list[str]]:
@@ -199,7 +213,8 @@ def test_jobs_of_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.api.law_studies.jobs_of", lambda name, **_: jobs(seeds=1))
+    made = "dokimos.api.law_studies.parts_of"
+    monkeypatch.setattr(made, lambda name, **_: [part(name, lambda: jobs(seeds=1))])
     monkeypatch.setattr("dokimos.api.law_studies.domains_with_laws", lambda: ("toy", "other"))
     done = cli("study", "--out", tmp_path / "made" / "study")
     assert done.exit_code == 0 and "study.md: 4 runs" in done.stdout
@@ -207,19 +222,39 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(content["runs"]) == 4
     assert "| toy | network |" in (tmp_path / "made" / "study.md").read_text()
 
-    def missing(name: str, **_: Any) -> list[StudyJob]:
+    def missing(*_: Any, **__: Any) -> Any:
         raise InputError("no data")
 
-    monkeypatch.setattr("dokimos.api.law_studies.jobs_of", missing)
-    assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 0
-    assert "- toy: no data" in (tmp_path / "made" / "study.md").read_text()
-    assert isinstance(cli("study", "toy", "--out", tmp_path / "x").exception, InputError)
+    for parts in (missing, lambda name, **_: [part(name, missing), part(name, missing, 1)]):
+        monkeypatch.setattr(made, parts)
+        assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 0
+        page = (tmp_path / "made" / "study.md").read_text()
+        assert page.count("- toy: no data") == page.count("- other: no data") == 1
+        assert isinstance(cli("study", "toy", "--out", tmp_path / "x").exception, InputError)
+        assert not (tmp_path / "x.md").exists()
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr(made, lambda name, **_: [part(name, lambda: jobs(seeds=1))])
     monkeypatch.setattr("dokimos.api.law_studies.run_jobs", interrupted)
     assert cli("study", "--out", tmp_path / "made" / "study").exit_code == 130
+
+
+def test_the_page_is_written_after_each_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "study.md"
+    seen: list[str] = []
+
+    def second() -> list[StudyJob]:
+        """Trained after the first has been tested, and interrupted then."""
+        seen.append(page.read_text())
+        raise KeyboardInterrupt
+
+    parts = [part("toy", lambda: jobs(seeds=1)), part("toy", second, 1)]
+    monkeypatch.setattr("dokimos.api.law_studies.parts_of", lambda name, **_: parts)
+    done = cli("study", "toy", "--out", tmp_path / "study")
+    assert done.exit_code == 130 and "4 runs of 8 asked for" in done.stdout
+    assert "| toy | network |" in seen[0] == page.read_text()
 
 
 def test_rates_and_trainings_stand_beside_the_counts() -> None:

@@ -13,7 +13,7 @@ from dokimos.core.errors import DokimosError, InputError
 from dokimos.laws.domain.user_code import explain
 from dokimos.laws.engine.block_code import BlockCode
 from dokimos.laws.engine.calls import AllFailed, Failures, GivenUp
-from dokimos.laws.engine.case_errors import CaseErrors
+from dokimos.laws.engine.case_errors import PATIENCE, CaseErrors, kind_of
 from dokimos.laws.engine.drawing import Drawer
 from dokimos.laws.engine.evaluation import Evaluator
 from dokimos.laws.engine.frame import Column, Frame, Records, Rows, are_strings, column, full
@@ -120,9 +120,24 @@ class Runner:
         if not failures.by_case:
             return frame
         bad = np.isin(frame.ids, list(failures.by_case))
-        for row in np.flatnonzero(bad):
+        rows = np.flatnonzero(bad)
+        if failures.gives_up and bad.all():
+            rows = rows[: self._worth_telling(failures)]
+        for row in rows:
             self.errors.add(failures.by_case[int(frame.ids[row])], frame.take(np.array([row])))
         return frame.where(~bad)
+
+    def _worth_telling(self, failures: Failures) -> int | None:
+        """How many of cases that all failed to count; None for all of them.
+
+        Where they, and all before them, failed in the same way, so many that there is no need for more.
+        """
+        kinds = {kind_of(reason) for reason in failures.by_case.values()} | set(self.errors.by_kind)
+        left = PATIENCE - self.errors.count
+        if len(kinds) > 1 or len(failures.by_case) < left:
+            return None
+        self._has_given_up = True
+        return left
 
     def _none_left(self, frame: Frame, failures: Failures, problem: AllFailed) -> Frame:
         self._has_given_up = self._has_given_up or isinstance(problem, GivenUp)

@@ -18,6 +18,7 @@ from dokimos.laws.language.law_builder import build_condition, build_law
 from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Comment, Expression, Law, Position
 from dokimos.laws.language.syntax_errors import explain_syntax
+from dokimos.laws.language.text_limits import expect_modest
 
 #: Suffixes of the files that hold laws.
 SUFFIXES = (".law", ".nom")
@@ -43,6 +44,7 @@ def parse_law(text: str, *, name: str = "law") -> Law:
         start, end = found
         code = text[start + 1 : end]
         blanked = text[: start + 1] + re.sub(r"[^\n]", " ", code) + text[end:]
+    expect_modest(blanked, name=name)
     try:
         tree = _lark().parse(blanked)
     except UnexpectedInput as problem:
@@ -61,6 +63,7 @@ def _lark(start: str = "law") -> Lark:
 @lru_cache(maxsize=256)
 def parse_condition(text: str, *, name: str) -> Expression:
     """The one expression written in `text`; `name` is how messages call it. Raises LawError."""
+    expect_modest(text, name=name)
     try:
         tree = _lark("condition").parse(text)
     except UnexpectedInput as problem:

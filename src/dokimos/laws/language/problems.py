@@ -5,6 +5,9 @@ from __future__ import annotations
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.laws.language.syntax import Position
 
+#: Of a long line, so many characters are shown on either side.
+_AROUND = 60
+
 
 class LawError(UnreadableFile):
     """A law that cannot be read or makes no sense. The message ends with the line and a caret under it."""
@@ -19,6 +22,10 @@ def caret(text: str, at: Position) -> str:
     lines = text.splitlines()
     if not 1 <= at.line <= len(lines):
         return ""
-    line = lines[at.line - 1]
-    under = "".join("\t" if mark == "\t" else " " for mark in line[: at.column - 1])
+    line, before = lines[at.line - 1], at.column - 1
+    if len(line) > 2 * _AROUND:
+        start, end = max(0, before - _AROUND), before + _AROUND
+        left, right = "…" if start else "", "…" if end < len(line) else ""
+        line, before = f"{left}{line[start:end]}{right}", before - start + len(left)
+    under = "".join("\t" if mark == "\t" else " " for mark in line[:before])
     return f"\n    {line}\n    {under}^"

@@ -120,13 +120,63 @@ def domains_with_laws() -> tuple[str, ...]:
     return tuple(name for name in shipped_domains() if shipped_laws(name))
 
 
-def jobs_of(
-    name: str, *, seeds: int | None = None, budget: int | None = None, trainings: int = 1
-) -> list[StudyJob]:
-    """All runs of a domain: each model, each law, each seed, and all draws where they are made in batches.
+@dataclass(frozen=True)
+class StudyPart:
+    """The runs of a domain with the models of one training: what is trained, and then tested, in one go.
 
-    The network is trained with `trainings` seeds; all but the first are tested with fewer seeds. Raises
-    InputError where there is no such domain, or its data or models cannot be had.
+    `laws` have their names, and whether all their draws are gone through as well.
+    """
+
+    domain: Domain
+    laws: tuple[tuple[str, Law, bool], ...]
+    seeds: int
+    budget: int
+    training: int
+
+    @property
+    def size(self) -> int:
+        """How many jobs it has; nothing is trained to know that."""
+        kinds = max(1, len(self.domain.models)) if self.training == 0 else 1
+        return kinds * sum(len(self._seeds(in_batches)) for _, _, in_batches in self.laws)
+
+    def jobs(self) -> list[StudyJob]:
+        """Its jobs, of each model, law and seed. Trains what is not kept yet.
+
+        Raises InputError where the data or the models cannot be had.
+        """
+        return [
+            StudyJob(
+                self.domain, kind, model, law, name, seed, 0 if seed is None else self.budget, self.training
+            )
+            for kind, model in self._models().items()
+            for name, law, in_batches in self.laws
+            for seed in self._seeds(in_batches)
+        ]
+
+    def _seeds(self, in_batches: bool) -> list[int | None]:
+        if self.training:
+            return [*range(min(self.seeds, further_seeds(self.domain.name)))]
+        return [*range(self.seeds), *([None] if in_batches else [])]
+
+    def _models(self) -> dict[str, Model]:
+        domain = self.domain
+        if self.training:
+            path = find_study(domain.name, ONLY_MODEL).model(self.training)
+            return {ONLY_MODEL: load_model(path, domain)}
+        if domain.inputs is not None:
+            call_domain(domain.inputs, domain, "inputs")
+        if domain.models:
+            return {kind: load_model(kind, domain) for kind in domain.models}
+        return {ONLY_MODEL: as_domain_model(None, domain)}
+
+
+def parts_of(
+    name: str, *, seeds: int | None = None, budget: int | None = None, trainings: int = 1
+) -> list[StudyPart]:
+    """All runs of a domain: first all its models, with all draws where they are made in batches.
+
+    Then the network of each further training, tested with fewer seeds. Raises InputError where there is no
+    such domain.
     """
     if name not in domains_with_laws():
         hint = did_you_mean(name, domains_with_laws())
@@ -134,34 +184,12 @@ def jobs_of(
         raise InputError(f"There is no domain {name} with laws{hint}; there are {known}.")
     domain = load_domain(name)
     own_seeds, own_budget = effort(name)
-    seeds, budget = seeds or own_seeds, budget or own_budget
-    laws = [(path.stem, read_law(path)) for path in (*shipped_laws(name), *domain.printed)]
-    jobs = []
-    for kind, model in _models(domain).items():
-        for law_name, law in laws:
-            in_batches = make_plan(law, domain).code is None
-            every: list[int | None] = [*range(seeds), *([None] if in_batches else [])]
-            jobs += [
-                StudyJob(domain, kind, model, law, law_name, seed, 0 if seed is None else budget)
-                for seed in every
-            ]
-    for training in range(1, trainings):
-        path = find_study(name, ONLY_MODEL).model(training)
-        model = load_model(path, domain)
-        jobs += [
-            StudyJob(domain, ONLY_MODEL, model, law, law_name, seed, budget, training)
-            for law_name, law in laws
-            for seed in range(min(seeds, further_seeds(name)))
-        ]
-    return jobs
-
-
-def _models(domain: Domain) -> dict[str, Model]:
-    if domain.inputs is not None:
-        call_domain(domain.inputs, domain, "inputs")
-    if domain.models:
-        return {kind: load_model(kind, domain) for kind in domain.models}
-    return {ONLY_MODEL: as_domain_model(None, domain)}
+    read = [(path.stem, read_law(path)) for path in (*shipped_laws(name), *domain.printed)]
+    laws = tuple((law_name, law, make_plan(law, domain).code is None) for law_name, law in read)
+    return [
+        StudyPart(domain, laws, seeds or own_seeds, budget or own_budget, training)
+        for training in range(trainings)
+    ]
 
 
 def run_jobs(jobs: list[StudyJob], records: StudyRecords, step: Callable[[str], None]) -> None:
