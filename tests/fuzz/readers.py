@@ -42,10 +42,12 @@ from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.pools import pool_file, read_pool
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law, read_law
+from dokimos.laws.models.lookup import load_model
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.reading.path import read_onnx_file
+from dokimos.networks.semantics.replay import Replayer
 from dokimos.properties.model import Property
 from dokimos.properties.path import read_vnnlib_file
 from dokimos.properties.reading import read_vnnlib
@@ -362,6 +364,12 @@ def read_any_law(path: Path, number: int) -> None:
         run_law(read_law(path), model=risk, domain=domain(), settings=settings)
 
 
+def read_any_model(path: Path, number: int) -> None:
+    """As `law test --model` does; networks that nobody here reads, too."""
+    model = load_model(path, None)
+    model.predict(np.zeros((2, Replayer(path.read_bytes()).input_size), np.float32))
+
+
 def toy_laws() -> list[bytes]:
     return [*(text.encode() for text in TOY_LAWS), *contents(LAWS, "*")]
 
@@ -451,6 +459,13 @@ READERS: dict[str, Reader] = {
     ),
     "profile": Reader("profile.json", lambda p, _: load_profile(p), JSON, profiles, deep_json),
     "law": Reader("some.law", read_any_law, TEXT, toy_laws, named_laws),
+    "model": Reader(
+        "model.onnx",
+        read_any_model,
+        (change_onnx, change_bytes),
+        lambda: [p[0] for p in proofs()],
+        networks,
+    ),
     "violations": Reader("found.json", lambda p, _: read_violations(p), JSON, violations, deep_json),
     "domain": Reader(
         "people.py", read_any_domain, (change_assignment, *TEXT), lambda: [DOMAIN], named_domains

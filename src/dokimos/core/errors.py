@@ -4,6 +4,7 @@ DokimosError
 ├── InputError            a file, an option or a value the user gave is not usable   (exit 2)
 │   ├── UnreadableFile    a file is missing, truncated or malformed
 │   └── UnsupportedOp     a network uses an operator (or a form of one) we do not know
+│       └── OversizedOp   or one whose tensors or windows are larger than anything we take on
 ├── InvalidProof          a well-formed certificate that does not prove its label    (exit 1)
 ├── ConstructionFailed    the parameters admit no instance that can be proven        (exit 2)
 └── VerifierUnavailable   a verifier is not installed or does not start              (exit 2)
@@ -63,6 +64,10 @@ class UnsupportedOp(InputError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), place=self.where), (self.op, self.reason)
+
+
+class OversizedOp(UnsupportedOp):
+    """The tensors or windows of an operator are larger than what Dokimos takes on."""
 
 
 class InvalidProof(DokimosError):

@@ -15,6 +15,7 @@ from dokimos.laws.models.files import onnx_model
 from dokimos.laws.models.lookup import as_model, load_model
 from dokimos.laws.models.model import Model
 from dokimos.networks.writing.builder import ModelBuilder
+from tests.fuzz.named_inputs import networks
 
 ROWS = np.array([[1.0, 2.0], [3.0, 1.0], [5.0, 5.0]])
 
@@ -38,6 +39,17 @@ def test_onnx(tmp_path: Path) -> None:
     assert load_model(str(path), None, allow_code=False).predict(ROWS).tolist() == [1, 0, 0]
     many = np.random.default_rng(0).normal(size=(100_000, 2))
     assert np.array_equal(model.predict(many), many.astype(np.float32).argmax(axis=1))
+
+
+@pytest.mark.parametrize("title", ["ConstantOfShape", "Expand of the input", "a wide window", "a device"])
+def test_networks_that_ask_for_much_are_refused_as_models(tmp_path: Path, title: str) -> None:
+    content, path = networks()[title], tmp_path / "net.onnx"
+    if isinstance(content, Path):
+        path.symlink_to(content)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=r"net\.onnx: .*(too large|more than|no regular file)"):
+        load_model(path, None)
 
 
 def test_one_output_is_the_decision() -> None:

@@ -160,6 +160,26 @@ def test_refuses_points_that_do_not_fit() -> None:
         replayer(np.zeros((2, 4)))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("op", ["Relu", "Asinh"])
+def test_a_small_file_that_asks_for_much_memory_is_refused(op: str) -> None:
+    builder = Builder((1, 4), opset=17)
+    wide = builder.add("Expand", builder.add(op, "x"), builder.constant(np.array([2**28, 4]), np.int64))
+    content = builder.model(builder.add("ReduceMax", wide, keepdims=0)).SerializeToString()
+    with pytest.raises(InputError, match=r"n: onnxruntime failed: its tensors take more than 1,024 MB"):
+        Replayer(content, name="n")
+    points = points_for(dense(), 3)
+    assert np.array_equal(replay(dense().SerializeToString(), points), one_by_one(dense(), points))
+
+
+@pytest.mark.parametrize("shape", [(1, 2**28), (1,) * 65])
+def test_refuses_inputs_that_are_too_large(shape: tuple[int, ...]) -> None:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(UnreadableFile, match=r"its input of shape .* is too large"):
+        Replayer(model.SerializeToString())
+
+
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no published benchmarks beside the project")
 def test_published_networks_are_batched() -> None:
     for pattern in (

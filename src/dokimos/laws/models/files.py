@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.core.errors import InputError, OversizedOp, UnreadableFile
 from dokimos.core.files import read_whole
+from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.class_scores import ClassScores, Rows, network_classes
 from dokimos.laws.models.model import Model, as_numbers, decision_of, encoded, encoding_of
 from dokimos.laws.models.neurons import neuron_function
 from dokimos.laws.models.onnx_classifiers import label_classifier
 from dokimos.laws.models.tree_files import read_trees
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.replay import Replayer
 
 #: Numbers in one run of onnxruntime: large enough for its overhead not to count, small enough for caches.
@@ -34,6 +36,7 @@ _log = logging.getLogger("dokimos")
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of an ONNX file. Raises InputError."""
     encode, sha256 = encoding_of(domain), hashlib.sha256(content).hexdigest()
+    _expect_modest(content, name)
     found = label_classifier(content, name=name)
     if found is not None:
         labels = encoded(found.predict, encode)
@@ -54,6 +57,19 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
         return lambda records: active(as_numbers(encode(records), name).reshape(len(records), -1))
 
     return Model(name, scores, decision_of(domain), sha256, find_neurons=find_neurons)
+
+
+def _expect_modest(content: bytes, name: str) -> None:
+    """Raise OversizedOp for tensors and windows that are refused in every network that Dokimos reads.
+
+    A network that it does not read may be a model all the same: onnxruntime's memory is limited then.
+    """
+    try:
+        read_onnx(uncompressed(content, file=name), name=name)
+    except OversizedOp:
+        raise
+    except InputError:
+        return
 
 
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.gzipped import uncompressed
+from dokimos.networks.semantics.replay import load_session, reason_of
 
-_FATAL = 4
 _NUMBERS = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -57,7 +57,7 @@ class LabelClassifier:
         try:
             (found,) = self.session.run([self.session.get_outputs()[output].name], {source.name: rows})
         except Exception as problem:  # onnxruntime's errors share no base class of their own
-            raise InputError(f"{self.name}: onnxruntime failed: {_first_line(problem)}.") from None
+            raise InputError(f"{self.name}: onnxruntime failed: {reason_of(problem)}.") from None
         return found
 
 
@@ -78,7 +78,7 @@ def label_classifier(content: bytes, *, name: str) -> LabelClassifier | None:
         return None
     if len(graph.output[0].type.tensor_type.shape.dim) > 1:
         return None
-    session = _session(plain, name)
+    session = load_session(plain, name, optimised=True)
     (source,) = session.get_inputs()
     if source.type not in _NUMBERS:
         raise UnreadableFile(name, f"its input is a {source.type}, not a tensor of numbers.")
@@ -103,19 +103,3 @@ def _graph(content: bytes) -> onnx.GraphProto | None:
     except DecodeError:
         return None
     return model.graph
-
-
-def _session(content: bytes, name: str) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = _FATAL
-    try:
-        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as problem:  # onnxruntime's errors share no base class of their own
-        raise UnreadableFile(name, f"onnxruntime cannot load it: {_first_line(problem)}.") from None
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).strip().partition("\n")[0].rstrip(".")

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from dokimos.core.errors import UnreadableFile, UnsupportedOp
+from dokimos.core.errors import OversizedOp, UnreadableFile, UnsupportedOp
 from dokimos.networks.core_shapes import output_shape
 from dokimos.networks.graph import Attribute, Network, Node, Shape
 from dokimos.networks.semantics import structural
@@ -49,6 +49,10 @@ class OnnxCall:
     def refuse(self, reason: str) -> NoReturn:
         """Raise UnsupportedOp for this node."""
         raise UnsupportedOp(self.op, reason, place=self.place)
+
+    def refuse_size(self, reason: str) -> NoReturn:
+        """Raise OversizedOp for this node."""
+        raise OversizedOp(self.op, reason, place=self.place)
 
     def input(self, position: int) -> str:
         """The name of an input, "" where it is left out."""
@@ -147,7 +151,7 @@ class Lowering:
     def reserve(self, call: OnnxCall, shape: Sequence[int], dtype: np.dtype[Any] | None = None) -> None:
         """Refuse a node whose output cannot be so large, before there is any. A type means: a constant."""
         if why := self.shortage(shape, dtype, 1 if dtype is None else _CONSTANT):
-            call.refuse(f"its output {why}.")
+            call.refuse_size(f"its output {why}.")
 
     def alias(self, name: str, target: str) -> None:
         """Record that a tensor is another one."""

@@ -182,7 +182,7 @@ def _pool(lowering: Lowering, call: OnnxCall) -> None:
         attributes["count_include_pad"] = call.flag("count_include_pad", 0)
     output = lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
     if prod(kernel) * prod(lowering.shape(output)) > _MOST_TAPS:
-        call.refuse(f"its windows of shape {list(kernel)} look at too many numbers.")
+        call.refuse_size(f"its windows of shape {list(kernel)} look at too many numbers.")
 
 
 def _ceiled(call: OnnxCall, space: Shape, kernel: Sequence[int], window: _Window) -> tuple[int, ...]:

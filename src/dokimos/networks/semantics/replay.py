@@ -5,8 +5,10 @@ Where it has no float64 kernel for a node, ONNX's reference evaluator computes i
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,6 +31,12 @@ _FATAL = 4
 _ROWS_PER_RUN = 256
 #: How far rows of a batch may be from single runs: other kernels add up in another order.
 _RELATIVE_TOLERANCE = 1e-4
+#: The tensors of networks in small files take at most this much memory, all together: a few bytes can
+#: ask for any amount. A large file says itself how much it needs.
+MOST_MEMORY = 1 << 30
+_SMALL_FILE = 1 << 24
+_MOST_AXES = 32
+_OUT_OF_MEMORY = re.compile(r"Available memory of \d+ is smaller than requested bytes of \d+")
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
@@ -62,7 +70,9 @@ class Replayer:
             )
         self.dtype = np.dtype(_TYPES[inputs[0].type])
         self._shape = _fixed(inputs[0].shape, name)
-        self.input_size = int(np.prod(self._shape))
+        self.input_size = prod(self._shape)
+        if self.input_size * self.dtype.itemsize > MOST_MEMORY // 8 or len(self._shape) > _MOST_AXES:
+            raise UnreadableFile(name, f"its input of shape {self._shape} is too large.")
         self._content = content
         self.output_size = self._run(self._single, np.zeros((1, self.input_size), np.float32)).size
 
@@ -150,7 +160,7 @@ def run_for_tensors(
         outputs = session.run(wanted, {session.get_inputs()[0].name: value}, options)
     except Exception as problem:  # onnxruntime's errors share no base class of their own
         runtime = REFERENCE if isinstance(session, ReferenceSession) else ONNXRUNTIME
-        raise InputError(f"{name}: {runtime} failed: {_first_line(problem)}.") from None
+        raise InputError(f"{name}: {runtime} failed: {reason_of(problem)}.") from None
     return [np.asarray(output) for output in outputs]
 
 
@@ -251,10 +261,30 @@ def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = _FATAL
+    if len(content) < _SMALL_FILE:
+        _limit_memory()
+        options.add_session_config_entry("session.use_env_allocators", "1")
     try:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as problem:  # onnxruntime's errors share no base class of their own
-        raise UnreadableFile(name, f"onnxruntime cannot load it: {_first_line(problem)}.") from None
+        raise UnreadableFile(name, f"onnxruntime cannot load it: {reason_of(problem)}.") from None
+
+
+@cache
+def _limit_memory() -> None:
+    """Make, once, the memory that sessions share which ask for it: no more than MOST_MEMORY."""
+    import onnxruntime
+
+    arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+    place = onnxruntime.OrtMemoryInfo("Cpu", arena, 0, onnxruntime.OrtMemType.DEFAULT)
+    onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg({"max_mem": MOST_MEMORY}))
+
+
+def reason_of(problem: Exception) -> str:
+    """Why onnxruntime failed, in one line; that a network asks for too much memory, in our words."""
+    if _OUT_OF_MEMORY.search(str(problem)):
+        return f"its tensors take more than {MOST_MEMORY >> 20:,} MB, too much for a file of this size"
+    return _first_line(problem)
 
 
 def _batched_session(content: bytes, name: str) -> Any:
