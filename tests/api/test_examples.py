@@ -18,7 +18,16 @@ SESSIONS = {
     "profiles": ("profile",),
     "networks": ("read_network", "read_property", "replay"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),
-    "laws": ("init_laws", "new_law", "check_law", "format_law", "test_law", "replay_law"),
+    "laws": (
+        "init_laws",
+        "new_law",
+        "check_law",
+        "format_law",
+        "test_law",
+        "replay_law",
+        "verify_law",
+        "recheck_law",
+    ),
     "models": ("convert_model", "fuzz_domain"),
     "studies": ("train_study", "compare_studies"),
 }

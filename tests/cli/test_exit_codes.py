@@ -39,6 +39,8 @@ COMMANDS = {
     "format_law": ["law", "fmt", "x.law"],
     "test_law": ["law", "test", "x.law"],
     "replay_law": ["law", "replay", "x.json"],
+    "verify_law": ["law", "verify", "x.law"],
+    "recheck_law": ["law", "recheck", "x.json"],
     "init_laws": ["law", "init", "x.csv", "--target", "y"],
     "new_law": ["law", "new", "monotone", "--feature", "age"],
     "convert_model": ["law", "convert", "x.pkl", "--out", "x.json"],

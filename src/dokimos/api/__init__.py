@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dokimos.api.labelling import label
     from dokimos.api.labels import check
     from dokimos.api.law_models import convert_model, fuzz_domain
+    from dokimos.api.law_proofs import recheck_law, verify_law
     from dokimos.api.law_starts import init_laws
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
@@ -59,12 +60,14 @@ __all__ = [
     "read_network",
     "read_property",
     "read_suite",
+    "recheck_law",
     "replay",
     "replay_law",
     "report",
     "run",
     "test_law",
     "train_study",
+    "verify_law",
     "watch",
 ]
 
@@ -75,6 +78,7 @@ _NAMES = {
     "labelling": ("label",),
     "labels": ("check",),
     "law_models": ("convert_model", "fuzz_domain"),
+    "law_proofs": ("recheck_law", "verify_law"),
     "law_starts": ("init_laws",),
     "law_studies": ("compare_studies", "train_study"),
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),

@@ -81,10 +81,10 @@ def check_law(
     (False, ())
     """
     checked = []
-    for path in _files(laws):
+    for path in law_files(laws):
         try:
             law = read_law(path)
-            found = _domain(law, path, domain, allow_code=allow_code, may_lack=True)
+            found = law_domain(law, path, domain, allow_code=allow_code, may_lack=True)
         except InputError as problem:
             checked.append(CheckedLaw(path, None, error=problem))
             continue
@@ -101,7 +101,7 @@ def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]
     ()
     """
     changed = []
-    for path, law in [(path, read_law(path)) for path in _files(laws)]:
+    for path, law in [(path, read_law(path)) for path in law_files(laws)]:
         content = formatting.format_law(law).encode()
         if path.read_bytes() == content:
             continue
@@ -180,14 +180,14 @@ def test_law(
     [False]
     """
     chosen = LawSettings() if settings is None else settings
-    files = _files(laws)
+    files = law_files(laws)
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
     if html is not None:
         expect_writable(Path(html), what="page", example="laws.html")
     tested: list[TestedLaw] = []
     for path, law in [(path, read_law(path)) for path in files]:
-        found = _domain(law, path, domain, allow_code=chosen.allow_code)
+        found = law_domain(law, path, domain, allow_code=chosen.allow_code)
         found = None if found is None else with_table(found, chosen.source)
         for feature in chosen.by:
             _expect_feature(feature, found)
@@ -342,7 +342,7 @@ def new_law(
     return text
 
 
-def _files(laws: LawSource) -> list[Path]:
+def law_files(laws: LawSource) -> list[Path]:
     """The files of laws named, and those in folders or of shipped domains named, in order.
 
     Raises InputError where a folder holds none, or a name stands for nothing.
@@ -366,9 +366,10 @@ def _files(laws: LawSource) -> list[Path]:
     return files
 
 
-def _domain(
+def law_domain(
     law: Law, path: Path, given: str | None, *, allow_code: bool, may_lack: bool = False
 ) -> Domain | None:
+    """The domain that is given, or that a law imports. Raises InputError; None if it `may_lack`."""
     try:
         return domain_of(law, folder=path.parent, given=given, allow_code=allow_code)
     except DomainNotFound as problem:

@@ -1,4 +1,4 @@
-"""`dokimos law`: laws checked, laid out, put to the test, started from templates, violations replayed."""
+"""`dokimos law`: laws checked, laid out, put to the test, proven, started from templates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dokimos.cli.law_options import DomainOption, Laws, NoCode
 from dokimos.cli.law_study import study
 from dokimos.cli.law_test import test
 from dokimos.cli.law_train import train
+from dokimos.cli.law_verify import recheck, verify
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
-for command in (fuzz, study, train):
+for command in (fuzz, recheck, study, train, verify):
     app.command()(command)
 
 

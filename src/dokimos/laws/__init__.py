@@ -6,6 +6,7 @@ The rooms, each of which imports only those before it:
     language       the text of a law: read, checked against a domain, laid out
     models         the model under test, whatever it is made of
     engine         cases drawn, run and judged in batches; violations made small and put in words
+    proving        laws decided for every case of a set, with proofs that are checked
     reporting      what was found, on a terminal, on a page and in files
     pytest_plugin  laws as tests of pytest
     studies        the six shipped domains with their laws and models; reached by name only

@@ -56,7 +56,7 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
             return None
         return lambda records: active(as_numbers(encode(records), name).reshape(len(records), -1))
 
-    return Model(name, scores, decision_of(domain), sha256, find_neurons=find_neurons)
+    return Model(name, scores, decision_of(domain), sha256, find_neurons=find_neurons, made_of=content)
 
 
 def _expect_modest(content: bytes, name: str) -> None:
@@ -82,7 +82,7 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     decide = decision_of(domain) if own else ensemble.decide
     scores = encoded(ensemble, encoding_of(domain))
     classes = network_classes(scores, ensemble.classes)
-    return Model(name, scores, decide, hashlib.sha256(content).hexdigest(), classes)
+    return Model(name, scores, decide, hashlib.sha256(content).hexdigest(), classes, made_of=ensemble)
 
 
 def warn_of_code(path: Path, what: str) -> None:

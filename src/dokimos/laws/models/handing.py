@@ -44,6 +44,13 @@ def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Ro
     return lambda records: _table(records, known)
 
 
+def takes_columns(estimator: Any, domain: Domain | None) -> bool:
+    """Whether the estimator takes records column by column, in their order: as numbers, by no name."""
+    layout = None if domain is None else domain.layout
+    from_table = layout is not None and all(feature.dtype is not None for feature in layout.features)
+    return not len(getattr(estimator, "feature_names_in_", ())) and not from_table
+
+
 def _slot(layout: Layout, column: str) -> Slot | None:
     """The feature, or the column of a choice, of that name; None where there is none."""
     for each in (column, layout.column_name(column)):

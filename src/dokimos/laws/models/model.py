@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.models.class_scores import ClassScores, Rows, network_classes
+from dokimos.laws.models.trees import Ensemble
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class Model:
     class_scores: ClassScores | None = None
     #: Which neurons each record of a batch activates, where that can be seen; made when first asked for.
     find_neurons: Callable[[], Callable[[Rows], NDArray[np.bool_]] | None] | None = None
+    #: The trees, or the content of the ONNX file, that records go to column by column; None for anything
+    #: else.
+    made_of: Ensemble | bytes | None = None
 
     @cached_property
     def neurons(self) -> Callable[[Rows], NDArray[np.bool_]] | None:

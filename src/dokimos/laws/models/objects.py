@@ -14,9 +14,9 @@ from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.functions import has_parameter
 from dokimos.laws.models.boosters import booster_model
 from dokimos.laws.models.class_scores import Rows, estimator_classes
-from dokimos.laws.models.handing import handing
+from dokimos.laws.models.handing import handing, takes_columns
 from dokimos.laws.models.model import Model, as_numbers, decision_of, encoding_of
-from dokimos.laws.models.sklearn_trees import native_predict
+from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
 
 
 def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None = None) -> Model:
@@ -34,7 +34,9 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         hand = handing(given, domain, name=name)
         native = native_predict(given, hand)
         predict = native or (lambda records: _first(given.predict(hand(records), **options)))
-        return Model(name, predict, decision_of(domain), sha256, estimator_classes(given, hand))
+        classes = estimator_classes(given, hand)
+        trees = read_sklearn(given) if takes_columns(given, domain) else None
+        return Model(name, predict, decision_of(domain), sha256, classes, made_of=trees)
     if not callable(given):
         raise InputError(f"{name}: is no model: it has no method `predict` and cannot be called.")
     if getattr(given, "batched", False):

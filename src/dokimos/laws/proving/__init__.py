@@ -1,0 +1,1 @@
+"""Laws decided for every case of a set: proven with a certificate, violated by an exact case, or open."""

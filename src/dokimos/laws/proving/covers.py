@@ -1,0 +1,83 @@
+"""Certificates that a law holds in a set: the set cut into zones, in each of which no case violates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dokimos.core.errors import InvalidProof
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.zones import Number, Zone
+
+#: Zones that are handed on at a time.
+_BATCH = 512
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A zone cut in two: the variable, and where."""
+
+    variable: int
+    at: Number
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A tree of cuts in preorder: a cut, all of its first part, all of its second; None is a leaf."""
+
+    steps: tuple[Cut | None, ...]
+
+    @property
+    def leaves(self) -> int:
+        """How many zones are left uncut."""
+        return sum(step is None for step in self.steps)
+
+
+class ZoneCloser(Protocol):
+    """What shows, in exact or outward-rounded arithmetic, that no case of a zone violates a law."""
+
+    def closed(self, zones: Sequence[Zone]) -> list[bool]:
+        """Of which of these zones it is shown; false says nothing."""
+        ...
+
+
+def check_cover(question: LawQuestion, cover: Cover, closer: ZoneCloser) -> None:
+    """Check that no case of the question's zone violates the law. Raises InvalidProof.
+
+    Theorem. If this returns, the answer to the question is no.
+
+    *Proof.* Every case of a zone is in one of the two parts of each cut of it (`Span.cut`, `Options.cut`).
+    So by induction every case of the question's zone is in a leaf of the tree of cuts; and every leaf is
+    closed: no case of it satisfies the conditions with decisions that the law forbids (`closer`). ∎
+    """
+    batch: list[Zone] = []
+    for leaf in _leaves(question, cover):
+        batch.append(leaf)
+        if len(batch) == _BATCH:
+            _require_closed(batch, closer)
+            batch = []
+    _require_closed(batch, closer)
+
+
+def _leaves(question: LawQuestion, cover: Cover) -> Iterator[Zone]:
+    pending = [question.zone]
+    for step in cover.steps:
+        if not pending:
+            raise InvalidProof("the tree of cuts goes on behind its end")
+        zone = pending.pop()
+        if step is None:
+            yield zone
+            continue
+        if not 0 <= step.variable < len(question.variables):
+            raise InvalidProof(f"a cut names variable {step.variable}, which the question does not have")
+        first, second = zone.cut(step.variable, step.at)
+        pending += [second, first]
+    if pending:
+        raise InvalidProof("the tree of cuts ends before all zones are leaves")
+
+
+def _require_closed(zones: Sequence[Zone], closer: ZoneCloser) -> None:
+    left = [zone for zone, is_closed in zip(zones, closer.closed(zones), strict=True) if not is_closed]
+    if left:
+        raise InvalidProof("a zone of the cover is not shown to have no violation")

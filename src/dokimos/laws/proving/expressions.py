@@ -1,0 +1,236 @@
+"""The expressions of a law as linear quantities, conditions on these, and records made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.features import Layout
+from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.references import constant, feature_reference
+from dokimos.laws.language.syntax import Expression, Position
+from dokimos.laws.proving.terms import Comparison, Either, Every, Formula, Quantity, Sign, truth
+from dokimos.laws.proving.zones import Number, exact
+
+
+class Refusal(Exception):
+    """Why a law cannot be translated, and where in its text that is."""
+
+    def __init__(self, reason: str, at: Position | None = None) -> None:
+        self.reason, self.at = reason, at
+        super().__init__(reason if at is None else f"{reason} (line {at.line}, column {at.column})")
+
+
+@dataclass(frozen=True)
+class Record:
+    """The value of each feature, by its place in the layout."""
+
+    features: tuple[Quantity, ...]
+
+
+#: What an expression may be: a number, a truth value, a record or a string.
+Meaning = Quantity | Formula | Record | str
+
+_ORDER = {"<": Sign.BELOW, "<=": Sign.AT_MOST, ">": Sign.BELOW, ">=": Sign.AT_MOST}
+
+
+class ExpressionReader:
+    """Reads expressions of a law: `values` by name, `draws` by the random call that gives them."""
+
+    def __init__(self, plan: LawPlan, values: Mapping[str, Meaning], draws: Mapping[int, Quantity]) -> None:
+        self._plan = plan
+        self.values = dict(values)
+        self.draws = dict(draws)
+
+    def with_outputs(self, given: Mapping[str, Any]) -> ExpressionReader:
+        """A reader that knows the decisions as well. Raises Refusal for one that no law can compare."""
+        outputs: dict[str, Meaning] = {name: _meaning(value, None) for name, value in given.items()}
+        return ExpressionReader(self._plan, self.values | outputs, self.draws)
+
+    def number(self, expression: Expression) -> Quantity:
+        """An expression that is a number."""
+        value = self.value(expression)
+        if not isinstance(value, Quantity):
+            raise Refusal("a linear number is needed here", expression.at)
+        return value
+
+    def condition(self, expression: Expression) -> Formula:
+        """An expression that is a truth value."""
+        value = self.value(expression)
+        if isinstance(value, Quantity | Record | str):
+            raise Refusal("a truth value is needed here", expression.at)
+        return value
+
+    def record_named(self, name: str) -> Record:
+        """A record by its name."""
+        value = self.values[name]
+        if not isinstance(value, Record):
+            raise Refusal(f"the block predicts {name}, which is no record with features")
+        return value
+
+    def value(self, expression: Expression) -> Meaning:
+        """What an expression is. Raises Refusal where it is nothing that can be decided for all cases."""
+        match expression:
+            case laws.Literal(value=value):
+                return _meaning(value, expression.at)
+            case laws.Name(name=name):
+                return self.values[name]
+            case laws.Unary(operator="!", operand=operand):
+                return self.condition(operand).negated()
+            case laws.Unary(operand=operand):
+                return self.number(operand).times(-1)
+            case laws.Binary():
+                return self._binary(expression)
+            case laws.FeatureOf(record=record, feature=feature):
+                return self._record(record).features[self._place(feature, expression)]
+            case laws.Update():
+                return self._updated(expression)
+            case laws.ForAll():
+                return self._forall(expression)
+            case laws.Call():
+                return self._call(expression)
+        raise TypeError(f"{expression!r} is no expression")
+
+    def _record(self, expression: Expression) -> Record:
+        value = self.value(expression)
+        if not isinstance(value, Record):
+            raise Refusal("a record with features is needed here", expression.at)
+        return value
+
+    def _place(self, reference: str | int | None, where: Expression) -> int:
+        """The place in the layout of a feature that is named as it is written."""
+        layout = self._plan.domain.layout
+        if not isinstance(layout, Layout) or reference is None:
+            raise Refusal("which feature this is, only a run can tell", where.at)
+        try:
+            slot = layout.slot(reference)
+        except InputError as problem:
+            raise Refusal(str(problem), where.at) from None
+        if slot not in layout.slots:
+            choice = layout.feature_at(slot.start).name
+            raise Refusal(f"{slot.feature.name} is one column of the choice {choice}; name that", where.at)
+        return layout.slots.index(slot)
+
+    def _updated(self, update: laws.Update) -> Record:
+        features = list(self._record(update.record).features)
+        for feature, value in update.changes:
+            features[self._place(feature, update)] = self.number(value)
+        return Record(tuple(features))
+
+    def _forall(self, forall: laws.ForAll) -> Formula:
+        low, high = constant(forall.low), constant(forall.high)
+        assert low is not None and high is not None  # the checker has seen to it
+        parts = []
+        for each in range(low, high + 1):
+            inner = ExpressionReader(
+                self._plan, self.values | {forall.variable: Quantity(each)}, self.draws
+            )
+            parts.append(inner.condition(forall.body))
+        return Every(tuple(parts))
+
+    def _call(self, call: laws.Call) -> Meaning:
+        if call.function in self._plan.domain.functions:
+            reason = f"{call.function} is a function of the domain: only a run can tell what it gives"
+            raise Refusal(reason, call.at)
+        if id(call) in self.draws:
+            return self.draws[id(call)]
+        match call.function:
+            case "getFeat":
+                return self._record(call.arguments[0]).features[self._feature(call)]
+            case "setFeat":
+                features = list(self._record(call.arguments[0]).features)
+                features[self._feature(call)] = self.number(call.arguments[2])
+                return Record(tuple(features))
+            case "label":
+                raise Refusal("label(x) is known of rows of a data set only, not of all records", call.at)
+            case "score" | "proba":
+                raise Refusal(f"{call.function} asks for numbers of the model, not decisions", call.at)
+            case "abs" | "min" | "max":
+                return self._of_constants(call)
+        raise Refusal(f"{call.function} gives nothing that is linear in the features", call.at)
+
+    def _feature(self, call: laws.Call) -> int:
+        return self._place(feature_reference(call.arguments[1], self.values), call)
+
+    def _of_constants(self, call: laws.Call) -> Quantity:
+        found = [self.number(each) for each in call.arguments]
+        if not all(each.is_constant for each in found):
+            raise Refusal(f"{call.function} of what differs between cases is not linear", call.at)
+        numbers: list[Number] = [each.constant for each in found]
+        if call.function == "abs":
+            return Quantity(max(numbers[0], -numbers[0]))
+        least, most = sorted(numbers)
+        return Quantity(least if call.function == "min" else most)
+
+    def _binary(self, binary: laws.Binary) -> Meaning:
+        operator = binary.operator
+        if operator in ("&&", "||", "==>"):
+            left, right = self.condition(binary.left), self.condition(binary.right)
+            if operator == "&&":
+                return Every((left, right))
+            return Either((left if operator == "||" else left.negated(), right))
+        if operator in ("==", "!="):
+            same = self._same(self.value(binary.left), self.value(binary.right), binary)
+            return same if operator == "==" else same.negated()
+        if operator in _ORDER:
+            return self._ordered(binary)
+        return self._arithmetic(binary)
+
+    def _ordered(self, binary: laws.Binary) -> Formula:
+        left, right = self.value(binary.left), self.value(binary.right)
+        if binary.operator in (">", ">="):
+            left, right = right, left
+        if isinstance(left, str) and isinstance(right, str):
+            return truth(left < right or (left == right and _ORDER[binary.operator] is Sign.AT_MOST))
+        if not isinstance(left, Quantity) or not isinstance(right, Quantity):
+            raise Refusal("only linear numbers can be put in order here", binary.at)
+        return Comparison(left.plus(right, -1), _ORDER[binary.operator])
+
+    def _same(self, left: Meaning, right: Meaning, where: Expression) -> Formula:
+        if isinstance(left, Quantity) and isinstance(right, Quantity):
+            return Comparison(left.plus(right, -1), Sign.ZERO)
+        if isinstance(left, Record) and isinstance(right, Record):
+            pairs = zip(left.features, right.features, strict=True)
+            return Every(tuple(Comparison(a.plus(b, -1), Sign.ZERO) for a, b in pairs))
+        if isinstance(left, str) and isinstance(right, str):
+            return truth(left == right)
+        logic = Comparison | Every | Either
+        if isinstance(left, logic) and isinstance(right, logic):
+            both = Every((left, right)), Every((left.negated(), right.negated()))
+            return Either(both)
+        raise Refusal("these two are of kinds that cannot be compared for all cases", where.at)
+
+    def _arithmetic(self, binary: laws.Binary) -> Quantity:
+        left, right = self.number(binary.left), self.number(binary.right)
+        match binary.operator:
+            case "+":
+                return left.plus(right)
+            case "-":
+                return left.plus(right, -1)
+            case "*" if left.is_constant:
+                return right.times(left.constant)
+            case "*" if right.is_constant:
+                return left.times(right.constant)
+            case "/" if right.is_constant and right.constant != 0:
+                return left.times(_inverse(right.constant))
+        raise Refusal(f"`{binary.operator}` here is not linear in the features", binary.at)
+
+
+def _inverse(number: Number) -> Number:
+    return exact(1 / Fraction(number))
+
+
+def _meaning(value: Any, at: Position | None) -> Meaning:
+    """A value of Python as a law compares it."""
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, bool):
+        return truth(plain)
+    if isinstance(plain, str):
+        return plain
+    if isinstance(plain, int | float) and plain == plain and abs(plain) != float("inf"):
+        return Quantity(exact(plain))
+    raise Refusal(f"{plain!r} is no number that can be compared for all cases", at)

@@ -1,0 +1,102 @@
+"""Looks for a case that violates a law, the cheapest way first: all cases, draws, then a guided search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dokimos.laws.proving.case_tables import CaseTables, Table, is_finite
+from dokimos.laws.proving.searching import Deadline, ExactCase
+
+#: Where there are no more cases than this, all are tried.
+_MOST_CASES = 200_000
+#: Cases drawn in all, and at a time.
+_DRAWN, _BATCH = 60_000, 8192
+#: Cases that are kept to go on from; children of a round; rounds without progress before a new start.
+_KEPT, _CHILDREN, _PATIENCE = 192, 2048, 60
+#: The larger, the more the best of the kept are preferred.
+_PREFERENCE = 2
+#: How many promising cases of a batch are tried exactly.
+_TRIED = 8
+
+#: Whether a case violates the law for sure.
+Confirms = Callable[[ExactCase], bool]
+
+
+@dataclass(frozen=True)
+class Falsified:
+    """A case that violates the law for sure, and which step found it."""
+
+    case: ExactCase
+    step: str
+
+
+def falsify(
+    tables: CaseTables, confirms: Confirms, *, seed: int, deadline: Deadline, guided: bool = True
+) -> Falsified | None:
+    """A violation, None where none was found in time. `confirms` is asked before a case counts.
+
+    Without `guided` there are draws only, where not all cases can be tried.
+    """
+    steps: list[tuple[str, Iterator[Table]]] = []
+    rng = np.random.default_rng(seed)
+    if is_finite(tables.question) and tables.question.zone.log_size <= math.log(_MOST_CASES):
+        steps.append(("every case", iter((tables.every(),))))
+    else:
+        steps.append(("draws from the ranges", _draws(tables, rng)))
+        if guided:
+            steps.append(("a search guided by the margin", _guided(tables, rng, deadline)))
+    for name, batches in steps:
+        for cases in batches:
+            found = _confirmed(tables, cases, confirms)
+            if found is not None:
+                return Falsified(found, name)
+            if deadline.is_over:
+                return None
+    return None
+
+
+def _confirmed(tables: CaseTables, cases: Table, confirms: Confirms) -> ExactCase | None:
+    cases = cases[tables.admitted(cases)]
+    worth = tables.worth(cases)
+    promising = np.flatnonzero(worth >= 0)
+    for row in promising[np.argsort(-worth[promising], kind="stable")][:_TRIED]:
+        case = tables.exact_case(cases[row])
+        if confirms(case):
+            return case
+    return None
+
+
+def _draws(tables: CaseTables, rng: np.random.Generator) -> Iterator[Table]:
+    for start in range(0, _DRAWN, _BATCH):
+        yield tables.drawn(rng, min(_BATCH, _DRAWN - start))
+
+
+def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) -> Iterator[Table]:
+    """Children of the cases nearest to a violation, several of whose variables change at once.
+
+    Where nothing comes nearer for a while, the search starts anew: hills have tops that are no violations.
+    """
+    while not deadline.is_over:
+        kept = tables.drawn(rng, _BATCH)
+        kept = kept[tables.admitted(kept)]
+        if len(kept) == 0:
+            continue
+        worth = tables.worth(kept)
+        best, idle = -np.inf, 0
+        while idle < _PATIENCE and not deadline.is_over:
+            order = np.argsort(-worth, kind="stable")[:_KEPT]
+            kept, worth = kept[order], worth[order]
+            idle = 0 if worth[0] > best else idle + 1
+            best = max(best, float(worth[0]))
+            parents = (rng.random(_CHILDREN) ** _PREFERENCE * len(kept)).astype(np.int64)
+            children = tables.changed(kept[parents], rng)
+            children = np.unique(children[tables.admitted(children)], axis=0)
+            yield children
+            kept = np.concatenate([kept, children])
+            worth = np.concatenate([worth, tables.worth(children)])
+            kept, first = np.unique(kept, axis=0, return_index=True)
+            worth = worth[first]

@@ -1,0 +1,107 @@
+"""Proofs of laws as JSON files: what was proven, of which model, and the cover that the proof is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from msgspec import Struct
+
+from dokimos import __version__
+from dokimos.core import strict_json
+from dokimos.core.errors import UnreadableFile
+from dokimos.core.files import read_whole, write_whole
+from dokimos.core.formats import expect_format
+from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.proving.covers import Cover, Cut
+from dokimos.laws.proving.results import LawDecision
+from dokimos.laws.proving.zones import Number, exact
+
+FORMAT = "dokimos-law-proof"
+_VERSION = 1
+
+
+class _ProofForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the file holds. `cover` has a cut, its variable and where, or null for a leaf, in preorder."""
+
+    format: str = FORMAT
+    version: int = _VERSION
+    dokimos: str = __version__
+    law: str
+    text: str
+    text_sha256: str
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    constrained: bool
+    over: str
+    semantics: str
+    cover: list[tuple[int, str] | None]
+
+
+@dataclass(frozen=True)
+class SavedProof:
+    """What a file says was proven, and how: believed only once it is checked."""
+
+    law: Law
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    constrained: bool
+    over: str
+    semantics: str
+    cover: Cover
+
+
+def save_proof(decision: LawDecision, path: Path) -> None:
+    """Write what proves a law."""
+    assert decision.cover is not None  # it is proven
+    form = _ProofForm(
+        law=decision.law.name,
+        text=decision.law.text,
+        text_sha256=hashlib.sha256(decision.law.text.encode()).hexdigest(),
+        domain=_place(decision.domain.place),
+        model=_place(decision.model.name) or "",
+        model_sha256=decision.model.sha256,
+        constrained=decision.settings.constrained,
+        over=decision.over,
+        semantics=decision.semantics,
+        cover=[None if step is None else (step.variable, str(step.at)) for step in decision.cover.steps],
+    )
+    write_whole(path, strict_json.write(form, indent=None))
+
+
+def _place(named: str | None) -> str | None:
+    """What names a domain or a model, from any folder: the whole path where it is a file."""
+    return str(Path(named).absolute()) if named is not None and Path(named).is_file() else named
+
+
+def read_proof(path: Path) -> SavedProof:
+    """What a file says. Raises UnreadableFile."""
+    content = read_whole(path)
+    document = strict_json.parse(content, file=path)
+    expect_format(document, FORMAT, _VERSION, file=path, otherwise="is no proof of a law")
+    form = strict_json.convert(document, _ProofForm, file=path, what="a proof of a law")
+    if hashlib.sha256(form.text.encode()).hexdigest() != form.text_sha256:
+        raise UnreadableFile(path, "is damaged: the text of the law was changed.")
+    steps = tuple(None if each is None else Cut(each[0], _number(each[1], path)) for each in form.cover)
+    return SavedProof(
+        law=parse_law(form.text, name=form.law),
+        domain=form.domain,
+        model=form.model,
+        model_sha256=form.model_sha256,
+        constrained=form.constrained,
+        over=form.over,
+        semantics=form.semantics,
+        cover=Cover(steps),
+    )
+
+
+def _number(text: str, path: Path) -> Number:
+    try:
+        return exact(Fraction(text[:400]))
+    except (ValueError, ZeroDivisionError):
+        raise UnreadableFile(path, f"is damaged: {text[:40]!r} is no number.") from None

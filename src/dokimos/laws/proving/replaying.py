@@ -1,0 +1,57 @@
+"""A case of a question run again as a case of its law: by the engine, record by record, and made small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dokimos.core.errors import InputError
+from dokimos.laws.engine.cases import LawCase
+from dokimos.laws.engine.confirmation import put_in_words
+from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.engine.results import LawViolation
+from dokimos.laws.engine.runner import Runner
+from dokimos.laws.engine.shrinking import run_cases, shrink
+from dokimos.laws.models.model import Model
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.searching import ExactCase
+from dokimos.laws.proving.zones import Number
+
+
+class CaseReplay:
+    """Runs cases of a question as `law test` runs them, records outside of the domain refused."""
+
+    def __init__(self, plan: LawPlan, model: Model, question: LawQuestion) -> None:
+        self._question = question
+        self._runner = Runner(plan, model, _no_labels, in_range=True)
+
+    def violates(self, case: ExactCase) -> bool:
+        """Whether the case violates the law when the model is run on each of its records by itself."""
+        return self._question.admits(case) and self._again(self._law_case(case)) is not None
+
+    def violation(self, case: ExactCase) -> LawViolation:
+        """A violating case made small, in words."""
+        original = self._law_case(case)
+        (small,) = shrink([original], self._runner)
+        found = self._again(small) or self._again(original)
+        assert found is not None  # it violates the law: that was seen before
+        return found
+
+    def _again(self, case: LawCase) -> LawViolation | None:
+        frame = run_cases([case], self._runner, one_by_one=True)
+        if frame.size == 0:
+            return None
+        return LawViolation(case, put_in_words(frame, self._runner))
+
+    def _law_case(self, case: ExactCase) -> LawCase:
+        question = self._question
+        inputs = {each.name: question.columns(each, case) for each in question.inputs}
+        draws = tuple(_plain(each.at(case)) for each in question.draws)
+        return LawCase(inputs, dict.fromkeys(inputs), draws, seed=0, values={})
+
+
+def _plain(value: Number) -> int | float:
+    return value if isinstance(value, int) else float(value)
+
+
+def _no_labels() -> Any:
+    raise InputError("Records of a whole domain have no labels.")

@@ -1,0 +1,100 @@
+"""What became of a law that was to be decided: proven, violated, open, or refused, and by which step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.results import LawResult, LawSettings, LawViolation
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.model import Model
+from dokimos.laws.proving.covers import Cover
+
+
+class LawAnswer(Enum):
+    """What is known of a law in a set of cases."""
+
+    PROVEN = "proven"
+    VIOLATED = "violated"
+    OPEN = "open"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """How laws are decided: for `seconds` each, in the set that the domain declares.
+
+    With `constrained`, records satisfy the CONSTRAINTS of the domain; else they are anywhere in the ranges.
+    """
+
+    seconds: float = 60.0
+    seed: int = 0
+    constrained: bool = True
+    allow_code: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise InputError(f"A law is decided in some seconds above 0, not {self.seconds:g}.")
+
+
+@dataclass(frozen=True)
+class LawDecision:
+    """What is known of a law, and how.
+
+    `over` is the set of cases, `step` what decided. A proven law has the `cover` that its proof is, and
+    holds `semantics`: as the model computes, or over the reals. A violated one has a case that was run
+    again; of an open one, `share` of the set is left; a refused one has a `reason`.
+    """
+
+    law: Law
+    domain: Domain
+    model: Model
+    settings: VerifySettings
+    answer: LawAnswer
+    over: str = ""
+    step: str = ""
+    semantics: str = ""
+    cover: Cover | None = None
+    violation: LawViolation | None = None
+    share: float = 0.0
+    reason: str = ""
+    seconds: float = 0.0
+
+    def as_result(self) -> LawResult:
+        """The violation as the result of a test of one case, which files of violations hold."""
+        assert self.violation is not None  # the law is violated
+        settings = LawSettings(budget=1, seed=self.settings.seed, source="range", in_range=True)
+        return LawResult(
+            law=self.law,
+            domain=self.domain,
+            model=self.model,
+            settings=settings,
+            source="range",
+            draws=1,
+            rejected=0,
+            refused=0,
+            outside=0,
+            held=1,
+            tested=1,
+            violated=1,
+            unique=1,
+            inputs=1,
+            failed=0,
+            errors=(),
+            unconfirmed=0,
+            unrepeatable=0,
+            tolerated=0,
+            over_all=(),
+            not_deterministic="",
+            is_exhaustive=False,
+            is_in_order=True,
+            is_interrupted=False,
+            is_starved=False,
+            is_given_up=False,
+            classes=(),
+            groups=(),
+            violations=(self.violation,),
+            seconds=self.seconds,
+        )

@@ -1,0 +1,249 @@
+"""From a law to the question that it asks: `randInt(a, b)` becomes "for every value"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from dokimos.laws.domain.features import Feature, Kind, Layout
+from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.language import syntax as laws
+from dokimos.laws.language.constraints import RECORD, constraints_of
+from dokimos.laws.language.set_conditions import is_over_all_tests
+from dokimos.laws.proving.expressions import ExpressionReader, Record, Refusal
+from dokimos.laws.proving.question import CaseVariable, ForbiddenDecisions, LawQuestion, PredictedRecord
+from dokimos.laws.proving.terms import (
+    FALSE,
+    Comparison,
+    Every,
+    Formula,
+    Quantity,
+    Sign,
+    simplified,
+    with_terms,
+)
+from dokimos.laws.proving.zones import Grid, Number, Options, Span, Values, Zone, exact
+
+#: Combinations of decisions that are written out, at most.
+_MOST_COMBINATIONS = 10_000
+
+
+def translate(
+    plan: LawPlan, classes: Sequence[Any], *, constrained: bool = True, reals: Grid = Grid.REAL
+) -> LawQuestion:
+    """The question whether a model with these classes violates the law in the set that the domain has.
+
+    A case is one of the set where the features of all inputs, and of all records that the model is asked
+    about, are in their ranges and, with `constrained`, satisfy the CONSTRAINTS of the domain. `classes` are
+    the decisions that the classes of the model stand for. Arithmetic that the law writes is exact.
+
+    Raises Refusal, with the reason, where the law cannot be translated.
+    """
+    if plan.domain.layout is None:
+        raise Refusal(f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records")
+    _expect_translatable(plan)
+    work = _Translation(plan, plan.domain.layout, reals)
+    inputs = {each.name: work.add_input(each.name) for each in plan.law.inputs}
+    reader = ExpressionReader(plan, dict(inputs), {})
+    for step in plan.steps:
+        for call in step.random:
+            work.add_draw(call, reader)
+        if isinstance(step.statement, laws.Var):
+            reader.values[step.statement.name] = reader.value(step.expression)
+        else:
+            work.conditions.append(reader.condition(step.expression))
+    for call in plan.random_in_ensures:
+        work.add_draw(call, reader)
+    predicted = list(dict.fromkeys(each.record for each in plan.predictions or ()))
+    records = {name: work.settle(name, reader.record_named(name)) for name in predicted}
+    if constrained:
+        work.constrain([*inputs.values(), *(Record(each.features) for each in records.values())])
+    return work.question(reader, list(records.values()), classes, constrained=constrained)
+
+
+def _expect_translatable(plan: LawPlan) -> None:
+    if plan.predictions is None:
+        raise Refusal("the block is more than predictions: only a run can tell what its code does")
+    if plan.domain.encode is not None or plan.domain.decide is not None:
+        what = "encode" if plan.domain.encode is not None else "decide"
+        raise Refusal(f"the domain's function {what} is code: only a run can tell what it does")
+    for each in plan.law.ensures:
+        if each.percent is not None or is_over_all_tests(each, plan.domain):
+            raise Refusal("an `ensures` is about a share or a mean of tests, not about every case", each.at)
+
+
+@dataclass
+class _Translation:
+    """Variables, their values and the conditions on them, as far as they are known."""
+
+    plan: LawPlan
+    layout: Layout
+    reals: Grid
+    names: list[CaseVariable] = field(default_factory=list)
+    values: list[Values] = field(default_factory=list)
+    conditions: list[Formula] = field(default_factory=list)
+    draws: list[int] = field(default_factory=list)
+    #: The variable that a feature is given by, and the quantity that it equals, of every feature set.
+    equalities: list[tuple[int, Quantity]] = field(default_factory=list)
+    inputs: list[PredictedRecord] = field(default_factory=list)
+    _settled: dict[tuple[int, Quantity], int] = field(default_factory=dict)
+
+    def add_input(self, name: str) -> Record:
+        """The record of an input: a variable for each feature."""
+        features = []
+        for feature in self.layout.features:
+            features.append(Quantity.of(self._add(f"{name}.{feature.name}", self.declared(feature))))
+        self.inputs.append(PredictedRecord(name, tuple(features)))
+        return Record(tuple(features))
+
+    def add_draw(self, call: laws.Call, reader: ExpressionReader) -> None:
+        """A variable for what a random call gives: every value between its ends."""
+        low, high = (reader.number(each) for each in call.arguments)
+        zone = Zone(tuple(self.values))
+        grid = Grid.WHOLE if call.function == "randInt" else self.reals
+        ends = Span(low.ends(zone)[0], high.ends(zone)[1], grid)
+        draw = self._add(f"draw {len(self.draws) + 1}", ends)
+        self.draws.append(draw)
+        reader.draws[id(call)] = Quantity.of(draw)
+        self.conditions.append(Comparison(low.plus(Quantity.of(draw), -1), Sign.AT_MOST))
+        self.conditions.append(Comparison(Quantity.of(draw).plus(high, -1), Sign.AT_MOST))
+
+    def _add(self, name: str, values: Values) -> int:
+        self.names.append(CaseVariable(name, isinstance(values, Options)))
+        self.values.append(values)
+        return len(self.names) - 1
+
+    def declared(self, feature: Feature) -> Values:
+        """The values that a feature is declared to have. Raises Refusal where there are none."""
+        if feature.kind is Kind.CHOICE:
+            return Options(frozenset(range(-1 if feature.has_none else 0, feature.width)))
+        if feature.holds_strings or feature.low is None or feature.high is None:
+            raise Refusal(f"the feature {feature.name} has no range that is declared")
+        grid = Grid.WHOLE if feature.kind is Kind.INTEGER else self.reals
+        return Span(exact(feature.low), exact(feature.high), grid)
+
+    def settle(self, name: str, record: Record) -> PredictedRecord:
+        """The record with a variable, or a number, for every feature; each within what is declared."""
+        features = []
+        for place, (feature, quantity) in enumerate(
+            zip(self.layout.features, record.features, strict=True)
+        ):
+            features.append(self._settle(f"{name}.{feature.name}", place, feature, quantity))
+        return PredictedRecord(name, tuple(features))
+
+    def _settle(self, name: str, place: int, feature: Feature, quantity: Quantity) -> Quantity:
+        declared = self.declared(feature)
+        if quantity.is_constant:
+            if quantity.constant not in declared:
+                self.conditions.append(FALSE)
+                return Quantity(declared.low)
+            return quantity
+        if quantity.variable is not None and self.values[quantity.variable] == declared:
+            return quantity
+        if (place, quantity) not in self._settled:
+            added = self._add(name, declared)
+            self._settled[place, quantity] = added
+            self.equalities.append((added, quantity))
+        return Quantity.of(self._settled[place, quantity])
+
+    def constrain(self, records: Sequence[Record]) -> None:
+        """The constraints of the domain, of each of these records."""
+        for record in dict.fromkeys(records):
+            for constraint in constraints_of(self.plan.domain):
+                reader = ExpressionReader(self.plan, {RECORD: record}, {})
+                self.conditions.append(reader.condition(constraint.condition))
+
+    def question(
+        self,
+        reader: ExpressionReader,
+        records: list[PredictedRecord],
+        classes: Sequence[Any],
+        *,
+        constrained: bool,
+    ) -> LawQuestion:
+        """What all of this asks, in as few variables as there are."""
+        known = self._solved()
+        names = [each.name for each in records]
+        forbidden = [
+            ForbiddenDecisions(each.classes, with_terms(each.where, known))
+            for each in _forbidden(self.plan, reader, names, classes)
+        ]
+        kept = [index for index in range(len(self.names)) if index not in known]
+        number = {old: Quantity.of(new) for new, old in enumerate(kept)}
+        conditions = [with_terms(with_terms(each, known), number) for each in self.conditions]
+        found = simplified(Every(tuple(conditions)))
+        domain = self.plan.domain
+        with_constraints = " with its constraints" if constrained and domain.constraints else ""
+        return LawQuestion(
+            law=self.plan.law.name,
+            layout=self.layout,
+            variables=tuple(self.names[index] for index in kept),
+            zone=Zone(tuple(self.values[index] for index in kept)),
+            conditions=found.parts if isinstance(found, Every) else (found,),
+            records=tuple(_renumbered(each, number) for each in records),
+            forbidden=tuple(
+                ForbiddenDecisions(each.classes, simplified(with_terms(each.where, number)))
+                for each in forbidden
+            ),
+            inputs=tuple(_renumbered(each, number) for each in self.inputs),
+            draws=tuple(Quantity.of(draw).with_terms(known).with_terms(number) for draw in self.draws),
+            over=f"the whole domain{with_constraints}",
+        )
+
+    def _solved(self) -> dict[int, Quantity]:
+        """Draws that the features set determine, as quantities of the other variables.
+
+        Where u = rest ± r, with r drawn, the cases are those with r = ±(u − rest): r need not be a variable
+        of its own. A whole r is one only where u and the rest are whole. Other equalities are conditions.
+        """
+        known: dict[int, Quantity] = {}
+        for variable, quantity in self.equalities:
+            now = quantity.with_terms(known)
+            draw = next((each for each in now.terms if self._can_solve(each, now, variable)), None)
+            if draw is None:
+                difference = Quantity.of(variable).plus(now, -1)
+                self.conditions.append(Comparison(difference, Sign.ZERO))
+                continue
+            rest = now.plus(Quantity(0, (draw,)), -1)
+            solved = {draw[0]: Quantity.of(variable).plus(rest, -1).times(draw[1])}
+            known = {old: each.with_terms(solved) for old, each in known.items()} | solved
+        return known
+
+    def _can_solve(self, term: tuple[int, Number], quantity: Quantity, variable: int) -> bool:
+        draw, factor = term
+        if draw not in self.draws or factor not in (1, -1):
+            return False
+        values = self.values[draw]
+        if not (isinstance(values, Span) and values.grid is Grid.WHOLE):
+            return True
+        factors = [quantity.constant, *(each for _, each in quantity.terms)]
+        others = [variable, *(each for each, _ in quantity.terms)]
+        return all(isinstance(each, int) for each in factors) and all(map(self._is_whole, others))
+
+    def _is_whole(self, variable: int) -> bool:
+        values = self.values[variable]
+        return isinstance(values, Options) or values.grid is Grid.WHOLE
+
+
+def _renumbered(record: PredictedRecord, number: dict[int, Quantity]) -> PredictedRecord:
+    return PredictedRecord(record.name, tuple(each.with_terms(number) for each in record.features))
+
+
+def _forbidden(
+    plan: LawPlan, reader: ExpressionReader, records: list[str], classes: Sequence[Any]
+) -> list[ForbiddenDecisions]:
+    """Every combination of decisions that violates an `ensures` somewhere, and where."""
+    if len(classes) ** len(records) > _MOST_COMBINATIONS:
+        raise Refusal(f"{len(records)} records with {len(classes)} classes each have too many combinations")
+    found = []
+    for combination in product(range(len(classes)), repeat=len(records)):
+        decision = dict(zip(records, combination, strict=True))
+        given = {each.output: classes[decision[each.record]] for each in plan.predictions or ()}
+        inner = reader.with_outputs(given)
+        holds = Every(tuple(inner.condition(each.condition) for each in plan.law.ensures))
+        where = simplified(holds.negated())
+        if where != FALSE:
+            found.append(ForbiddenDecisions(combination, where))
+    return found

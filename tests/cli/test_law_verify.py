@@ -1,0 +1,100 @@
+"""`dokimos law verify` and `dokimos law recheck` from end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dokimos.cli.app import app
+from dokimos.core.errors import InputError
+
+LAW = """import people;
+input x1;
+var x2 := x1[income := x1.income + randInt(1, 5)];
+output d1;
+output d2;
+{
+    d1 = predict(x1)
+    d2 = predict(x2)
+}
+ensures d1 <= d2;
+"""
+DOMAIN = """
+from dokimos.laws import integer
+FEATURES = [integer("age", 18, 90), integer("income", 0, 100)]
+CLASSES = ["no", "yes"]
+DECISION = "loan"
+"""
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["law", *map(str, arguments)])
+
+
+def trees(low: list[int], high: list[int]) -> str:
+    """A file of a tree that gives one class up to an income of 50, and another above."""
+    tree = {
+        "feature": [1, -1, -1],
+        "threshold": [50, 0, 0],
+        "left": [1, 1, 2],
+        "right": [2, 1, 2],
+        "value": [[0, 0], low, high],
+    }
+    return json.dumps(
+        {"format": "dokimos-trees", "version": 1, "inputs": 2, "base": [0, 0], "trees": [tree]}
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "people.py").write_text(DOMAIN)
+    (tmp_path / "income.law").write_text(LAW)
+    (tmp_path / "rising.json").write_text(trees([1, 0], [0, 1]))
+    (tmp_path / "falling.json").write_text(trees([0, 1], [1, 0]))
+    return tmp_path
+
+
+def test_a_law_that_is_proven_and_rechecked(folder: Path) -> None:
+    out = folder / "out"
+    done = run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "income.law: proven for the whole domain" in done.stdout and "leaf pairs" in done.stdout
+    proof = out / "income.json"
+    assert isinstance(run("recheck", proof).exception, InputError)  # the domain is code
+    held = run("recheck", "--allow-code", proof)
+    assert held.exit_code == 0 and "holds: " in held.stdout
+    other = run("recheck", "--allow-code", proof, "--model", folder / "falling.json")
+    assert other.exit_code == 1 and "the model is another" in other.stdout
+
+
+def test_proofs_that_were_tampered_with(folder: Path) -> None:
+    out = folder / "out"
+    run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", out)
+    proof = out / "income.json"
+    held = json.loads(proof.read_text())
+    proof.write_text(json.dumps(held | {"cover": [None]}))
+    done = run("recheck", "--allow-code", proof)
+    assert done.exit_code == 1 and "not shown to have no violation" in done.stdout
+    for wrong in ({"text": held["text"].replace("<=", ">=")}, {"cover": [[0, "1/0"]]}, {"format": "x"}):
+        proof.write_text(json.dumps(held | wrong))
+        assert isinstance(run("recheck", "--allow-code", proof).exception, InputError)
+
+
+def test_a_law_that_is_violated_and_replayed(folder: Path) -> None:
+    out = folder / "out"
+    done = run("verify", folder / "income.law", "--model", folder / "falling.json", "--out", out)
+    assert done.exit_code == 1 and "income.law: violated in the whole domain" in done.stdout
+    assert "with 1 more income the loan falls from yes to no" in done.stdout
+    again = run("replay", "--allow-code", out / "income.json")
+    assert again.exit_code == 1 and "the loan falls from yes to no" in again.stdout
+
+
+def test_several_laws_are_counted_and_what_cannot_be_decided_says_why(folder: Path) -> None:
+    (folder / "squared.law").write_text(LAW.replace("x1.income + randInt(1, 5)", "x1.income * x1.income"))
+    done = run("verify", folder, "--model", folder / "rising.json")
+    assert done.exit_code == 1
+    assert "squared.law: refused: `*` here is not linear in the features (line 3" in done.stdout
+    assert "2 laws: 1 proven, 1 refused" in done.stdout
