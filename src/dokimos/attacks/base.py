@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from itertools import count
+from math import inf
+from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from dokimos.attacks.target import Points, Target
 from dokimos.core.errors import InputError
 from dokimos.networks.graph import Network
-from dokimos.properties.margins import MarginForm, float_ends, margin_cases, margin_form, why_no_margin
-from dokimos.properties.model import Box, Case, Property
-from dokimos.properties.violation import require_fit
+from dokimos.networks.semantics.exact import Undecided
+from dokimos.properties.margins import margin_cases, margin_form, why_no_margin
+from dokimos.properties.model import Case, Point, Property
+from dokimos.properties.violation import require_fit, violation_at
 
-if TYPE_CHECKING:
-    from dokimos.attacks.margin_pass import MarginValues
+__all__ = ["Attack", "AttackResult", "Budget", "Points", "Target"]
 
-#: float32 in an attack; float64 where a profile descends.
-Points = NDArray[Any]
+#: A point that does not replay is only tried again once the margin is lower by this factor.
+_LOWER = 1.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How hard to search one case: `restarts` points at a time, each moved `steps` times."""
+    """How hard to search one case: `restarts` points at a time, each moved `steps` times.
+
+    With `cpu_seconds`, searches of that size follow each other, with other random choices, until the
+    process has used so much time. With `until_found`, the attack ends at the first point that violates the
+    property exactly.
+    """
 
     restarts: int = 100
     steps: int = 100
+    cpu_seconds: float | None = None
+    until_found: bool = False
 
     def __post_init__(self) -> None:
         if self.restarts < 1 or self.steps < 0:
             raise InputError("An attack needs at least 1 restart, and no negative number of steps.")
+        if self.cpu_seconds is not None and not 0 < self.cpu_seconds < 1e9:
+            raise InputError("The time for an attack must be a positive number of CPU-seconds.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,54 +54,18 @@ class AttackResult:
 
     `least_margin` is the smallest margin μ (see `properties.margins`) among the points that it looked at,
     and `point` is where. At most 0 is a counterexample, up to float32 rounding: replay `point` before it
-    counts. `broken` is the share of restarts that found one.
+    counts. `broken` is the share of restarts that found one. `witness` is a counterexample that was
+    replayed exactly, which is only looked for where the budget ends `until_found`.
     """
 
     least_margin: float
     point: NDArray[np.float32]
     broken: float
+    witness: Point | None = None
 
 
-class Target:
-    """One case of a property under attack: its box, and the margin to bring down on it.
-
-    It remembers the best point that was looked at, so an attack has nothing to report itself. Row i of
-    every batch belongs to restart i.
-    """
-
-    def __init__(
-        self, network: Network, form: MarginForm, box: Box, *, dtype: DTypeLike = np.float32
-    ) -> None:
-        from dokimos.attacks.margin_pass import MarginPass
-
-        self.lower, self.upper = (end.astype(dtype) for end in float_ends(box))
-        self.conjunctions = len(form.members)
-        self.least_margin = float("inf")
-        self.point: Points = (self.lower + (self.upper - self.lower) / 2).astype(dtype)
-        self._pass = MarginPass(network, form, dtype=dtype)
-        self._broken: NDArray[np.bool_] | None = None
-
-    @property
-    def broken(self) -> float:
-        """The share of restarts at which the margin was 0 or less."""
-        return 0.0 if self._broken is None else float(self._broken.mean())
-
-    def look(self, points: Points, aims: NDArray[np.int64] | None = None) -> MarginValues:
-        """The margins at `points` [restarts, inputs], and their gradients.
-
-        Where `aims` names a conjunction of the case (0, 1, ...) for a row, the gradient is of how far that
-        one is from holding; where it is negative, or not given, of the nearest. The margin is always that
-        of the nearest. Raises ValueError for points outside the box: they would prove nothing.
-        """
-        if not ((points >= self.lower) & (points <= self.upper)).all():
-            raise ValueError("an attack looked at a point outside the box")
-        found = self._pass(points, aims)
-        reached = np.where(np.isfinite(found.margins), found.margins, np.inf)
-        self._broken = (reached <= 0) | (False if self._broken is None else self._broken)
-        best = int(reached.argmin())
-        if reached[best] < self.least_margin:
-            self.least_margin, self.point = float(reached[best]), points[best].copy()
-        return found
+class SearchOver(Exception):
+    """The budget is used up, or a counterexample is found: nothing is left to do."""
 
 
 class Attack(ABC):
@@ -95,9 +73,10 @@ class Attack(ABC):
 
     The author writes `search`, which looks at points of a `Target`, by gradients or without. The base class
     does the rest: it asks for one search of every case that has a margin, takes the result from what the
-    target has seen, so it cannot report a point that was not evaluated, or is not in the box. The same
-    seed gives the same search; every random choice comes from the generator that is passed. An attack
-    proves nothing by finding nothing.
+    target has seen, so it cannot report a point that was not evaluated, or is not in the box. It ends a
+    search at the limits of the budget, from inside of `look`. The same seed gives the same search, as far
+    as its time goes; every random choice comes from the generator that is passed. An attack proves nothing
+    by finding nothing.
 
     Attacks have no arguments that must be given, so that the registry can make them.
     """
@@ -115,25 +94,70 @@ class Attack(ABC):
         cases = margin_cases(property)
         if not cases:
             raise InputError(f"There is nothing to attack: {why_no_margin(property)}.")
-        chosen = budget or Budget()
-        with one_thread():
-            found = [
-                self._attack(network, case, chosen, np.random.default_rng([seed, number]))
-                for number, case in enumerate(cases)
-            ]
-        return min(found, key=lambda result: result.least_margin)
-
-    def _attack(
-        self, network: Network, case: Case, budget: Budget, rng: np.random.Generator
-    ) -> AttackResult:
-        if not all(case.any_of):
+        if (open_case := next((case for case in cases if not all(case.any_of)), None)) is not None:
             # A conjunction without constraints holds everywhere.
-            centre = np.array([float(x) for x in case.box.centre], dtype=np.float32)
-            return AttackResult(-float("inf"), centre, 1.0)
-        target = Target(network, margin_form(case, network.input_size, network.output_size), case.box)
-        self.search(target, budget, rng)
-        return AttackResult(target.least_margin, target.point, target.broken)
+            centre = np.array([float(x) for x in open_case.box.centre], dtype=np.float32)
+            return AttackResult(-inf, centre, 1.0, open_case.box.centre)
+        watch = _Watch(network, property, budget or Budget())
+        with one_thread():
+            targets = [_target(network, case, watch) for case in cases]
+            self._search_all(targets, watch, seed)
+        best = min(targets, key=lambda target: target.least_margin)
+        return AttackResult(best.least_margin, best.point, best.broken, watch.witness)
+
+    def _search_all(self, targets: Sequence[Target], watch: _Watch, seed: int) -> None:
+        """One search of each target, or as many as there is time for."""
+        try:
+            for turn in count():
+                for number, target in enumerate(targets):
+                    choices = [seed, number, turn] if turn else [seed, number]
+                    self.search(target, watch.budget, np.random.default_rng(choices))
+                    watch.require_time()
+                if watch.budget.cpu_seconds is None:
+                    return
+        except SearchOver:
+            return
 
     @abstractmethod
     def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
         """Look at up to `steps` + 1 batches of `restarts` points of the target's box."""
+
+
+def _target(network: Network, case: Case, watch: _Watch) -> Target:
+    form = margin_form(case, network.input_size, network.output_size)
+    return Target(network, form, case.box, watch=watch.after_look, seconds_left=watch.seconds_left)
+
+
+class _Watch:
+    """Ends a search at the limits of its budget."""
+
+    def __init__(self, network: Network, property: Property, budget: Budget) -> None:
+        self._network, self._property, self.budget = network, property, budget
+        self._end = inf if budget.cpu_seconds is None else time.process_time() + budget.cpu_seconds
+        self._tried = inf
+        self.witness: Point | None = None
+
+    def seconds_left(self) -> float:
+        """How much CPU time is left."""
+        return max(0.0, self._end - time.process_time())
+
+    def require_time(self) -> None:
+        """Raise SearchOver when the time is used up."""
+        if self.seconds_left() <= 0:
+            raise SearchOver
+
+    def after_look(self, target: Target) -> None:
+        """Replay a new best point that seems to violate the property; end if it does, or the time has."""
+        least = target.least_margin
+        if self.budget.until_found and least <= 0 and least < self._tried:
+            self._tried = _LOWER * least
+            if self._violates(target.exact_point):
+                self.witness = target.exact_point
+                raise SearchOver
+        self.require_time()
+
+    def _violates(self, point: Point) -> bool:
+        try:
+            return violation_at(self._network, self._property, point).violates is True
+        except Undecided:
+            return False

@@ -5,7 +5,7 @@ Importing this module imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -15,6 +15,8 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
+from dokimos.attacks.backward import EXACT, Backward, Loss
+from dokimos.attacks.surrogates import backward_table
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.differentiable import BATCH_BYTES, one_thread, to_torch
 from dokimos.properties.margins import MarginForm
@@ -39,30 +41,69 @@ class MarginPass:
     """
 
     def __init__(self, network: Network, form: MarginForm, *, dtype: DTypeLike = np.float64) -> None:
-        precision = torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
-        self._function = to_torch(network, dtype=precision)
-        self._margin = torch_margin(form, dtype=precision)
+        self._network, self._form, self._precision = network, form, torch_precision(dtype)
+        self._functions: dict[Backward, Callable[[Tensor], Tensor]] = {}
+        self._margins: dict[Loss, TorchMargin] = {}
         self._batch = batch_size(network)
 
-    def __call__(self, points: NDArray[Any], aims: NDArray[np.int64] | None = None) -> MarginValues:
-        """The margins at `points`; where a row of `aims` names a conjunction, with the gradient of that."""
-        margins, gradients = [], []
+    def __call__(
+        self,
+        points: NDArray[Any],
+        aims: NDArray[np.int64] | None = None,
+        *,
+        loss: Loss = Loss.MARGIN,
+        backward: Sequence[Backward] = (EXACT,),
+    ) -> MarginValues:
+        """The margins at `points`; where a row of `aims` names a conjunction, with the gradient of that.
+
+        The gradient is that of `loss`, and row i goes back as `backward[i % len(backward)]` says.
+        """
+        margins = np.empty(len(points), dtype=points.dtype)
+        gradients = np.empty_like(points)
         with one_thread():
+            for number, way in enumerate(backward):
+                chosen = np.arange(number, len(points), len(backward))
+                for start in range(0, len(chosen), self._batch):
+                    rows = chosen[start : start + self._batch]
+                    x = torch.from_numpy(points[rows]).requires_grad_(True)
+                    aim = None if aims is None else torch.from_numpy(aims[rows])
+                    value, goal = self._margin(loss)(x, self._function(way)(x), aim)
+                    (slope,) = torch.autograd.grad(goal.sum(), x)
+                    margins[rows], gradients[rows] = value.detach().numpy(), slope.numpy()
+        return MarginValues(margins, gradients)
+
+    def margins(self, points: NDArray[Any]) -> NDArray[Any]:
+        """The margins alone, by a forward pass."""
+        found = [np.empty(0, dtype=points.dtype)]
+        with one_thread(), torch.no_grad():
             for start in range(0, len(points), self._batch):
-                part = slice(start, start + self._batch)
-                x = torch.from_numpy(points[part]).requires_grad_(True)
-                aim = None if aims is None else torch.from_numpy(aims[part])
-                value, goal = self._margin(x, self._function(x), aim)
-                (slope,) = torch.autograd.grad(goal.sum(), x)
-                margins.append(value.detach().numpy())
-                gradients.append(slope.numpy())
-        return MarginValues(np.concatenate(margins), np.concatenate(gradients))
+                x = torch.from_numpy(points[start : start + self._batch])
+                found.append(self._margin(Loss.MARGIN)(x, self._function(EXACT)(x), None)[0].numpy())
+        return np.concatenate(found)
+
+    def _function(self, backward: Backward) -> Callable[[Tensor], Tensor]:
+        if backward not in self._functions:
+            table = backward_table(backward)
+            self._functions[backward] = to_torch(self._network, dtype=self._precision, table=table)
+        return self._functions[backward]
+
+    def _margin(self, loss: Loss) -> TorchMargin:
+        if loss not in self._margins:
+            self._margins[loss] = torch_margin(self._form, dtype=self._precision, loss=loss)
+        return self._margins[loss]
 
 
-def torch_margin(form: MarginForm, *, dtype: torch.dtype = torch.float64) -> TorchMargin:
-    """μ, with the function to descend: μ itself, or how far the conjunction aimed at is from holding.
+def torch_precision(dtype: DTypeLike) -> torch.dtype:
+    """float32 or float64."""
+    return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
 
-    The gradient is that of one deciding constraint.
+
+def torch_margin(
+    form: MarginForm, *, dtype: torch.dtype = torch.float64, loss: Loss = Loss.MARGIN
+) -> TorchMargin:
+    """μ, with the function to descend: of μ itself, or of how far the conjunction aimed at is from holding.
+
+    The gradient of a maximum or minimum is that of one deciding constraint.
     """
     inputs = torch.from_numpy(form.inputs.T.copy()).to(dtype) if form.inputs.any() else None
     outputs = torch.from_numpy(form.outputs.T.copy()).to(dtype)
@@ -80,9 +121,25 @@ def torch_margin(form: MarginForm, *, dtype: torch.dtype = torch.float64) -> Tor
 
         nearest = worst.argmin(dim=1)
         least = deciding(nearest)
-        return least, least if aims is None else deciding(torch.where(aims < 0, nearest, aims))
+        aimed = least if aims is None else deciding(torch.where(aims < 0, nearest, aims))
+        return least, _lost(loss, worst, aimed, aims)
 
     return margin
+
+
+def _lost(loss: Loss, worst: Tensor, aimed: Tensor, aims: Tensor | None) -> Tensor:
+    """What to descend, from how far each conjunction and the one aimed at are from holding.
+
+    The logits behind it are 0 for "safe", and −m_c for conjunction c.
+    """
+    if loss is Loss.MARGIN or (loss is Loss.RATIO and worst.shape[1] < 2):
+        return aimed
+    logits = torch.cat([torch.zeros_like(worst[:, :1]), -worst], dim=1)
+    if loss is Loss.RATIO:
+        top = logits.topk(3, dim=1).values
+        return aimed / (top[:, 0] - top[:, 2]).clamp(min=1e-12)
+    total = torch.logsumexp(logits, dim=1)
+    return -total if aims is None else torch.where(aims < 0, -total, total + aimed)
 
 
 def batch_size(network: Network) -> int:

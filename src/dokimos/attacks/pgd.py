@@ -2,55 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.attacks.backward import EXACT, Backward
 from dokimos.attacks.base import Attack, Budget, Points, Target
+from dokimos.attacks.starts import alternate_aims, sign_step, uniform_starts
 
 
 @dataclass(frozen=True, kw_only=True)
 class PGD(Attack):
-    """Sign steps from uniform starting points.
+    """Sign steps from uniform starting points, a share of `corners` of them in corners of the box.
 
-    Steps shorten from `first_step` to `last_step`, as shares of the box's radius. Half of the restarts
-    follow the nearest conjunction, the others are aimed at one each, in turn.
+    Steps shorten from `first_step` to `last_step`, as shares of the box's radius; the rows take turns in
+    multiplying them by `scales`. Half of the restarts follow the nearest conjunction, the others are aimed
+    at one each, in turn. `backward` is how gradients go back through ReLUs, row by row in turn.
     """
 
     name: ClassVar[str] = "pgd"
 
     first_step: float = 0.25
     last_step: float = 0.005
+    corners: float = 0.25
+    scales: tuple[float, ...] = (1.0, 0.4, 2.0)
+    backward: tuple[Backward, ...] = (EXACT,)
 
     def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
         """Descend from all starting points at once."""
         numbers = np.arange(budget.restarts)
-        aims = np.where(numbers % 2 == 1, numbers // 2 % target.conjunctions, -1)
-        uniform = rng.random((budget.restarts, len(target.lower)), dtype=np.float32)
-        starts = np.clip(target.lower + (target.upper - target.lower) * uniform, target.lower, target.upper)
-        shares = np.linspace(self.first_step, self.last_step, budget.steps)
-        descend(target, starts, target.look(starts, aims).gradients, shares.tolist(), aims=aims)
+        aims = alternate_aims(target, budget.restarts)
+        starts = uniform_starts(target, budget.restarts, rng, corners=self.corners)
+        scales = np.array(self.scales, dtype=np.float32)[numbers // len(self.backward) % len(self.scales)]
+        shares = np.linspace(self.first_step, self.last_step, budget.steps, dtype=np.float32)
+        gradients = target.look(starts, aims, backward=self.backward).gradients
+        steps = [scales[:, None] * share for share in shares]
+        descend(target, starts, gradients, steps, aims=aims, backward=self.backward)
 
 
 def descend(
     target: Target,
     points: Points,
     gradients: Points,
-    shares: Iterable[float],
+    shares: Iterable[float | NDArray[Any]],
     *,
     aims: NDArray[np.int64] | None = None,
+    backward: Sequence[Backward] = (EXACT,),
 ) -> Points:
     """From `points` with these gradients, go down by the signs, each step a share of the box's radius.
 
-    Where that ends is returned; the target has looked at every step of the way. A direction without a
-    gradient (not a number) stands still.
+    Where that ends is returned; the target has looked at every step of the way.
     """
-    radius = (target.upper - target.lower) / 2
     for share in shares:
-        step = share * radius * np.sign(np.nan_to_num(gradients))
-        points = np.clip(points - step, target.lower, target.upper)
-        gradients = target.look(points, aims).gradients
+        points = sign_step(target, points, gradients, share)
+        gradients = target.look(points, aims, backward=backward).gradients
     return points

@@ -16,6 +16,9 @@ from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.violation import violation_at
 
+#: What is plain to see takes no more.
+SMALL = Budget(restarts=20, steps=20)
+
 
 class AttackContract:
     """Derive a test class from this one, and name the attacks in `attacks`. It needs torch."""
@@ -40,7 +43,7 @@ class AttackContract:
     def test_it_finds_what_is_plain_to_see(self, attack: Attack) -> None:
         """An affine function is unsafe at a corner; what is found there holds exactly, too."""
         network, question = affine(), at_most(-2.5)
-        found = attack(network, question, seed=1)
+        found = attack(network, question, seed=1, budget=SMALL)
         assert found.least_margin <= 0 < found.broken
         assert found.point.dtype == np.float32
         point = tuple(Fraction(float(x)) for x in found.point)
@@ -48,29 +51,45 @@ class AttackContract:
 
     def test_it_finds_nothing_where_there_is_nothing(self, attack: Attack) -> None:
         """The least value is −3."""
-        found = attack(affine(), at_most(-3.5), seed=0)
+        found = attack(affine(), at_most(-3.5), seed=0, budget=SMALL)
         assert found.broken == 0
         assert found.least_margin >= 0.5 - 1e-6
 
     def test_the_same_seed_gives_the_same_search(self, attack: Attack) -> None:
         """Every random choice comes from the generator that is passed."""
-        first, again = (attack(affine(), at_most(-2.5), seed=3) for _ in range(2))
+        first, again = (attack(affine(), at_most(-2.5), seed=3, budget=SMALL) for _ in range(2))
         assert _numbers(first) == _numbers(again)
         assert np.array_equal(first.point, again.point)
 
     def test_it_keeps_to_its_budget(self, attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
         """Batches of so many restarts, and one more than the steps at most."""
-        batches: list[int] = []
-        look = Target.look
+        for network in (affine(), folded()):
+            batches: list[int] = []
+            record = Target.record
 
-        def counted(target: Target, points: NDArray[Any], aims: NDArray[np.int64] | None = None) -> object:
-            batches.append(len(points))
-            return look(target, points, aims)
+            def counted(target: Target, points: NDArray[Any], margins: NDArray[Any]) -> None:
+                batches.append(len(points))  # noqa: B023
+                record(target, points, margins)  # noqa: B023
 
-        monkeypatch.setattr(Target, "look", counted)
-        attack(affine(), at_most(-2.5), seed=0, budget=Budget(restarts=3, steps=4))
-        assert set(batches) == {3}
-        assert len(batches) <= 5
+            with monkeypatch.context() as patch:
+                patch.setattr(Target, "record", counted)
+                attack(network, at_most(-2.5), seed=0, budget=Budget(restarts=3, steps=4))
+            assert set(batches) == {3}
+            assert len(batches) <= 5
+
+    def test_it_ends_with_an_exact_counterexample(self, attack: Attack) -> None:
+        """A budget in seconds, which ends at the first counterexample."""
+        network, question = folded(), at_most(-0.9)
+        budget = Budget(restarts=20, steps=20, cpu_seconds=30, until_found=True)
+        witness = attack(network, question, seed=0, budget=budget).witness
+        assert witness is not None
+        assert violation_at(network, question, witness).violates
+
+
+def folded() -> Network:
+    """Y_0 = |X_0 + X_1| − 1, by two ReLUs, and Y_1 = 0."""
+    hidden = ModelBuilder([2]).affine([[1, 1], [-1, -1]], [0, 0]).relu()
+    return read_onnx(hidden.affine([[1, 1], [0, 0]], [-1, 0]).build(2))
 
 
 def affine() -> Network:

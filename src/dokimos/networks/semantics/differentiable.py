@@ -31,26 +31,26 @@ _CONVOLUTIONS: Mapping[int, Callable[..., Tensor]] = MappingProxyType(
 
 
 def to_torch(
-    network: Network, *, dtype: torch.dtype = torch.float64, device: torch.device | str = "cpu"
+    network: Network,
+    *,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str = "cpu",
+    table: Mapping[str, Rule[Tensor]] | None = None,
 ) -> Callable[[Tensor], Tensor]:
     """The function [k, input_size] -> [k, output_size], both flat and row by row, in `dtype`.
 
     It is differentiable by torch's autograd wherever its operators are; where Relu, Max, Clip and the
     like have no derivative, torch's choice of a subgradient holds. Each row is computed on its own
-    (`torch.vmap`), whatever the network does with its batch dimension. Raises UnsupportedOp, when
-    called, for a form of an operator that torch has no counterpart for.
+    (`torch.vmap`), whatever the network does with its batch dimension. `table` may have other rules than
+    `TABLE`, say with other derivatives. Raises UnsupportedOp, when called, for a form of an operator that
+    torch has no counterpart for.
     """
-    constants = {
-        id(array): torch.as_tensor(np.array(array)).to(device=device, dtype=dtype)
-        for array in network.constants.values()
-    }
-
-    def lift(array: NDArray[Any]) -> Tensor:
-        return constants[id(array)]
+    lift = lifted_constants(network, dtype=dtype, device=device)
+    rules = TABLE if table is None else table
 
     def one(x: Tensor) -> Tensor:
         value = x.reshape(network.input_shape)
-        values = propagate(network, value, lift=lift, table=TABLE, semantics="gradient")
+        values = propagate(network, value, lift=lift, table=rules, semantics="gradient")
         return values[network.output].reshape(-1)
 
     batched: Callable[[Tensor], Tensor] = torch.vmap(one)
@@ -62,6 +62,17 @@ def to_torch(
         return batched(points) if len(points) else points.new_zeros((0, network.output_size))
 
     return function
+
+
+def lifted_constants(
+    network: Network, *, dtype: torch.dtype, device: torch.device | str = "cpu"
+) -> Callable[[NDArray[Any]], Tensor]:
+    """What turns each constant of the network into a tensor, made once."""
+    constants = {
+        id(array): torch.as_tensor(np.array(array)).to(device=device, dtype=dtype)
+        for array in network.constants.values()
+    }
+    return lambda array: constants[id(array)]
 
 
 @contextmanager

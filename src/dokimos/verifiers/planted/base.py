@@ -23,6 +23,8 @@ from dokimos.suites.instance import Label
 
 #: How hard the verifiers of the catalogue attack a network.
 ATTACK = Budget(restarts=40, steps=40)
+#: The plainest attack there is: what is wrong with the rest of a verifier shall show.
+PLAIN_PGD = PGD(corners=0.0, scales=(1.0,))
 SEED = 0
 
 
@@ -103,7 +105,7 @@ def attacked(network: Network, property: Property) -> Point | None:
     if not margin_cases(property):
         return None
     try:
-        found = PGD()(network, property, seed=SEED, budget=ATTACK)
+        found = PLAIN_PGD(network, property, seed=SEED, budget=ATTACK)
     except InputError:
         return None
     point = tuple(Fraction(float(x)) for x in found.point)

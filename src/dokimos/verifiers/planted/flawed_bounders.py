@@ -11,7 +11,7 @@ from dokimos.networks.graph import Network
 from dokimos.properties.margins import MarginForm
 from dokimos.properties.model import Box, Point
 from dokimos.suites.answers import Answer, VerifierAnswer
-from dokimos.verifiers.planted.base import ATTACK, SEED, Task
+from dokimos.verifiers.planted.base import ATTACK, PLAIN_PGD, SEED, Task
 from dokimos.verifiers.planted.bounder import Bounder
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ class UncheckedAttack(Bounder):
 
     def search(self, task: Task) -> Point | None:
         """The best point of the attack, if it is close."""
-        from dokimos.attacks.pgd import PGD
-
-        found = PGD()(task.network, task.property, seed=SEED, budget=ATTACK)
+        found = PLAIN_PGD(task.network, task.property, seed=SEED, budget=ATTACK)
         return tuple(Fraction(float(x)) for x in found.point) if found.least_margin <= 1e-3 else None
 
 

@@ -1,0 +1,57 @@
+"""Where searches begin, and how points move: what most attacks share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.attacks.target import Points, Target
+
+
+def uniform_starts(target: Target, count: int, rng: np.random.Generator, *, corners: float = 0.0) -> Points:
+    """Points of the box, uniform; the last of them, a share of `corners`, in corners of the box."""
+    uniform = rng.random((count, len(target.lower)), dtype=np.float32)
+    if last := int(corners * count):
+        uniform[-last:] = np.round(uniform[-last:])
+    return inside(target, target.lower + (target.upper - target.lower) * uniform)
+
+
+def inside(target: Target, points: Points) -> Points:
+    """The points clipped into the box, in the target's precision."""
+    clipped: Points = np.clip(points, target.lower, target.upper).astype(target.lower.dtype)
+    return clipped
+
+
+def sign_step(target: Target, points: Points, gradients: Points, share: float | NDArray[Any]) -> Points:
+    """One step down by the signs, `share` of the box's radius long; clipped into the box.
+
+    A direction without a gradient (not a number) stands still.
+    """
+    step = share * target.radius * np.sign(np.nan_to_num(gradients))
+    return inside(target, points - step)
+
+
+def alternate_aims(target: Target, count: int) -> NDArray[np.int64]:
+    """Half of the rows follow the nearest conjunction, the others are aimed at one each, in turn."""
+    numbers = np.arange(count)
+    return np.where(numbers % 2 == 1, numbers // 2 % target.conjunctions, -1)
+
+
+def project(target: Target, points: Points, values: NDArray[Any], gradients: Points) -> Points:
+    """The nearest points of the box at which value + gradient·(x − point) is 0, row by row.
+
+    Near is what is reached by the least share of the radius in every coordinate. Where the box has no such
+    point, the corner that comes nearest.
+    """
+    slopes = np.nan_to_num(gradients.astype(np.float64))
+    towards = -np.sign(values)[:, None] * np.sign(slopes)
+    radius = target.radius.astype(np.float64)
+    low, high = np.zeros(len(points)), np.full(len(points), 2.0)
+    for _ in range(24):
+        middle = (low + high) / 2
+        there = np.clip(points + middle[:, None] * radius * towards, target.lower, target.upper)
+        left = np.abs(values) - np.abs(((there - points) * slopes).sum(axis=1))
+        low, high = np.where(left > 0, middle, low), np.where(left > 0, high, middle)
+    return inside(target, points + high[:, None] * radius * towards)
