@@ -58,13 +58,14 @@ def run_step(folder: Path, **inputs: str) -> tuple[int, list[list[str]], str]:
 def test_the_action_runs_the_gate_and_keeps_its_exit_code(tmp_path: Path, code: int) -> None:
     given = {"SUITES": "quick disjuncts", "VERIFIER": "mine=./my tool --fast", "JOBS": "2"}
     returned, calls, summary = run_step(
-        tmp_path, **given, BASELINE="base line.json", TIMEOUT="", CODE=str(code)
+        tmp_path, **given, BASELINE="base line.json", BUDGET="10m", TIMEOUT="", CODE=str(code)
     )
     assert returned == code
     (words,) = calls
     assert words[:3] == ["gate", "quick", "disjuncts"]
     assert words[words.index("--verifier") + 1] == "mine=./my tool --fast"
     assert words[words.index("--baseline") + 1] == "base line.json"
+    assert words[words.index("--budget") + 1] == "10m"
     assert "--timeout" not in words
     assert summary == "## closed"
 

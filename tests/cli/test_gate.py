@@ -102,6 +102,48 @@ def test_what_was_near_its_limit_is_tried_twice(
     assert executions.read_text().split().count(near) == 2
 
 
+def test_a_budget_takes_the_first_of_a_fixed_order_and_says_what_is_left_out(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same instances whatever the tool answers, and however fast: limits count, not times."""
+    command = ("gate", suite, "--verifier", "scripted", "--timeout", "10", "--budget", "25s")
+    ran_with = []
+    for behaviour, code in (("right", 0), ("wrong", 1)):
+        executions = tmp_path / behaviour
+        script(monkeypatch, tmp_path, default={"behaviour": behaviour}, executions=str(executions))
+        ran = dokimos(*command, "--out", tmp_path / f"gate-{behaviour}")
+        assert ran.code == code
+        assert "note  left out: 2 of 4 instances of suite: the budget is 25 s with 1 job" in ran.out
+        ran_with.append(sorted(executions.read_text().split()))
+    assert ran_with[0] == ran_with[1]
+    assert len(ran_with[0]) == 2
+
+
+def test_two_jobs_have_twice_the_budget(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behave(monkeypatch, tmp_path, "right")
+    words = ("--timeout", "10", "--budget", "20s", "--jobs", "2", "--out", tmp_path / "gate")
+    ran = dokimos("gate", suite, "--verifier", "scripted", *words)
+    assert ran.code == 0
+    assert "4 of 4 answers are right" in ran.out
+    assert "left out" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [("5s", "no room for the first instance"), ("soon", "is not a time"), ("0m", "is not a time")],
+)
+def test_a_budget_that_cannot_be_kept_is_one_sentence(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, budget: str, words: str
+) -> None:
+    given = ("--timeout", "10", "--budget", budget, "--out", tmp_path / "gate")
+    ran = dokimos("gate", suite, "--verifier", "scripted", *given)
+    assert ran.code == 2
+    assert words in ran.err
+    assert not (tmp_path / "gate").exists()
+
+
 def test_a_baseline_that_is_to_be_updated_must_be_named(dokimos: Dokimos, suite: Path) -> None:
     ran = dokimos("gate", suite, "--verifier", "scripted", "--update-baseline")
     assert ran.code == 2

@@ -79,6 +79,19 @@ def test_a_wrong_answer_closes_it(verdict: Verdict) -> None:
     assert kinds(outcome) == [GateFindingKind.WRONG]
 
 
+def test_a_sat_without_a_witness_closes_it_unless_it_is_expected() -> None:
+    now = judged(run("a", Verdict.CORRECT), run("b", Verdict.UNWITNESSED))
+    outcome = pass_gate(now, baseline=before(b=(Verdict.CORRECT, 1)))
+    assert kinds(outcome) == [GateFindingKind.UNWITNESSED]
+    assert not outcome.is_open
+    assert "0 wrong, 1 sat without a witness" in headline(outcome)
+    assert "`dokimos run again`" in as_markdown(outcome)
+    known = Baseline((), (ExpectedFailure("mine", "quick", "b", "prints none yet"),))
+    excused = pass_gate(now, baseline=known)
+    assert excused.is_open
+    assert kinds(excused) == [GateFindingKind.EXPECTED]
+
+
 def test_missing_runs_close_it() -> None:
     outcome = pass_gate(judged(run("a", Verdict.CORRECT), missing=3))
     assert not outcome.is_open

@@ -62,17 +62,46 @@ def run(
     >>> [record.answer.value for record in campaign.records]
     ['unsat', 'sat']
     """
-    permissions = Permissions(tuple(dict.fromkeys(pass_env)), trust_scripts)
     folder = Path(out)
     if (folder / "instances.csv").exists():
         raise InputError(f"{folder} is a suite; choose another folder for the campaign.")
-    named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
-    chosen = [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
-    given = with_pairs([suites] if isinstance(suites, str | Path | Suite) else suites)
-    wanted = _campaign_suites(given, only, progress)
+    chosen = chosen_verifiers(verifiers)
+    wanted = campaign_suites(suites, only, progress)
     if probe:
         chosen += _quiet(chosen)
         wanted += _probes(wanted, folder)
+    return run_suites(
+        wanted,
+        chosen,
+        folder,
+        timeout_seconds=timeout_seconds,
+        memory_bytes=memory_bytes,
+        cpu_seconds=cpu_seconds,
+        jobs=jobs,
+        dask=dask,
+        repeat=repeat,
+        again=again,
+        permissions=Permissions(tuple(dict.fromkeys(pass_env)), trust_scripts),
+        progress=progress,
+    )
+
+
+def run_suites(
+    wanted: Sequence[CampaignSuite],
+    chosen: Sequence[Verifier],
+    folder: Path,
+    *,
+    timeout_seconds: float | None,
+    memory_bytes: int,
+    cpu_seconds: float | None = None,
+    jobs: int,
+    dask: str | None = None,
+    repeat: int = 1,
+    again: bool,
+    permissions: Permissions,
+    progress: ProgressCallback[object],
+) -> Campaign:
+    """What `run` does with suites and verifiers once it has found them."""
     entries = [entry for each in wanted for entry in each.instances]
     if not entries:
         raise InputError("A campaign needs at least one instance and one verifier.")
@@ -110,11 +139,18 @@ def run(
     )
 
 
-def _campaign_suites(
-    given: Sequence[SuiteSource], only: Sequence[str], progress: ProgressCallback[object]
+def chosen_verifiers(verifiers: str | Verifier | Sequence[str | Verifier]) -> list[Verifier]:
+    """The verifiers that are named, each once. Raises VerifierUnavailable where one is not installed."""
+    named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
+    return [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
+
+
+def campaign_suites(
+    suites: SuiteSource | Sequence[SuiteSource], only: Sequence[str], progress: ProgressCallback[object]
 ) -> list[CampaignSuite]:
     """The suites with those of their instances that are to be run: all, or those named."""
     found = []
+    given = with_pairs([suites] if isinstance(suites, str | Path | Suite) else suites)
     for each in dict.fromkeys(given):
         suite = read_suite(each, progress=progress)
         entries = tuple(entry for entry in suite.entries if not only or entry.name in only)

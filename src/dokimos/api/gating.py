@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dokimos.api.campaigns import run
+from dokimos.api.budgets import within_budget
+from dokimos.api.campaigns import campaign_suites, chosen_verifiers, run_suites
 from dokimos.api.progress import ProgressCallback, ignore
 from dokimos.api.suite_lookup import SuiteSource
 from dokimos.api.verdicts import judge, report
@@ -22,7 +23,7 @@ from dokimos.judging.gate import (
     write_baseline,
 )
 from dokimos.verifiers.base import Verifier
-from dokimos.verifiers.catalogue import installed
+from dokimos.verifiers.permissions import Permissions
 
 #: What the gate saw the last time, in the folder of its campaign.
 _LAST = "gate.json"
@@ -38,10 +39,13 @@ def gate(
     junit: str | Path | None = None,
     markdown: str | Path | None = None,
     html: str | Path | None = None,
+    budget_seconds: float | None = None,
     timeout_seconds: float | None = None,
     memory_bytes: int = 4_000_000_000,
     jobs: int = 1,
     only: Sequence[str] = (),
+    pass_env: Sequence[str] = (),
+    trust_scripts: bool = False,
     progress: ProgressCallback[object] = ignore,
 ) -> GateOutcome:
     """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
@@ -49,6 +53,9 @@ def gate(
     `out` is the folder of the campaign; the same call again goes on where it stopped, and runs a verifier
     again whose version has changed. `baseline` is a file with what was right before and which failures are
     expected; `update_baseline` writes it. `junit`, `markdown` and `html` are files to write.
+    `budget_seconds` runs the first instances of the suites' fixed orders, as many as have time limits that
+    sum up to at most that for each of the `jobs`; findings say how many were left out. `pass_env` and
+    `trust_scripts` are those of `run`.
 
     >>> outcome = dokimos.gate("tiny", "reference", "gated", timeout_seconds=60, junit="junit.xml")
     >>> outcome.is_open, [finding.text for finding in outcome.findings]
@@ -59,26 +66,29 @@ def gate(
     for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
         if path is not None:
             expect_writable(Path(path), what=what, example="gate.xml")
-    named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
-    chosen = [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
+    chosen = chosen_verifiers(verifiers)
     folder = Path(out)
     is_first = update_baseline and baseline is not None and not Path(baseline).exists()
     held = None if baseline is None or is_first else read_baseline(Path(baseline))
     last = read_baseline(folder / _LAST) if (folder / _LAST).is_file() else None
+    wanted = campaign_suites(suites, only, progress)
+    left_out: tuple[str, ...] = ()
+    if budget_seconds is not None:
+        wanted, left_out = within_budget(wanted, budget_seconds, jobs=jobs, timeout_seconds=timeout_seconds)
 
     def ask(*, again: bool) -> GateOutcome:
-        run(
-            suites,
+        run_suites(
+            wanted,
             chosen,
             folder,
             timeout_seconds=timeout_seconds,
             memory_bytes=memory_bytes,
             jobs=jobs,
-            only=only,
             again=again,
+            permissions=Permissions(tuple(dict.fromkeys(pass_env)), trust_scripts),
             progress=progress,
         )
-        return pass_gate(judge(folder, progress=progress), baseline=held, last=last)
+        return pass_gate(judge(folder, progress=progress), baseline=held, last=last, left_out=left_out)
 
     outcome = ask(again=_has_changed(folder, chosen))
     if held is not None and (keys := second_tries(outcome, held)):

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli.run import parse_bytes
+from dokimos.cli.verifier_options import PassEnv, TrustScripts
 
 
 def gate(
@@ -31,17 +32,27 @@ def gate(
         Path | None, typer.Option(help="A Markdown summary to write, such as $GITHUB_STEP_SUMMARY.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="A report page to write.")] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Run only as many instances as fit into this time, such as 1m, 10m or 1h, by their "
+            "limits; the most telling come first."
+        ),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory for each run, such as 4GB or 512MB.")] = "4GB",
     jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
+    pass_env: PassEnv = None,
+    trust_scripts: TrustScripts = False,
 ) -> None:
     """Run verifiers on suites, judge their answers, and fail where they may not pass.
 
-    Exit code 1 on a wrong answer that the baseline does not expect, on missing runs, on a verifier that
-    answers nothing, and on an answer that the baseline has right. Exit code 2 if a label fails.
+    Exit code 1 on a wrong answer or a `sat` without a witness that the baseline does not expect, on
+    missing runs, on a verifier that answers nothing, and on an answer that the baseline has right. Exit
+    code 2 if a label fails.
     """
     import dokimos
     from dokimos.cli.output import one_interrupt, progress_bar
@@ -58,10 +69,13 @@ def gate(
             junit=junit,
             markdown=markdown,
             html=html,
+            budget_seconds=None if budget is None else parse_seconds(budget),
             timeout_seconds=timeout,
             memory_bytes=parse_bytes(memory),
             jobs=jobs,
             only=only or (),
+            pass_env=pass_env or (),
+            trust_scripts=trust_scripts,
             progress=show,
         )
     for finding in in_order(outcome.findings):
@@ -71,3 +85,16 @@ def gate(
         raise typer.Exit(2)
     if not outcome.is_open:
         raise typer.Exit(1)
+
+
+def parse_seconds(text: str) -> float:
+    """A time such as 90s, 10m or 1h, in seconds."""
+    import re
+
+    from dokimos.core.errors import InputError
+
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([smh])", text.strip())
+    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
+    if seconds <= 0:
+        raise InputError(f"{text!r} is not a time; write it like 90s, 10m or 1h.")
+    return seconds

@@ -3,6 +3,7 @@
 A gate is green only where something was really answered. It fails on
 
 - a wrong answer, unless the baseline expects it,
+- a `sat` without a witness, unless the baseline expects it: the answer is right, and shows nothing,
 - runs that are missing,
 - a verifier that decides nothing at all,
 - an answer that was right in the baseline and is not now; where the baseline had it only shortly before its
@@ -61,7 +62,7 @@ class BaselineRun:
 
 @dataclass(frozen=True)
 class ExpectedFailure:
-    """A wrong answer that is known, and why it may stay for now."""
+    """A wrong or unwitnessed answer that is known, and why it may stay for now."""
 
     verifier: str
     suite: str
@@ -98,12 +99,14 @@ class GateFindingKind(Enum):
     """What a gate notices."""
 
     WRONG = "wrong"
+    UNWITNESSED = "sat without a witness"
     MISSING = "missing"
     SILENT = "answers nothing"
     LOST = "no longer right"
     LABEL = "label fails"
     EXPECTED = "expected failure"
     NEAR = "near its limit"
+    LEFT_OUT = "left out"
     NEW_WRONG = "new wrong"
     MENDED = "mended"
 
@@ -116,6 +119,7 @@ class GateFindingKind(Enum):
 _FAILING = frozenset(
     {
         GateFindingKind.WRONG,
+        GateFindingKind.UNWITNESSED,
         GateFindingKind.MISSING,
         GateFindingKind.SILENT,
         GateFindingKind.LOST,
@@ -152,19 +156,27 @@ class GateOutcome:
 
 
 def pass_gate(
-    judged: JudgedCampaigns, *, baseline: Baseline | None = None, last: Baseline | None = None
+    judged: JudgedCampaigns,
+    *,
+    baseline: Baseline | None = None,
+    last: Baseline | None = None,
+    left_out: Sequence[str] = (),
 ) -> GateOutcome:
-    """What the gate says of judged campaigns, against a baseline and the last time it was asked."""
+    """What the gate says of judged campaigns, against a baseline and the last time it was asked.
+
+    `left_out` says in a sentence for each suite what was not run.
+    """
     held = baseline or Baseline()
     runs = tuple(_run(judgement) for judgement in judged.judgements)
     worst = _worst(runs)
     findings = [
-        *_wrong(judged.judgements, held.expected),
+        *_bad_answers(judged.judgements, held.expected),
         *_missing(judged),
         *_labels(judged),
         *_silent(judged.judgements),
         *_lost(held, worst),
         *_near(runs),
+        *(GateFinding(GateFindingKind.LEFT_OUT, text) for text in left_out),
         *_changes(worst, None if last is None else _worst(last.runs)),
     ]
     return GateOutcome(tuple(findings), runs, judged)
@@ -212,20 +224,28 @@ def _key(judgement: Judgement) -> RunKey:
     return record.verifier, record.suite, record.instance
 
 
-def _wrong(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]) -> list[GateFinding]:
+def _is_bad(verdict: Verdict) -> bool:
+    """Whether an answer closes the gate by itself."""
+    return verdict.is_wrong or verdict is Verdict.UNWITNESSED
+
+
+def _bad_answers(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]) -> list[GateFinding]:
     found = []
-    wrong = {_key(j) for j in judgements if j.verdict.is_wrong}
+    bad = {_key(j) for j in judgements if _is_bad(j.verdict)}
     for judgement in judgements:
+        if not _is_bad(judgement.verdict):
+            continue
         key = _key(judgement)
         said = f"{_named(key)}: {judgement.verdict.value}"
-        if judgement.verdict.is_wrong and key in expected:
+        if key in expected:
             text = f"{said}, as the baseline expects: {expected[key]}"
             found.append(GateFinding(GateFindingKind.EXPECTED, text, key))
-        elif judgement.verdict.is_wrong:
-            found.append(GateFinding(GateFindingKind.WRONG, f"{said}: {judgement.reason}", key))
+        else:
+            kind = GateFindingKind.WRONG if judgement.verdict.is_wrong else GateFindingKind.UNWITNESSED
+            found.append(GateFinding(kind, f"{said}: {judgement.reason}", key))
     ran = {_key(j) for j in judgements}
-    for key in sorted(expected.keys() & ran - wrong):
-        text = f"{_named(key)} is not wrong any more; take it out of the baseline"
+    for key in sorted(expected.keys() & ran - bad):
+        text = f"{_named(key)} does not fail any more; take it out of the baseline"
         found.append(GateFinding(GateFindingKind.MENDED, text, key))
     return found
 
@@ -266,7 +286,7 @@ def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFin
     found = []
     for run in baseline.runs:
         current = now.get(run.key)
-        if run.verdict is not Verdict.CORRECT or current is None or current.verdict.is_wrong:
+        if run.verdict is not Verdict.CORRECT or current is None or _is_bad(current.verdict):
             continue
         if current.verdict is not Verdict.CORRECT:
             text = f"{_named(run.key)} was right in the baseline, and is {current.verdict.value} now"
@@ -323,7 +343,7 @@ def read_baseline(path: Path) -> Baseline:
 
 def write_baseline(path: Path, outcome: GateOutcome, *, before: Baseline | None) -> None:
     """Keep what the gate saw; the expected failures of before stay as far as they still fail."""
-    wrong = {run.key for run in outcome.runs if run.verdict.is_wrong}
-    kept = tuple(one for one in (before or Baseline()).expected_failures if one.key in wrong)
+    bad = {run.key for run in outcome.runs if _is_bad(run.verdict)}
+    kept = tuple(one for one in (before or Baseline()).expected_failures if one.key in bad)
     runs = tuple(sorted(_worst(outcome.runs).values(), key=lambda run: run.key))
     write_whole(path, strict_json.write(_Form(runs, kept)), what="the baseline")

@@ -14,15 +14,19 @@ from dokimos.judging.verdicts import Judgement, Verdict
 _ORDER = tuple(GateFindingKind)
 _HEADINGS = {
     GateFindingKind.WRONG: "Wrong answers",
+    GateFindingKind.UNWITNESSED: "`sat` without a witness",
     GateFindingKind.MISSING: "Missing runs",
     GateFindingKind.SILENT: "Verifiers that answer nothing",
     GateFindingKind.LOST: "Right in the baseline, not now",
     GateFindingKind.LABEL: "Labels that fail",
     GateFindingKind.EXPECTED: "Expected failures",
     GateFindingKind.NEAR: "Near the limit",
+    GateFindingKind.LEFT_OUT: "Left out for want of time",
     GateFindingKind.NEW_WRONG: "Wrong since the last time",
     GateFindingKind.MENDED: "Mended",
 }
+#: Of what a command shows again.
+_WITH_COMMAND = (GateFindingKind.WRONG, GateFindingKind.UNWITNESSED)
 
 
 def headline(outcome: GateOutcome) -> str:
@@ -30,7 +34,9 @@ def headline(outcome: GateOutcome) -> str:
     judgements = outcome.judged.judgements
     right = sum(j.verdict is Verdict.CORRECT for j in judgements)
     wrong = sum(j.verdict.is_wrong for j in judgements)
+    unwitnessed = sum(j.verdict is Verdict.UNWITNESSED for j in judgements)
     parts = [f"{right} of {len(judgements)} answers are right", f"{wrong} wrong"]
+    parts += [f"{unwitnessed} sat without a witness"] * bool(unwitnessed)
     new, mended = (
         len(outcome.of_kind(kind)) for kind in (GateFindingKind.NEW_WRONG, GateFindingKind.MENDED)
     )
@@ -127,7 +133,7 @@ def as_markdown(outcome: GateOutcome) -> str:
             lines += ["", f"### {_HEADINGS[kind]}", ""]
         for finding in findings:
             lines.append(f"- {_cell(finding.text)}")
-            if kind is GateFindingKind.WRONG and finding.run is not None:
+            if kind in _WITH_COMMAND and finding.run is not None:
                 lines += [f"  `{printable(reproduce[finding.run]).replace('`', '')}`"]
     return "\n".join(lines) + "\n"
 

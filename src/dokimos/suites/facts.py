@@ -71,7 +71,7 @@ def read_facts(
         network_sha256,
         property_sha256,
         position,
-        _parameters(form),
+        parameters_of(form),
         profile,
         problem,
         seed=_seed(form),
@@ -97,7 +97,7 @@ def _profile(folder: Path, name: str, hashes: tuple[str, str]) -> tuple[Profile 
     return profile, ""
 
 
-def _parameters(form: TruthForm | None) -> Mapping[str, Any]:
+def parameters_of(form: TruthForm | None) -> Mapping[str, Any]:
     """The parameters that a truth file states; none where there is no such file or origin."""
     parameters = None if form is None else form.origin.get("parameters")
     return parameters if isinstance(parameters, dict) else {}

@@ -1,0 +1,41 @@
+"""What of some suites fits into a budget of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from dokimos.campaigns.plan import CampaignSuite
+from dokimos.core.errors import InputError
+from dokimos.suites.budget_orders import first_within, in_order
+from dokimos.suites.entry import SuiteEntry
+
+
+def within_budget(
+    suites: Sequence[CampaignSuite], seconds: float, *, jobs: int, timeout_seconds: float | None
+) -> tuple[list[CampaignSuite], tuple[str, ...]]:
+    """The suites with those of their instances that a budget has room for, and what was left out of each.
+
+    Raises InputError where it has no room at all.
+    """
+    room = seconds * jobs
+    ordered = [in_order(cast("tuple[SuiteEntry, ...]", each.instances), name=each.name) for each in suites]
+    limits = [[timeout_seconds or entry.timeout_seconds for entry in entries] for entries in ordered]
+    counts = first_within(limits, seconds=room)
+    has = f"{seconds:g} s with {jobs} {'job' if jobs == 1 else 'jobs'} at a time"
+    if not any(counts):
+        first = next((limit for suite in limits for limit in suite), 0)
+        raise InputError(
+            f"A budget of {has} has no room for the first instance, which may take {first:g} s; "
+            "give a larger --budget, or a smaller --timeout."
+        )
+    kept, left_out = [], []
+    for suite, entries, count in zip(suites, ordered, counts, strict=True):
+        if count:
+            kept.append(replace(suite, instances=entries[:count]))
+        if count < len(entries):
+            left_out.append(
+                f"{len(entries) - count} of {len(entries)} instances of {suite.name}: the budget is {has}"
+            )
+    return kept, tuple(left_out)

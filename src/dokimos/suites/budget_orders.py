@@ -1,0 +1,116 @@
+"""Which instances fit into a budget of time: the first ones of an order that is fixed for each suite.
+
+The order covers much early: the bugs of the catalogue that an instance catches, its family, its label and
+its knobs, per second of its time limit. That of a shipped suite is committed
+(`shipped/orders/<name>.json`, written by `scripts/suite_orders.py`); that of any other suite follows from
+its instances. So what is run depends on the suite, the budget and the number of jobs, never on how fast
+a verifier is or on what it answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from itertools import zip_longest
+from typing import Literal
+
+from dokimos.core import strict_json
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.facts import parameters_of, read_truth_form
+
+SCHEMA: Literal[1] = 1
+
+
+@dataclass(frozen=True)
+class CoveringInstance:
+    """An instance as an order sees it: how long it may take, and what it stands for."""
+
+    name: str
+    seconds: float
+    covers: frozenset[str]
+
+
+@dataclass(frozen=True)
+class SuiteOrder:
+    """The committed order of a shipped suite, and what was known of its instances when it was made.
+
+    `caught_by` names for each planted bug an instance that catches it; `not_caught` has the bugs that no
+    instance of the suite catches.
+    """
+
+    order: tuple[str, ...]
+    caught_by: Mapping[str, str] = field(default_factory=dict)
+    not_caught: tuple[str, ...] = ()
+    schema: Literal[1] = SCHEMA
+
+
+def covering(entry: SuiteEntry, bugs: Iterable[str] = ()) -> CoveringInstance:
+    """What an instance stands for: its family, label and knobs, and the bugs that it is known to catch."""
+    form = read_truth_form(entry)
+    knobs = (f"{entry.family}.{name} = {value}" for name, value in parameters_of(form).items())
+    label = () if form is None else (f"label {form.label.value}",)
+    caught = (f"bug {bug}" for bug in bugs)
+    return CoveringInstance(
+        entry.name,
+        entry.timeout_seconds,
+        frozenset((f"family {entry.family}", *label, *knobs, *caught)),
+    )
+
+
+def cover_order(instances: Sequence[CoveringInstance]) -> tuple[str, ...]:
+    """All names, greedily: next comes what covers most that is new, per second; of equals the first given.
+
+    Where nothing new is left, everything counts as new again for those that remain.
+    """
+    left = list(instances)
+    covered: set[str] = set()
+    order = []
+    while left:
+        if all(each.covers <= covered for each in left):
+            covered = set()
+        best = max(left, key=lambda each: len(each.covers - covered) / each.seconds)
+        covered |= best.covers
+        left.remove(best)
+        order.append(best.name)
+    return tuple(order)
+
+
+def shipped_order(name: str) -> SuiteOrder | None:
+    """The committed order of a shipped suite; None where there is none of that name."""
+    file = resources.files("dokimos.suites") / "shipped" / "orders" / f"{name}.json"
+    if not file.is_file():
+        return None
+    what = "the order of a suite"
+    return strict_json.read(file.read_bytes(), SuiteOrder, file=f"orders/{name}.json", what=what)
+
+
+def in_order(entries: Sequence[SuiteEntry], *, name: str = "") -> tuple[SuiteEntry, ...]:
+    """Instances of a suite in its order: the committed one where `name` is that of a shipped suite that has
+    them, else the one that follows from what they are."""
+    by_name = {entry.name: entry for entry in entries}
+    committed = shipped_order(name) if name else None
+    if committed is None or not by_name.keys() <= set(committed.order):
+        names = cover_order([covering(entry) for entry in entries])
+    else:
+        names = committed.order
+    return tuple(by_name[each] for each in names if each in by_name)
+
+
+def first_within(limits: Sequence[Sequence[float]], *, seconds: float) -> tuple[int, ...]:
+    """How many instances of each suite a budget has room for.
+
+    `limits` are the time limits of each suite's instances, in order. Suites take turns, one instance each;
+    of what results it is the longest beginning whose limits sum up to at most `seconds`.
+    """
+    taken = [0] * len(limits)
+    spent = 0.0
+    for turn in zip_longest(*limits):
+        for number, limit in enumerate(turn):
+            if limit is None:
+                continue
+            spent += limit
+            if spent > seconds:
+                return tuple(taken)
+            taken[number] += 1
+    return tuple(taken)
