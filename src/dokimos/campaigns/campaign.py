@@ -24,6 +24,7 @@ from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.locks import only_one
 from dokimos.execution.limits import Limits
 from dokimos.execution.strays import end_strays
+from dokimos.execution.warm_worker import WarmWorkers
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.permissions import Permissions
 
@@ -131,6 +132,8 @@ def run_campaign(
     if cluster is None:
         permitted.require()
         _require_guards(verifiers, permitted)
+    elif staying := [verifier.name for verifier in verifiers if verifier.is_warm]:
+        raise InputError(f"{staying[0]} stays warm on this machine only; leave out :warm on a cluster.")
     by_tool = {_tool(verifier): verifier for verifier in verifiers}
     tools = [_tool(verifier) for verifier in verifiers]
     planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
@@ -198,13 +201,14 @@ class _Runner:
     def run_all(self, todo: Sequence[Job], *, jobs: int) -> Generator[RunRecord, None, None]:
         """Do all jobs, in order, several at a time; the records come as they finish."""
         cancel = threading.Event()
+        workers = WarmWorkers(self.out / "work", most=jobs)
         pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="dokimos-run")
         waiting = iter(todo)
         running: set[Future[RunRecord]] = set()
         try:
             while True:
                 while len(running) < jobs and (job := next(waiting, None)) is not None:
-                    running.add(pool.submit(self.run, job, cancel))
+                    running.add(pool.submit(self.run, job, cancel, workers))
                 if not running:
                     return
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
@@ -213,8 +217,9 @@ class _Runner:
         finally:
             cancel.set()
             pool.shutdown(wait=True, cancel_futures=True)
+            workers.end()
 
-    def run(self, job: Job, cancel: threading.Event) -> RunRecord:
+    def run(self, job: Job, cancel: threading.Event, workers: WarmWorkers) -> RunRecord:
         """Do one job, and record it."""
         self.journal.started(job.id, now())
         record = perform(
@@ -225,6 +230,7 @@ class _Runner:
             work=self.out / "work",
             log=log_path(self.out, job.id),
             cancel=cancel,
+            workers=workers,
         )
         self.journal.finish(record)
         return record

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,15 +20,18 @@ from dokimos.core.regular_files import read_regular
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.execution.process import Cancel, run_limited
+from dokimos.execution.warm_worker import WarmStart, WarmWorkers
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
-from dokimos.verifiers.base import Query, Verifier
+from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.permissions import Permissions, allowed_environment, names_of
 from dokimos.verifiers.vnnlib1_files import in_vnnlib1
 
 #: A disk with less room than this is full.
 _FULL_BYTES = 1 << 16
+#: After these answers a process does not stay, and where it had been asked before, a new one is asked.
+_ODD = (Answer.ERROR, Answer.MEMOUT)
 #: Larger proofs are not kept.
 _MOST_PROOF_BYTES = 64 << 20
 
@@ -125,6 +128,7 @@ def perform(
     work: Path,
     log: Path,
     cancel: Cancel,
+    workers: WarmWorkers | None = None,
 ) -> RunRecord:
     """Run `verifier` on the two files, in a new folder in `work`, and say what happened.
 
@@ -136,6 +140,8 @@ def perform(
 
     Raises InputError where it ended in an error on a full disk: then there was no room for its answer, and
     it is not the verifier that failed. A proof that it wrote of its `unsat` is kept beside the log.
+
+    A verifier that stays warm is asked by one of `workers`; without any, it is started as others are.
     """
     started_at = now()
     if not verifier.reads_vnnlib2:
@@ -154,14 +160,12 @@ def perform(
         query = _query(task, *copies, folder)
         invocation = verifier.command(query)
         passed = allowed_environment(verifier.variables, task.permissions.pass_env)
-        outcome = run_limited(
-            invocation.command,
-            limits=task.limits,
-            log=log,
-            cwd=folder,
-            environment={**passed, "TMPDIR": str(folder), **invocation.environment},
-            cancel=cancel,
-        )
+        if workers is None or not verifier.is_warm:
+            outcome, warm = _run_cold(invocation, query, passed, task.limits, log, cancel), 0
+        else:
+            outcome, warm = _ask_warm(
+                workers, verifier, invocation, query, passed, task.limits, log, cancel
+            )
         answer = verifier.answer(outcome, query, log)
         if answer.answer is Answer.ERROR and _is_full(base):
             raise InputError(
@@ -174,7 +178,48 @@ def perform(
     finally:
         remove_folder(base)
     record = _record(task, answer, outcome, started_at)
-    return replace(record, variables=names_of(passed), guard=invocation.guard)
+    return replace(record, variables=names_of(passed), guard=invocation.guard, warm=warm)
+
+
+def _run_cold(
+    invocation: Invocation,
+    query: Query,
+    passed: Mapping[str, str],
+    limits: Limits,
+    log: Path,
+    cancel: Cancel,
+) -> Outcome:
+    """A process for this query alone."""
+    return run_limited(
+        invocation.command,
+        limits=limits,
+        log=log,
+        cwd=query.folder,
+        environment={**passed, "TMPDIR": str(query.folder), **invocation.environment},
+        cancel=cancel,
+    )
+
+
+def _ask_warm(
+    workers: WarmWorkers,
+    verifier: Verifier,
+    invocation: Invocation,
+    query: Query,
+    passed: Mapping[str, str],
+    limits: Limits,
+    log: Path,
+    cancel: Cancel,
+) -> tuple[Outcome, int]:
+    """A process that stays; the so many-th query of it was this."""
+    border = invocation.start_words
+    return workers.ask(
+        WarmStart.of(invocation.command[:border], {**passed, **invocation.environment}, limits),
+        invocation.command[border:],
+        folder=query.folder,
+        log=log,
+        cancel=cancel,
+        is_odd=lambda outcome: verifier.answer(outcome, query, log).answer in _ODD,
+    )
 
 
 def _keep_proof(written: Path, place: Path) -> None:

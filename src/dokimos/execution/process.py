@@ -76,15 +76,22 @@ def run_limited(
 
     Raises InputError where the log cannot be written (disk full, folder missing).
     """
-    mark = uuid.uuid4().hex
-    threads = dict.fromkeys(_THREAD_VARIABLES, str(limits.threads))
+    with (
+        log_errors(log),
+        BoundedLog(log, limit_bytes=limits.log_bytes) as sink,
+        group_for(limits) as group,
+    ):
+        tree = WatchedTree(limits, sink, cancel or threading.Event(), group, usage(limits, group))
+        with tree.running(command, cwd=cwd, environment=environment, cpu_seconds=limits.cpu_seconds):
+            limit = tree.until_end_or_limit()
+        return tree.outcome(limit)
+
+
+@contextlib.contextmanager
+def log_errors(log: Path) -> Iterator[None]:
+    """What is wrong with a log that cannot be written, in a sentence."""
     try:
-        with BoundedLog(log, limit_bytes=limits.log_bytes) as sink, _group(limits) as group:
-            watch = _Watch(limits, sink, mark, cancel or threading.Event(), group, usage(limits, group))
-            outcome = watch.run(command, cwd=cwd, environment={**environment, **threads, MARK: mark})
-            if watch.log_error is not None:
-                raise watch.log_error
-            return outcome
+        yield
     except OSError as error:
         remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check that folder"
         raise InputError(
@@ -93,7 +100,7 @@ def run_limited(
 
 
 @contextlib.contextmanager
-def _group(limits: Limits) -> Iterator[ControlGroup | None]:
+def group_for(limits: Limits) -> Iterator[ControlGroup | None]:
     """A control group for as long as a run takes, or None."""
     group = new_group(limits)
     try:
@@ -104,37 +111,59 @@ def _group(limits: Limits) -> Iterator[ControlGroup | None]:
 
 
 @dataclass
-class _Watch:
-    """The parent's side of one run."""
+class WatchedTree:
+    """The parent's side of one tree of processes: of one run, or of one that is asked again and again.
+
+    `begun_at` is when its time began to count, by the monotonic clock; when it was started unless given.
+    """
 
     limits: Limits
     sink: BoundedLog
-    mark: str
     cancel: Cancel
     group: ControlGroup | None
     usage: Usage
+    begun_at: float | None = None
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     reports: dict[str, float] = field(default_factory=dict)
     failure: str | None = None
     pending: bytes = b""
     log_error: OSError | None = None
+    _shepherd: subprocess.Popen[bytes] | None = None
+    _report: int = -1
+    _output: int = -1
 
-    def run(self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> Outcome:
+    @contextlib.contextmanager
+    def running(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        cpu_seconds: float | None,
+        wall_seconds: float | None = None,
+    ) -> Iterator[None]:
+        """The tree runs in here; afterwards it is gone, whatever happened.
+
+        The shepherd ends it by itself soon after `wall_seconds` (the limit unless given), and the kernel a
+        process of it that takes more than `cpu_seconds`. Raises OSError where the log could not be written.
+        """
         entrances = [] if self.group is None else [str(path) for path in self.group.entrances]
-        limits = (str(self.limits.wall_seconds), str(self.limits.cpu_seconds or 0.0))
-        report_read, report_write = os.pipe()
-        output_read, output_write = os.pipe()
+        limits = (str(wall_seconds or self.limits.wall_seconds), str(cpu_seconds or 0.0))
+        threads = dict.fromkeys(_THREAD_VARIABLES, str(self.limits.threads))
+        self._report, report_write = os.pipe()
+        self._output, output_write = os.pipe()
         with contextlib.ExitStack() as stack:
-            stack.callback(os.close, report_read)
-            stack.callback(os.close, output_read)
+            stack.callback(os.close, self._report)
+            stack.callback(os.close, self._output)
             try:
-                shepherd = subprocess.Popen(
+                self._shepherd = subprocess.Popen(
                     [*_BARE_PYTHON, str(_SHEPHERD), str(report_write), *limits, *entrances, "--", *command],
                     stdin=subprocess.PIPE,
                     stdout=output_write,
                     stderr=output_write,
                     pass_fds=(report_write,),
                     cwd=cwd,
-                    env=dict(environment),
+                    env={**environment, **threads, MARK: self.mark},
                     start_new_session=True,
                 )
             except OSError as error:
@@ -143,40 +172,47 @@ class _Watch:
                 os.close(report_write)
                 os.close(output_write)
             try:
-                limit = self._until_end_or_limit(shepherd, report_read, output_read)
+                yield
             finally:
-                self._end(shepherd, report_read, output_read)
-        return self._outcome(limit)
+                self._end(self._shepherd)
+        if self.log_error is not None:
+            raise self.log_error
 
-    def _until_end_or_limit(
-        self, shepherd: subprocess.Popen[bytes], report: int, output: int
-    ) -> Termination | None:
+    @property
+    def root(self) -> int:
+        """The shepherd, below which the tree is."""
+        assert self._shepherd is not None
+        return self._shepherd.pid
+
+    def until_end_or_limit(self, *, reply: int | None = None) -> Termination | None:
         """Watch until the shepherd has reported the end (None) or a limit is reached (which one).
 
-        What the shepherd has written by then comes first: where we were held up (by a full machine, or
-        Ctrl-Z), a command that ended in time is no timeout.
+        Also until there is something to read from the descriptor `reply`, where one is given (None). What
+        the shepherd has written by then comes first: where we were held up (by a full machine, or Ctrl-Z),
+        a command that ended in time is no timeout.
         """
         begun = time.monotonic()
         next_sample = begun
         with selectors.DefaultSelector() as selector:
-            selector.register(report, selectors.EVENT_READ)
-            selector.register(output, selectors.EVENT_READ)
+            for descriptor in (self._report, self._output, *([] if reply is None else [reply])):
+                selector.register(descriptor, selectors.EVENT_READ)
             while True:
                 if self.cancel.is_set():
                     raise Cancelled
                 now = time.monotonic()
-                deadline = self.reports.get("started", begun + 1.0) + self.limits.wall_seconds
+                since = self.begun_at or self.reports.get("started", begun + 1.0)
+                deadline = since + self.limits.wall_seconds
                 if now >= next_sample:
-                    if limit := self.usage.reached(shepherd.pid):
+                    if limit := self.usage.reached(self.root):
                         return limit
                     next_sample = time.monotonic() + SAMPLE_SECONDS
                 wait = max(0.0, min(deadline, next_sample) - time.monotonic())
-                for key, _ in selector.select(wait):
-                    if key.fd == report and (not self._read_report(report) or self.has_ended):
-                        return None
-                    if key.fd == output and not self._read_output(output):
-                        selector.unregister(output)
-                if self.log_error is not None:
+                ready = {key.fd for key, _ in selector.select(wait)}
+                if self._report in ready and (not self._read_report(self._report) or self.has_ended):
+                    return None
+                if self._output in ready and not self._read_output(self._output):
+                    selector.unregister(self._output)
+                if reply in ready or self.log_error is not None:
                     return None
                 if now >= deadline:
                     return Termination.WALL_LIMIT
@@ -213,36 +249,39 @@ class _Watch:
                 self.log_error = error
         return bool(chunk)
 
-    def _end(self, shepherd: subprocess.Popen[bytes], report: int, output: int) -> None:
+    def _end(self, shepherd: subprocess.Popen[bytes]) -> None:
         """Have the tree ended, make sure that it is, and take what output is left."""
+        report = self._report
         assert shepherd.stdin is not None
         shepherd.stdin.close()
         shepherd.send_signal(signal.SIGCONT)  # should the command have stopped it
         deadline = time.monotonic() + _ENDING_SECONDS
-        os.set_blocking(output, False)
         with selectors.DefaultSelector() as selector:
             selector.register(report, selectors.EVENT_READ)
             while not self.is_over and time.monotonic() < deadline:
                 if selector.select(SAMPLE_SECONDS) and not self._read_report(report):
                     break
-                self._drain(output)
+                self.drain()
         if not self.is_over:
             shepherd.kill()
         shepherd.wait()
         if not self.reports.get("whole"):
             sweep(self.usage.members, mark=self.mark, session=self.reports.get("session"))
-        self._drain(output)
+        self.drain()
 
-    def _drain(self, output: int) -> None:
+    def drain(self) -> None:
+        """Take all output that has been written so far."""
+        os.set_blocking(self._output, False)
         with contextlib.suppress(BlockingIOError):
-            while self._read_output(output):
+            while self._read_output(self._output):
                 pass
 
-    def _outcome(self, limit: Termination | None) -> Outcome:
+    def outcome(self, limit: Termination | None) -> Outcome:
+        """What came of a tree that is gone, and had reached `limit`."""
         reports = self.reports
         if self.failure is not None:
             return Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, self.failure)
-        started = reports.get("started")
+        started = self.begun_at or reports.get("started")
         ended = reports.get("ended", time.monotonic())
         wall_seconds = max(0.0, ended - started) if started is not None else 0.0
         status = int(reports["status"]) if "status" in reports else None
@@ -265,11 +304,20 @@ class _Watch:
             termination, detail = Termination.SIGNALLED, signal_name(os.WTERMSIG(status))
         else:
             termination, exit_code = Termination.EXITED, os.waitstatus_to_exitcode(status)
-        tree = "subreaper" if reports.get("whole") else "process group and sweep"
-        means = f"process tree held by {tree}; wall clock watched; {self.usage.means()}"
         return Outcome(
-            termination, exit_code, wall_seconds, used.cpu_seconds, used.peak_bytes, detail, means
+            termination,
+            exit_code,
+            wall_seconds,
+            used.cpu_seconds,
+            used.peak_bytes,
+            detail,
+            self.means(is_whole=bool(reports.get("whole"))),
         )
+
+    def means(self, *, is_whole: bool) -> str:
+        """By which means limits were kept, for the record; `is_whole`: the system holds the tree."""
+        tree = "subreaper" if is_whole else "process group and sweep"
+        return f"process tree held by {tree}; wall clock watched; {self.usage.means()}"
 
 
 def signal_name(number: int) -> str:

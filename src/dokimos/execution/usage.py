@@ -43,6 +43,12 @@ class Usage(Protocol):
     def reached(self, root: int) -> Termination | None:
         """Look at the tree below the process `root`; the limit of memory or CPU time that it reached."""
 
+    def begin_again(self, root: int) -> None:
+        """From here on, count CPU time anew: the tree below `root` is asked something else."""
+
+    def so_far(self, root: int) -> Used:
+        """What the tree below `root` used since then, while it is still there."""
+
     def in_all(self, *, cpu_seconds: float | None, largest_bytes: int) -> Used:
         """What it used, once it is gone.
 
@@ -64,12 +70,16 @@ def is_out_of_cpu_time(limits: Limits, cpu_seconds: float) -> bool:
     return limits.cpu_seconds is not None and cpu_seconds > limits.cpu_seconds
 
 
-@dataclass(frozen=True)
+@dataclass
 class GroupUsage:
-    """The account that the kernel keeps of a control group."""
+    """The account that the kernel keeps of a control group.
+
+    It counts from `before_seconds` of CPU time on; its peak of memory is that of all its time.
+    """
 
     limits: Limits
     group: ControlGroup
+    before_seconds: float = 0.0
 
     @property
     def members(self) -> tuple[psutil.Process, ...]:
@@ -80,13 +90,24 @@ class GroupUsage:
         """What the kernel says."""
         if self.group.is_out_of_memory():
             return Termination.MEMORY_LIMIT
-        is_out = is_out_of_cpu_time(self.limits, self.group.cpu_seconds())
+        is_out = is_out_of_cpu_time(self.limits, self._cpu_seconds())
         return Termination.CPU_LIMIT if is_out else None
+
+    def begin_again(self, root: int) -> None:
+        """What was counted until now is for others."""
+        self.before_seconds = self.group.cpu_seconds()
+
+    def so_far(self, root: int) -> Used:
+        """What the kernel has counted."""
+        return self.in_all(cpu_seconds=None, largest_bytes=0)
+
+    def _cpu_seconds(self) -> float:
+        return max(0.0, self.group.cpu_seconds() - self.before_seconds)
 
     def in_all(self, *, cpu_seconds: float | None, largest_bytes: int) -> Used:
         """What the kernel counted; where it killed for want of memory, that was the end."""
         peak = max(self.group.peak_bytes(), largest_bytes)
-        return Used(self.group.cpu_seconds(), peak, self.group.is_out_of_memory(), comes_first=True)
+        return Used(self._cpu_seconds(), peak, self.group.is_out_of_memory(), comes_first=True)
 
     def means(self) -> str:
         """As the group says it."""
@@ -95,11 +116,12 @@ class GroupUsage:
 
 @dataclass
 class SampledUsage:
-    """Samples of resident memory and CPU time, summed over the tree."""
+    """Samples of resident memory and CPU time, summed over the tree; CPU time from `before_seconds` on."""
 
     limits: Limits
     peak_bytes: int = 0
     cpu_seconds: float = 0.0
+    before_seconds: float = 0.0
     seen: dict[int, psutil.Process] = field(default_factory=dict)
 
     @property
@@ -111,12 +133,24 @@ class SampledUsage:
         """Take a sample; the limit that has been reached by it."""
         if self._sample(root) > self.limits.memory_bytes:
             return Termination.MEMORY_LIMIT
-        return Termination.CPU_LIMIT if is_out_of_cpu_time(self.limits, self.cpu_seconds) else None
+        is_out = is_out_of_cpu_time(self.limits, self.cpu_seconds - self.before_seconds)
+        return Termination.CPU_LIMIT if is_out else None
+
+    def begin_again(self, root: int) -> None:
+        """What was sampled until now is for others."""
+        self._sample(root)
+        self.before_seconds, self.peak_bytes = self.cpu_seconds, 0
+
+    def so_far(self, root: int) -> Used:
+        """By one more sample."""
+        self._sample(root)
+        return self.in_all(cpu_seconds=None, largest_bytes=0)
 
     def in_all(self, *, cpu_seconds: float | None, largest_bytes: int) -> Used:
         """The system's account of CPU time; memory as sampled, and what the samples missed."""
+        used = self.cpu_seconds if cpu_seconds is None else cpu_seconds
         return Used(
-            self.cpu_seconds if cpu_seconds is None else cpu_seconds,
+            max(0.0, used - self.before_seconds),
             max(self.peak_bytes, largest_bytes),
             largest_bytes > self.limits.memory_bytes,
         )
@@ -149,3 +183,16 @@ class SampledUsage:
         self.peak_bytes = max(self.peak_bytes, resident)
         self.cpu_seconds = max(self.cpu_seconds, cpu)
         return resident
+
+
+def at_rest(root: int) -> tuple[int, int]:
+    """How much memory the tree below the process `root` holds now, and how many processes it has."""
+    try:
+        members = psutil.Process(root).children(recursive=True)
+    except psutil.Error:
+        return 0, 0
+    resident = 0
+    for member in members:
+        with contextlib.suppress(psutil.Error):
+            resident += member.memory_info().rss
+    return resident, len(members)

@@ -12,7 +12,7 @@ from dokimos.campaigns.trial import try_out
 from dokimos.core.errors import InputError
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.suites.answers import Answer
-from dokimos.verifiers.base import NO_ATTACK, Query, Verifier
+from dokimos.verifiers.base import NO_ATTACK, WARM, Query, Verifier
 from dokimos.verifiers.styles import CertificateStyle
 
 #: What a tree that we ended is, whatever it may have written before.
@@ -118,6 +118,19 @@ class VerifierContract:
         if quiet is not None:
             assert quiet.name == verifier.name + NO_ATTACK
             assert quiet.without_attack() is None
+
+    def test_it_can_stay_warm_or_not(self, verifier: Verifier, query: Query) -> None:
+        """The warm one is another verifier by name; its command says which words start the process."""
+        staying = verifier.warm()
+        assert (staying is not None) is verifier.can_stay_warm
+        if staying is not None:
+            assert staying.name == verifier.name + WARM
+            assert staying.warm() is None
+            if staying.version() is not None:
+                given = staying.command(query)
+                assert 0 < given.start_words < len(given.command)
+                folder = str(query.folder)
+                assert not any(folder in word for word in given.command[: given.start_words])
 
     def test_it_answers_two_tiny_queries(self, verifier: Verifier) -> None:
         """One is sat and one is not; not to know is no fault."""

@@ -19,6 +19,8 @@ from dokimos.verifiers.styles import CertificateStyle
 
 #: What the name of a verifier ends in whose own attack is switched off.
 NO_ATTACK = ":no-attack"
+#: What the name of a verifier ends in whose process stays from one query to the next.
+WARM = ":warm"
 #: How much of a log an `error` carries with it.
 TAIL_CHARACTERS = 400
 
@@ -59,12 +61,15 @@ class Query:
 class Invocation:
     """A command as the system takes it, and what it needs in its environment beyond what is allowed.
 
-    `guard` says, for the record, what keeps scripts that it runs away from the user's processes.
+    `guard` says, for the record, what keeps scripts that it runs away from the user's processes. The first
+    `start_words` of the command start its process, and the others are about this query: a warm worker is
+    started by the former and sent the latter. 0: it cannot be warm.
     """
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     guard: str = ""
+    start_words: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "environment", MappingProxyType(dict(self.environment)))
@@ -108,6 +113,11 @@ class Verifier(ABC):
     `attack_off`
         What its command is given so that it does not look for counterexamples by attacking the network;
         `command` adds `switches` where these belong. Tools that have no such switch leave this out.
+    `can_stay_warm`
+        Whether its process can stay for the next query, where the user asks for that (NAME:warm). Then
+        `command` says how many of its words start the process, and what it starts takes
+        ``--queries QUERIES REPLIES`` instead of the others, as `runners/warm_queries.py` does. An answer
+        may not depend on what was asked before.
     `variables`
         Names of variables of the user's environment that the tool needs beyond the usual ones, such as
         where its licence is. It gets no others (`permissions.py`), so that no token of the user's
@@ -151,8 +161,11 @@ class Verifier(ABC):
     variables: ClassVar[tuple[str, ...]] = ()
     attack_off: ClassVar[tuple[str, ...]] = ()
     is_tried_out: ClassVar[bool] = True
+    can_stay_warm: ClassVar[bool] = False
     #: Whether its own attack is on, as it is unless `without_attack` made this verifier.
     attacks: bool = True
+    #: Whether its process stays from one query to the next, as only `warm` has it.
+    is_warm: bool = False
     #: What --verifier was given, where that is not its name: ``mine=/opt/tool`` is called `mine`.
     _called_as: str | None = None
 
@@ -191,6 +204,20 @@ class Verifier(ABC):
         quiet.name, quiet.attacks = f"{self.name}{NO_ATTACK}", False
         quiet._called_as = f"{self.called_as}{NO_ATTACK}"
         return quiet
+
+    @final
+    def warm(self) -> Self | None:
+        """The same, called NAME:warm, whose process stays from one query to the next; None where it cannot.
+
+        Starting may take longer than a small query. Limits are those of each query, which does not have to
+        wait for the start any more: times of warm and of cold runs are not to be compared.
+        """
+        if self.is_warm or not self.can_stay_warm:
+            return None
+        staying = copy.copy(self)
+        staying.name, staying.is_warm = f"{self.name}{WARM}", True
+        staying._called_as = f"{self.called_as}{WARM}"
+        return staying
 
     @abstractmethod
     def version(self) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dokimos.core.errors import InputError
 from dokimos.core.plugins import PluggableRegistry
-from dokimos.verifiers.base import NO_ATTACK, Verifier
+from dokimos.verifiers.base import NO_ATTACK, WARM, Verifier
 from dokimos.verifiers.importing import import_verifier, is_import
 from dokimos.verifiers.styles import CertificateStyle
 
@@ -68,8 +68,14 @@ def find(given: str) -> Verifier:
     ``NAME`` is one of the catalogue, or ``package.module:Class``. ``NAME=PLACE`` says where it is. All
     of it together is its name in records. ``MINE=`` before either, or before the folder of a VNN-COMP tool
     or the command of a VNN-LIB 2.0 solver, calls it `MINE` there. Each may end in ``:no-attack``: the same
-    with its own attack switched off.
+    with its own attack switched off; and then in ``:warm``: its process stays from one query to the next.
     """
+    if given.endswith(WARM):
+        cold = given.removesuffix(WARM)
+        staying = find(cold).warm()
+        if staying is None:
+            raise InputError(f"The verifier {cold} cannot stay warm between queries; run it as it is.")
+        return staying
     if given.endswith(NO_ATTACK):
         loud = given.removesuffix(NO_ATTACK)
         quiet = find(loud).without_attack()
@@ -115,5 +121,5 @@ def styles_of(recorded: str) -> tuple[CertificateStyle, ...]:
 
     `OTHER` for what the catalogue does not have: a record never makes us import what it names.
     """
-    name = recorded.removesuffix(NO_ATTACK).partition("=")[0]
+    name = recorded.removesuffix(WARM).removesuffix(NO_ATTACK).partition("=")[0]
     return (VERIFIERS.get(name) or Verifier).styles

@@ -12,4 +12,5 @@ from dokimos.verifiers.base import Invocation
 def our_module(module: str, *arguments: str) -> Invocation:
     """`python -m module`, which finds the package that is running now, installed or not."""
     packages = str(Path(dokimos.__file__).parent.parent)
-    return Invocation((sys.executable, "-m", module, *arguments), {"PYTHONPATH": packages})
+    start = (sys.executable, "-m", module)
+    return Invocation((*start, *arguments), {"PYTHONPATH": packages}, start_words=len(start))

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 from dokimos.core.errors import InputError, VerifierUnavailable
-from dokimos.verifiers.base import NO_ATTACK, Finding, Verifier
+from dokimos.verifiers.base import NO_ATTACK, WARM, Finding, Verifier
 
 _VERSION = "version"
 
@@ -36,7 +36,7 @@ class PlacedVerifier(Verifier):
     @property
     def kind(self) -> str:
         """What the catalogue calls it, or the class that it was imported from."""
-        return self._kind or self.name.removesuffix(NO_ATTACK).partition("=")[0]
+        return self._kind or self.name.removesuffix(WARM).removesuffix(NO_ATTACK).partition("=")[0]
 
     @property
     def variable(self) -> str:

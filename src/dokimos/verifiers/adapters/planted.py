@@ -26,6 +26,7 @@ class Planted(PlacedVerifier):
 
     name = "planted"
     is_tried_out = False  # wrong answers are what it is for
+    can_stay_warm = True
 
     def how_to_get(self) -> str:
         """Where the bugs are listed."""

@@ -19,6 +19,7 @@ class Reference(Verifier):
     name = "reference"
     #: Branch and bound over phases; each case closed by multipliers of a linear relaxation.
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
+    can_stay_warm = True
     limitations: ClassVar[str] = "all but affine operators and ReLU; anything large"
 
     def version(self) -> str | None:

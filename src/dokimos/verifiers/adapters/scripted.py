@@ -53,6 +53,7 @@ class Scripted(Verifier):
 
     name = "scripted"
     is_tried_out = False  # its answers follow a script
+    can_stay_warm = True
 
     def __init__(self, script: Path | None = None) -> None:
         self._given = script
@@ -86,7 +87,8 @@ class Scripted(Verifier):
         beside = (query.origin or query.property_file).resolve().parent.parent / "truth"
         script = (*script, "--truth", beside)
         task = ("--instance", query.name, query.network_file, query.property_file, query.result)
-        return Invocation(as_command((sys.executable, "-I", "-S", _RUNNER, *script, *task)))
+        start = as_command((sys.executable, "-I", "-S", _RUNNER))
+        return Invocation((*start, *as_command((*script, *task))), start_words=len(start))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
         """What the runner wrote."""

@@ -17,6 +17,7 @@ from dokimos.suites.entry import SuiteEntry
 from dokimos.verifiers.planted.base import answer_to
 from dokimos.verifiers.planted.catalogue import PLANTED
 from dokimos.verifiers.results import SCHEMA
+from dokimos.verifiers.runners.warm_queries import serve
 
 
 def main() -> None:
@@ -36,4 +37,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(main)

@@ -28,6 +28,7 @@ from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Label, Truth, sha256
 from dokimos.suites.writing import dump_truth
 from dokimos.verifiers.results import SCHEMA
+from dokimos.verifiers.runners.warm_queries import serve
 
 
 def answer(network_file: Path, property_file: Path, *, seconds: float) -> Decision:
@@ -88,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(main)

@@ -173,4 +173,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.path.insert(0, str(Path(__file__).parent))  # which a bare interpreter leaves out
+    from warm_queries import serve
+
+    serve(main)

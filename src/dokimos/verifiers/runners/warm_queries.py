@@ -1,0 +1,64 @@
+"""Lets the main function of a runner be asked one thing after another. Imports the standard library only.
+
+RUNNER ARGUMENTS
+RUNNER --queries QUERIES REPLIES
+
+QUERIES is a named pipe with lines of JSON: the number of a query, what would have been its ARGUMENTS, and
+the folder to work in. To REPLIES goes a line for each: its number, and the exit code that a process of its
+own would have left with. It ends with its last query, when nobody has QUERIES open any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+WORD = "--queries"
+
+
+def serve(main: Callable[[], None]) -> None:
+    """Call `main` once, or for each query; it takes its arguments from `sys.argv`."""
+    if sys.argv[1:2] != [WORD]:
+        main()
+        return
+    import json
+
+    queries, replies = sys.argv[2:]
+    home = Path.cwd()
+    with Path(queries).open(encoding="utf-8") as asked, Path(replies).open("w", encoding="ascii") as told:
+        for line in asked:
+            query = json.loads(line)
+            sys.argv[1:] = query["arguments"]
+            work_in(query["folder"])
+            code = exit_code(main)
+            work_in(str(home))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            told.write(f"{query['number']} {code}\n")
+            told.flush()
+
+
+def work_in(folder: str) -> None:
+    """Make a folder the current one, and the one for temporary files."""
+    os.chdir(folder)
+    os.environ["TMPDIR"] = folder
+    tempfile.tempdir = None
+
+
+def exit_code(main: Callable[[], None]) -> int:
+    """What a process would leave with that only calls `main`."""
+    try:
+        main()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
