@@ -31,7 +31,7 @@ state: .venv/.base
 test: .venv/.dev browser
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
 	@nice sh -c '$(LINT)' >.lint.log 2>&1 & lint=$$!; \
-	$(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=; tests=$$?; \
+	$(BIN)/pytest -n 2 --cov --cov-report=; tests=$$?; \
 	wait $$lint; linted=$$?; cat .lint.log; rm -f .lint.log; [ $$tests -eq 0 ] && [ $$linted -eq 0 ]
 	@for package in $(PROVEN_PACKAGES); do \
 	  echo "coverage of $$package:"; \

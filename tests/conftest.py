@@ -7,22 +7,25 @@ on a busy machine any may be late.
 A shell starts what it runs in the background with interrupts ignored, and all processes below inherit that:
 tests of being interrupted would wait for nothing.
 
-Where the tests run in several processes, those that measure limits, start clusters or drive a browser share
-one: they would disturb each other. Coverage is measured only in tests of the packages that are held to it,
-and not in sweeps over lines that other tests reach, for tracing takes more time than the tests themselves.
+Coverage is measured only in tests of the packages that are held to it, and not in sweeps over lines that
+other tests reach, for tracing takes more time than the tests themselves. `processes.py` says which tests
+share a process.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from tests.making import made_once
+from tests.processes import SharedProcesses, check_marks, order_of
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -31,11 +34,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent
-#: Tests in these folders, and those with these marks, have one process for themselves.
-ALONE = ("execution", "campaigns", "faults")
-ALONE_MARKS = {"browser", "marabou", "verifiers"}
-#: Tests in these files share one process, and the statements that take one of them seconds to prove.
-TOGETHER = ("checker/test_mutants", "checker/test_damage", "contracts/test_certificates")
 #: Tests in these folders and files reach the packages whose coverage is held.
 COVERED = (
     "checker/",
@@ -69,14 +67,24 @@ knobs = { size = 5, depth = 0, pairs = 2 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        place = item.path.relative_to(ROOT)
-        if place.parts[0] in ALONE or ALONE_MARKS & {mark.name for mark in item.iter_markers()}:
-            item.add_marker(pytest.mark.xdist_group("alone"))
-        elif place.as_posix().startswith(TOGETHER):
-            item.add_marker(pytest.mark.xdist_group("statements"))
-        if not place.as_posix().startswith(COVERED) or place.as_posix().startswith(SWEEPS):
+    places = {item: item.path.relative_to(ROOT).as_posix() for item in items}
+    for item, place in places.items():
+        check_marks(item, place)
+        if not place.startswith(COVERED) or place.startswith(SWEEPS):
             item.add_marker(pytest.mark.no_cover)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: order_of(places[item]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:
+    return SharedProcesses(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are kept until the end: the collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
