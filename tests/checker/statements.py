@@ -153,7 +153,21 @@ def rewritten() -> list[LabelStatement]:
     return made
 
 
-MADE: dict[str, Callable[[], list[LabelStatement]]] = {"enclosure": enclosed, "rewritten": rewritten}
+def locked() -> list[LabelStatement]:
+    """Locks of one bit, which two equations want to be 0 and 1."""
+    smallest = {"inputs": 2, "bits": 1, "levels": 1, "weight": 1, "width": 2}
+    return [
+        statement_of(drafts("parity-lock", seed, **smallest, **knobs)[0], margin=bool(seed % 2))
+        for seed in range(3)
+        for knobs in ({"epsilon": 0.5}, {"opening": 0.75, "penalty": 0.5})
+    ]
+
+
+MADE: dict[str, Callable[[], list[LabelStatement]]] = {
+    "enclosure": enclosed,
+    "parity-lock": locked,
+    "rewritten": rewritten,
+}
 
 
 # Sweeps --------------------------------------------------------------------------------------------

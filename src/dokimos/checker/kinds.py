@@ -15,6 +15,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "enclosure": "dokimos.checker.proofs.enclosure:EnclosureProof",
         "linear-attention": "dokimos.checker.proofs.linear_attention:DominantKey",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
+        "parity-lock": "dokimos.checker.proofs.parity_lock:ParityLockProof",
         "pinning": "dokimos.checker.proofs.pinning:Pinning",
         "relu-tree": "dokimos.checker.proofs.relu_tree:ReluTree",
         "rewritten": "dokimos.checker.proofs.rewritten:Rewritten",

@@ -17,6 +17,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "linear-attention": "dokimos.constructions.families.linear_attention:LinearAttention",
         "ops": "dokimos.constructions.families.ops:Ops",
         "paired-bias": "dokimos.constructions.families.paired_bias:PairedBias",
+        "parity-lock": "dokimos.constructions.families.parity_lock:ParityLocks",
         "polynomial": "dokimos.constructions.families.polynomial:Polynomial",
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",

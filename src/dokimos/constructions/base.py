@@ -66,6 +66,10 @@ class Construction(ABC, Generic[P]):
     def construct(self, knobs: P, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """One robust draft and its violated twin."""
 
+    def hides(self, knobs: P) -> bool:
+        """Whether twins with these knobs are to be hidden from samples; a family may have an easy end."""
+        return self.hidden
+
     @final
     def __call__(
         self, *, seed: int, timeout_seconds: float = 60.0, disguise: Sequence[str] = (), **knobs: Any
@@ -114,7 +118,7 @@ class Construction(ABC, Generic[P]):
                 made = tuple(self._prove(draft, origin, seed, timeout_seconds, kinds) for draft in drafts)
                 if (
                     with_twin
-                    and self.hidden
+                    and self.hides(chosen)
                     and is_easily_found(drafts[1].network, drafts[1].question, rng)
                 ):
                     raise Unusable("uniform samples find the twin's counterexample")

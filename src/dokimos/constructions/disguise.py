@@ -29,7 +29,10 @@ from dokimos.networks.writing.chain_file import write_chain
 from dokimos.suites.instance import Certificate, Label
 
 #: The families whose networks are chains of dense layers and ReLUs, which is what steps can rewrite.
-DENSE = ("constant-on-box", "convex-corners", "disjuncts", "exact-radius", "exclusive-pairs", "scale")
+DENSE = (
+    *("constant-on-box", "convex-corners", "disjuncts", "exact-radius", "exclusive-pairs"),
+    *("parity-lock", "scale"),
+)
 #: Neurons are scaled by 2^-LARGEST_EXPONENT up to 2^LARGEST_EXPONENT.
 LARGEST_EXPONENT = 3
 

@@ -1,0 +1,64 @@
+"""Puts a parity lock beside a network: dense layers side by side, or as a branch of any ONNX file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dokimos.constructions.parts.parity_lock import Matrix, ParityLock
+from dokimos.core.errors import ConstructionFailed
+from dokimos.networks.chain import Chain, Layer
+from dokimos.networks.writing.builder import as_float32
+
+Dense = tuple[Matrix, Matrix]
+
+
+@dataclass(frozen=True)
+class LockedChain:
+    """The network with the lock, and how many ReLUs of the base stand before the lock's in each layer."""
+
+    chain: Chain
+    before: tuple[int, ...]
+
+
+def lock_chain(base: Chain, lock: ParityLock, effect: Sequence[Fraction]) -> LockedChain:
+    """The base with `effect`[i] times the gate added to output i.
+
+    The layers lie side by side; what ends earlier is handed on by rectified copies, which change nothing,
+    since rectified values are not negative. Raises ConstructionFailed where a hidden layer of the base is
+    not rectified.
+    """
+    hidden = [(_wide(layer.weight), _wide(layer.bias)) for layer in base.layers[:-1]]
+    if not hidden or any(not layer.rectified for layer in base.layers[:-1]) or base.layers[-1].rectified:
+        raise ConstructionFailed("A lock lies beside dense layers with a ReLU behind all but the last.")
+    depth = max(len(hidden), len(lock.layers))
+    left, right = _lengthened(hidden, depth), _lengthened(lock.layers, depth)
+    layers = [_layer(np.vstack([left[0][0], right[0][0]]), left[0][1], right[0][1])]
+    layers += [
+        _layer(_block_diagonal(a[0], b[0]), a[1], b[1]) for a, b in zip(left[1:], right[1:], strict=True)
+    ]
+    last = base.layers[-1]
+    column = as_float32(list(effect))[:, None]
+    layers.append(Layer(np.hstack([last.weight, column]), last.bias, False))
+    return LockedChain(Chain(base.input_shape, tuple(layers)), tuple(len(bias) for _, bias in left))
+
+
+def _wide(values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Matrix:
+    return values.astype(np.float64)
+
+
+def _lengthened(layers: Sequence[Dense], depth: int) -> list[Dense]:
+    size = len(layers[-1][1])
+    copy = np.eye(size), np.zeros(size)
+    return [*layers, *[copy] * (depth - len(layers))]
+
+
+def _layer(weight: Matrix, *biases: Matrix) -> Layer:
+    return Layer(as_float32(weight), as_float32(np.concatenate(biases)), True)
+
+
+def _block_diagonal(a: Matrix, b: Matrix) -> Matrix:
+    return np.block([[a, np.zeros((a.shape[0], b.shape[1]))], [np.zeros((b.shape[0], a.shape[1])), b]])
