@@ -19,6 +19,7 @@ from dokimos.constructions.families.ops import cuts
 from dokimos.constructions.parts.robustness import ball, first_class_loses
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
+from dokimos.provers.linear_halving import prove_by_linear_halving
 from dokimos.provers.reference import decide
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics
 from dokimos.testing import mutants
@@ -128,7 +129,7 @@ def base_statements(kind: str) -> list[LabelStatement]:
 
 
 def enclosed() -> list[LabelStatement]:
-    """Random ReLU networks, robust by some margin, with boxes cut until intervals prove it."""
+    """Random ReLU networks, robust by some margin, with boxes cut until intervals, or linear bounds, do."""
     made = []
     for seed in range(6):
         drawn = SmallReluNetwork.draw(np.random.default_rng(seed), sizes=(2, 3, 2))
@@ -137,6 +138,10 @@ def enclosed() -> list[LabelStatement]:
         network = robust.instance().network_file
         trees = [cuts(network, question, Fraction(1, 16))]
         draft = Draft(network, question, Certificate("enclosure", {"trees": trees}))
+        made.append(statement_of(draft, margin=bool(seed % 2)))
+        found = prove_by_linear_halving(read_onnx(network), question, seconds=60)
+        assert found.data is not None
+        draft = Draft(network, question, Certificate("enclosure", found.data))
         made.append(statement_of(draft, margin=bool(seed % 2)))
     return made
 

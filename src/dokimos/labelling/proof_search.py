@@ -22,6 +22,7 @@ from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
 from dokimos.provers.claims import claims_of
 from dokimos.provers.halving import prove_by_halving
+from dokimos.provers.linear_halving import prove_by_linear_halving
 from dokimos.provers.outward_trees import prove_by_linear_bounds
 from dokimos.provers.reference import decide
 from dokimos.suites.instance import Certificate, Instance, Label, Truth
@@ -31,7 +32,7 @@ _BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget
 #: A gradient for what can be followed, and units for what hides behind those that are off.
 _ATTACKS = ("pgd", "units")
 #: What share of the time may be over before a stage begins.
-_ATTACKS_END, _HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.5
+_ATTACKS_END, _HALVING_SHARE, _LINEAR_HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.6, 0.5
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def find_label(
         search.look_first,
         search.attack,
         search.halve,
+        search.halve_linearly,
         search.bound_linearly,
         search.ask_reference,
     ):
@@ -130,6 +132,22 @@ class _LabelSearch:
             pieces = any(len(tree) > 1 for tree in found.data["trees"])
             by = "interval bounds on pieces of the box" if pieces else "interval bounds"
             self._prove(Certificate("enclosure", found.data), by)
+
+    def halve_linearly(self) -> None:
+        """Linear bounds on pieces of the boxes: for affine layers with ReLUs between them."""
+        try:
+            found = prove_by_linear_halving(
+                self._network, self._asked, seconds=_LINEAR_HALVING_SHARE * self._left()
+            )
+        except (InvalidProof, UnsupportedOp):
+            return  # the next stage gives the reason
+        self._bounded(found.bound)
+        if found.data is not None:
+            self._prove(Certificate("enclosure", found.data), "linear bounds on pieces of the box")
+        elif not any(
+            self._settle(point, "linear bounds on pieces of the box") for point in found.candidates
+        ):
+            self._note("linear bounds: they do not decide all pieces of the box in time")
 
     def bound_linearly(self) -> None:
         """Linear bounds with splits: for affine layers and ReLUs in a row."""

@@ -13,15 +13,21 @@ import numpy as np
 from dokimos.checker.lemmas.affine import affine_layer, in_a_row
 from dokimos.checker.lemmas.case_tree import Leaf, require_relus
 from dokimos.checker.lemmas.float_ends import box_floats, outward
-from dokimos.core.errors import InvalidProof
+from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
+from dokimos.networks.semantics.expressions import AffineExpression
 from dokimos.networks.semantics.float32 import dot_rounding, safe, safe_product
-from dokimos.networks.semantics.outward import Floats, Interval, add, bilinear, multiply, point, total
+from dokimos.networks.semantics.outward import Floats, Interval, down, gamma, point
+from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.networks.semantics.rounded_tensor import Rounded
 from dokimos.properties.model import Box, Conjunction
 
 #: Leaves bounded at once.
 BATCH = 1024
+#: A layer with more weights than this is not written out.
+MOST_WEIGHTS = 1 << 24
+#: What the last rounding of a float64 sum loses, relative to the sum; and more than all underflows lose.
+_ROUNDED, _FLUSHED = 2.0**-52, 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -34,14 +40,23 @@ class ReluLayer:
 
 
 def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None) -> tuple[ReluLayer, ...]:
-    """The affine layers of a network in which they alternate with ReLUs, first and last affine.
+    """The affine layers of a network, with ReLUs between them, first and last affine.
 
     With `rounding` (bounds of every tensor over a box) each layer has the noise that makes every float32
-    run a run of these layers, as in `piecewise_linear`. Raises InvalidProof for any other network.
+    run a run of these layers, as in `piecewise_linear`. What lies between two layers of ReLUs may be any
+    affine operators: they are put together exactly, and what their constant is off by in float64 is noise.
+
+    Raises InvalidProof where a layer reads more than the ReLUs of the one before, where a coefficient is no
+    float64 number, and where float32 may overflow.
     """
     ops = [node.op for node in network.nodes]
     if not in_a_row(network) or ops != (["Gemm", "Relu"] * len(ops))[: len(ops)] or len(ops) % 2 == 0:
-        raise InvalidProof("the network is not affine layers with ReLUs between them")
+        try:
+            return _layers_of(piecewise_linear(network, rounding=rounding))
+        except UnsupportedOp as error:
+            raise InvalidProof(
+                f"the network is not affine layers with ReLUs between them: {error}"
+            ) from None
     layers = []
     for node in network.nodes[::2]:
         weights, biases = affine_layer(network, node)
@@ -57,6 +72,42 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
     return tuple(layers)
 
 
+def _layers_of(form: PiecewiseLinear) -> tuple[ReluLayer, ...]:
+    """The expressions as layers: a ReLU begins a new one where it reads a ReLU of the one before."""
+    layers: list[ReluLayer] = []
+    read, own = dict(enumerate(range(form.inputs))), dict[int, int]()
+    arguments: list[AffineExpression] = []
+    for number, argument in form.relus.items():
+        if any(v in own for v in argument.terms):
+            layers.append(_layer(form, arguments, read))
+            read, own, arguments = own, {}, []
+        own[number] = len(own)
+        arguments.append(argument)
+    if arguments:
+        layers.append(_layer(form, arguments, read))
+        read = own
+    return (*layers, _layer(form, form.outputs, read))
+
+
+def _layer(
+    form: PiecewiseLinear, expressions: Sequence[AffineExpression], read: Mapping[int, int]
+) -> ReluLayer:
+    """One layer of expressions in the variables `read`, each with its place, and in noise."""
+    if len(expressions) * len(read) > MOST_WEIGHTS:
+        raise InvalidProof(f"a layer has more than {MOST_WEIGHTS} weights")
+    weights, noise = np.zeros((len(expressions), len(read))), []
+    constants = outward([each.constant for each in expressions])
+    for row, (each, constant) in enumerate(zip(expressions, constants.lower.tolist(), strict=True)):
+        factors = {v: c for v, c in each.terms.items() if v not in form.noise}
+        values = outward(list(factors.values()))
+        if not factors.keys() <= read.keys() or (values.lower != values.upper).any():
+            raise InvalidProof("the network is not affine layers with ReLUs between them")
+        weights[row, [read[v] for v in factors]] = values.lower
+        spread = (abs(c) * form.noise[v] for v, c in each.terms.items() if v in form.noise)
+        noise.append(sum(spread, each.constant - Fraction(constant)))
+    return ReluLayer(weights, constants.lower, outward(noise).upper)
+
+
 Cases = Floats
 """Many cases: for each of them, and each ReLU, layer after layer, its phase, its slope and its multiplier.
 
@@ -67,7 +118,11 @@ e <= 0, 0 where it says nothing; slopes in [0, 1] and multipliers >= 0 are free 
 
 @dataclass(frozen=True)
 class BoundedLayers:
-    """Layers over a box, with bounds of every ReLU's argument."""
+    """Layers over a box, with bounds of every ReLU's argument.
+
+    Or over many boxes: then the ends of `box` and of `arguments` have two more axes before their last one,
+    the first for the boxes, the second of length 1; and so have the bounds one more, for the boxes.
+    """
 
     layers: tuple[ReluLayer, ...]
     box: Interval
@@ -76,7 +131,7 @@ class BoundedLayers:
     def silent(self, count: int) -> Cases:
         """Cases that decide nothing, with the usual slopes: 1 where a ReLU is mostly on, else 0."""
         usual = [np.where(each.upper > -each.lower, 1.0, 0.0) for each in self.arguments]
-        slopes = np.tile(np.concatenate([np.zeros(0), *usual]), (count, 1))
+        slopes = np.tile(np.concatenate(usual, axis=-1) if usual else np.zeros(0), (count, 1))
         return np.stack([np.zeros_like(slopes), slopes, np.zeros_like(slopes)])
 
     def cases(self, leaves: Sequence[Leaf]) -> Cases:
@@ -92,79 +147,101 @@ class BoundedLayers:
         return found
 
     @np.errstate(all="ignore")
-    def lower_bounds(self, rows: Interval, cases: Cases) -> Floats:
+    def lower_bounds(self, rows: Interval, cases: Cases, inputs: Interval | None = None) -> Floats:
         """For each case a lower bound, over the box, of rows·(what the last of these layers puts out).
 
+        With `inputs`, of that + inputs·x.
+
         Theorem. Let g = r + c·v with v = max(0, e), in a case. If the case says e >= 0, then v = e, and
-        g >= r + (c − β)·e for every β >= 0; if it says e <= 0, then v = 0, and g >= r + β·e. If it says
-        nothing: c >= 0 gives g >= r + c·s·e for s in [0, 1]; c < 0 and e in [l, u] give
-        g >= r + c·(k·e + h) with k in [0, 1] and h = max(−k·l, (1 − k)·u), for k·e + h >= max(0, e) at l
-        and at u, hence between. Going from the last layer to the first leaves an affine function of the
-        inputs (and of the noise), whose minimum over the box is at a corner. Coefficients are float64
-        intervals; of what is added up as a constant only the lower end has a meaning.
+        g >= r + q·e for every q <= c; if it says e <= 0, then v = 0, and g >= r + q·e for every q >= 0. If
+        it says nothing, and e is in [l, u]: v = e where l >= 0, and v = 0 where u <= 0; else c >= 0 gives
+        g >= r + q·e for 0 <= q <= c, since v >= s·e for s in [0, 1]; and c < 0 gives g >= r + q·e +
+        min(−q·l, (c − q)·u) for every q, since c·max(0, e) − q·e is concave, so that its least value on
+        [l, u] is at l or u. Going from the last layer to the first leaves an affine function of the inputs
+        (and of the noise), whose minimum over the box is at a corner.
+
+        All of this is computed in float64, and `lost` bounds what that may lose. By Higham, Accuracy and
+        Stability of Numerical Algorithms, 3.1, |fl(Σ a_i·b_i) − Σ a_i·b_i| <= γ_n Σ|a_i||b_i| + n·2^-1074
+        in any order of summation. Coefficients are taken for the numbers that they are: fl(c·W) stands for
+        c·W, and where |v| <= m, |fl(c·W)·v − (c·W)·v| <= γ_n |c|·|W|·m + n·2^-1074 Σ m. Every q is as the
+        theorem needs it, for rounding is monotone: fl(c·s) lies between 0 and c for s in [0, 1], and
+        fl(c − β) <= c for β >= 0. `lost` itself is a sum of fewer than 2^10 terms >= 0, computed to a
+        relative 2^-43 each, which `safe` makes up for, and so does _FLUSHED for all underflows.
         """
-        ends = np.cumsum([len(each.lower) for each in self.arguments])
-        by_layer = np.split(cases, ends, axis=2)
-        constant = point(np.zeros(len(rows.lower)))
+        ends = np.cumsum([each.shape[-1] for each in self.arguments])
+        by_layer = np.split(cases, ends, axis=-1)
+        factors, unknown = rows.lower, rows.upper - rows.lower
+        constant, lost = np.zeros(factors.shape[:-1]), np.zeros(factors.shape[:-1])
         for number in range(len(self.layers) - 1, -1, -1):
             layer = self.layers[number]
-            constant = add(constant, _product(rows, layer.biases))
-            if layer.noise.any():
-                loss = _product(point(rows.magnitude), layer.noise)
-                constant = add(constant, point(-loss.upper))
-            rows = _product(rows, layer.weights)
+            values = self.arguments[number - 1] if number else self.box
+            most = np.maximum(values.upper, 0.0) if number else values.magnitude
+            size = _at_most(most @ np.abs(layer.weights).T, len(layer.weights.T))
+            size = size + np.abs(layer.biases) + _FLUSHED
+            loss = gamma(len(layer.weights)) * size + layer.noise
+            lost = lost + _at_most((np.abs(factors) * loss).sum(-1), len(layer.weights))
+            lost = lost + _at_most((unknown * (size + layer.noise)).sum(-1), len(layer.weights))
+            constant = constant + factors @ layer.biases
+            lost = lost + _ROUNDED * np.abs(constant) + _FLUSHED * (1.0 + most.sum(-1))
+            factors, unknown = factors @ layer.weights, np.zeros(1)
             if number:
-                rows, shift = _through_relu(rows, self.arguments[number - 1], *by_layer[number - 1])
-                constant = add(constant, shift)
-        reach = total(multiply(rows, self.box), (1,), keepdims=False)
-        lowest = add(constant, reach).lower
-        return np.where(np.isnan(lowest), -np.inf, lowest)
+                factors, shift = _through_relu(factors, values, *by_layer[number - 1])
+                constant = constant + shift.sum(-1)
+                lost = lost + _loss_of_sum(shift) + _ROUNDED * np.abs(constant)
+        if inputs is not None:
+            factors = factors + inputs.lower
+            loss = _ROUNDED * np.abs(factors) + (inputs.upper - inputs.lower)
+            lost = lost + _at_most((loss * self.box.magnitude).sum(-1), loss.shape[-1])
+        corner = np.minimum(factors * self.box.lower, factors * self.box.upper)
+        lowest = constant + corner.sum(-1)
+        lost = lost + _loss_of_sum(corner) + _ROUNDED * np.abs(lowest)
+        lowest = down(lowest - safe(lost))
+        return np.where(np.isfinite(lowest), lowest, -np.inf)
 
 
-def _product(rows: Interval, factor: Floats) -> Interval:
-    return bilinear(rows, point(factor), np.matmul, len(factor))
+def _at_most(total: Floats, terms: int) -> Floats:
+    """An upper bound of a sum of so many products >= 0 that was computed as `total`, but for underflow."""
+    return total * (1.0 + 2.0 * gamma(terms + 2))
+
+
+def _loss_of_sum(terms: Floats) -> Floats:
+    """What a sum of n terms, each computed in at most two roundings, may be off by.
+
+    Theorem. Each term is within γ_3 of the one meant, relative to itself (the third rounding for which of
+    two is the smaller); adding up loses γ_{n−1} Σ|terms|, and γ_{n−1} + γ_3 <= γ_{n+2}.
+    """
+    count = terms.shape[-1]
+    return np.asarray(gamma(count + 2) * _at_most(np.abs(terms).sum(-1), count) + _FLUSHED)
 
 
 def _through_relu(
-    rows: Interval, arguments: Interval, phases: Floats, slopes: Floats, multipliers: Floats
-) -> tuple[Interval, Interval]:
-    """Coefficients of ReLUs turned into coefficients of their arguments, and what is added."""
+    factors: Floats, arguments: Interval, phases: Floats, slopes: Floats, multipliers: Floats
+) -> tuple[Floats, Floats]:
+    """Coefficients of ReLUs turned into coefficients of their arguments, and what is added for each."""
     low, high = arguments.lower, arguments.upper
-    said_on, said_off = phases > 0, phases < 0
-    silent = ~said_on & ~said_off
-    on, off = said_on | (silent & (low >= 0)), said_off | (silent & (low < 0) & (high <= 0))
-    if_on = add(rows, point(-multipliers))
-    slope = np.where(rows.lower >= 0, slopes, 0.0)
-    above = rows.upper <= 0
-    k = np.clip(np.where(high > low, high / (high - low), 0.0), 0.0, 1.0)
-    k = np.where(np.isfinite(k), k, 0.0)
-    rest = add(point(1.0), point(-k))
-    h = np.maximum(multiply(point(-k), point(low)).upper, multiply(rest, point(high)).upper)
-    h = np.where(np.isnan(h), np.inf, np.maximum(h, 0.0))
-    free = multiply(rows, point(np.where(above, k, slope)))
-    lower = np.where(said_on, if_on.lower, np.where(on, rows.lower, np.where(off, 0.0, free.lower)))
-    upper = np.where(said_on, if_on.upper, np.where(on, rows.upper, np.where(off, 0.0, free.upper)))
-    lower, upper = (np.where(said_off, multipliers, end) for end in (lower, upper))
-    # Where the sign of a coefficient c is not known, c·v >= min(0, c)·max(0, u) needs no slope.
-    unsigned = ~above & (rows.lower < 0)
-    weight = np.where(above | unsigned, rows.lower, 0.0)
-    shift = multiply(point(weight), point(np.where(unsigned, np.maximum(high, 0.0), h)))
-    shift_low = np.where(on | off, 0.0, np.where(weight == 0, 0.0, shift.lower))
-    lost = total(Interval(shift_low, shift_low), (1,), keepdims=False)
-    return Interval(lower, upper), lost
+    silent = phases == 0
+    on, off = (phases > 0) | (silent & (low >= 0)), (phases < 0) | (silent & (low < 0) & (high <= 0))
+    chord = np.nan_to_num(np.clip(high / (high - low), 0.0, 1.0))
+    if_positive, if_negative = (np.where(on, 1.0, np.where(off, 0.0, each)) for each in (slopes, chord))
+    turned = factors * np.where(factors < 0, if_negative, if_positive) - phases * multipliers
+    low, high = (np.where(on | off, 0.0, end) for end in (low, high))
+    shift = np.minimum(-turned * low, (factors - turned) * high)
+    return turned, np.minimum(shift, 0.0)
 
 
 def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
-    """The layers over the box, the arguments of each layer's ReLUs bounded through the ones before."""
+    """The layers over the box, or boxes, the arguments of each layer's ReLUs bounded by those before."""
     arguments: tuple[Interval, ...] = ()
     for number, layer in enumerate(layers[:-1]):
         known = BoundedLayers(tuple(layers[: number + 1]), box, arguments)
         size = len(layer.biases)
         both = np.vstack([np.eye(size), -np.eye(size)])
-        found = known.lower_bounds(point(both), known.silent(2 * size))
+        found = known.lower_bounds(point(both), known.silent(1))
         if not np.isfinite(found).all():
             raise InvalidProof("the values of a layer are not bounded by finite numbers")
-        arguments = (*arguments, Interval(found[:size], -found[size:]))
+        shape = (*box.shape[:-1], size)
+        both_ends = (found[..., :size], -found[..., size:])
+        arguments = (*arguments, Interval(*(end.reshape(shape) for end in both_ends)))
     return BoundedLayers(tuple(layers), box, arguments)
 
 

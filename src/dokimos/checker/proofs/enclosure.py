@@ -1,17 +1,20 @@
-"""A box cut into pieces so small that interval arithmetic decides each."""
+"""A box cut into pieces so small that interval arithmetic, or linear bounds, decide each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from math import inf, isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Struct
 
 from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
 from dokimos.checker.data import PLACE, Choice, read_data
+from dokimos.checker.lemmas.linear_pieces import linear_slacks
+from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
@@ -24,12 +27,16 @@ LEAF = -1
 
 #: For each output, in order, an enclosure of its values on a box.
 Outputs = Callable[[Box], list[tuple[float, float]]]
+#: For a box, a conjunction and pieces of the box, by how much a constraint fails on each piece, at least;
+#: raises InvalidProof where none fails.
+Slacks = Callable[[Box, Conjunction, Iterable[Box]], Iterator[Fraction]]
 
 
 class EnclosureData(Struct, frozen=True, forbid_unknown_fields=True):
-    """The coordinates halved for each conjunction, in preorder, -1 for a leaf."""
+    """The coordinates halved for each conjunction, in preorder, -1 for a leaf; how leaves are bounded."""
 
     trees: tuple[tuple[Choice, ...], ...]
+    bounds: Literal["intervals", "linear"] = "intervals"
 
 
 class EnclosureProof(CertificateKind):
@@ -46,6 +53,11 @@ class EnclosureProof(CertificateKind):
     exact; the enclosure of the outputs is float64 intervals rounded outward, and counts only where every
     tensor of the network is bounded, so that the network is defined on the leaf. In float32 the enclosure
     is widened by the bound on the rounding over the leaf.
+
+    With `bounds` "linear", for affine layers with ReLUs between them, the left side − bound of a constraint
+    is bounded on a leaf as a whole (the theorem stands at `linear_slacks`). There the layers with the
+    rounding of float32 as noise come first: what holds for all noise holds without, so that one pass
+    proves both.
     """
 
     name: ClassVar[str] = "enclosure"
@@ -53,7 +65,8 @@ class EnclosureProof(CertificateKind):
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
         """Bound every conjunction on the pieces of its box, over the reals and then in float32."""
-        trees = read_data(data, EnclosureData).trees
+        given = read_data(data, EnclosureData)
+        trees = given.trees
         asked = problem.property.questions()
         if not asked:
             raise InvalidProof("the property names no unsafe output on a non-empty box: nothing to prove")
@@ -62,16 +75,20 @@ class EnclosureProof(CertificateKind):
         if sum(len(tree) for tree in trees) > 2 * MOST_PIECES:
             raise InvalidProof(f"the proof has more than {MOST_PIECES} pieces")
 
-        def margin(outputs: Outputs) -> Fraction:
+        def margin(slacks: Slacks) -> Fraction:
             return min(
-                refutation(outputs, conjunction, piece)
+                slack
                 for tree, (box, conjunction) in zip(trees, asked, strict=True)
-                for piece in pieces(box, tree)
+                for slack in slacks(box, conjunction, pieces(box, tree))
             )
 
+        network, ulps = problem.network, problem.ulps
+        if given.bounds == "linear":
+            both = if_provable(lambda: margin(_linear(network, ulps)))
+            return Proven(real=margin(_linear(network, None)) if both is None else both, float32=both)
         return Proven(
-            real=margin(real_outputs(problem.network)),
-            float32=if_provable(lambda: margin(float32_outputs(problem.network, problem.ulps))),
+            real=margin(_by_intervals(real_outputs(network))),
+            float32=if_provable(lambda: margin(_by_intervals(float32_outputs(network, ulps)))),
         )
 
 
@@ -132,12 +149,39 @@ def float32_outputs(network: Network, ulps: int) -> Outputs:
 def refutation(outputs: Outputs, conjunction: Conjunction, piece: Box) -> Fraction:
     """By how much one of the constraints fails everywhere on the piece; InvalidProof where none does."""
     reach = outputs(piece)
-    best = max((least_slack(constraint, piece, reach) for constraint in conjunction), default=None)
-    if best is None:
+    return _positive(max(least_slack(constraint, piece, reach) for constraint in _some(conjunction)))
+
+
+def _by_intervals(outputs: Outputs) -> Slacks:
+    return lambda _box, conjunction, parts: (refutation(outputs, conjunction, piece) for piece in parts)
+
+
+def _linear(network: Network, ulps: int | None) -> Slacks:
+    """By linear bounds, over the reals (`ulps` is None) or for all float32 runs on the box."""
+
+    @cache
+    def layers(box: Box | None) -> tuple[ReluLayer, ...]:
+        if box is None or ulps is None:
+            return relu_layers(network)
+        return relu_layers(network, rounding_bounds(network, box.lower, box.upper, ulps=ulps))
+
+    def slacks(box: Box, conjunction: Conjunction, parts: Iterable[Box]) -> Iterator[Fraction]:
+        found = linear_slacks(layers(None if ulps is None else box), _some(conjunction), parts)
+        return map(_positive, found)
+
+    return slacks
+
+
+def _some(conjunction: Conjunction) -> Conjunction:
+    if not conjunction:
         raise InvalidProof("an unsafe conjunction without constraints holds everywhere")
-    if best <= 0:
-        raise InvalidProof(f"a piece's bound is {about(Fraction(best))}, which is not above 0")
-    return Fraction(best)
+    return conjunction
+
+
+def _positive(slack: Fraction) -> Fraction:
+    if slack <= 0:
+        raise InvalidProof(f"a piece's bound is {about(slack)}, which is not above 0")
+    return slack
 
 
 def least_slack(constraint: Linear, piece: Box, reach: Sequence[tuple[float, float]]) -> Fraction:
