@@ -1,10 +1,14 @@
 """Run the verifiers on the suites and write docs/state-of-the-verifiers.md: `make state`.
 
-    python scripts/state_of_verifiers.py [--runs FOLDER] [--page FILE] [--jobs N] [--only SUITE] [--again]
-                                         [--no-runs]
+    python scripts/state_of_verifiers.py [--group GROUP] [--runs FOLDER] [--page FILE] [--jobs N]
+                                         [--only SUITE] [--again] [--no-runs]
+
+The page has one part for each group of verifiers: `installed`, those that Dokimos installs, and
+`repositories`, those that you install yourself (DOKIMOS_NNENUM and DOKIMOS_ALPHA_BETA_CROWN say where they
+are: docs/verifiers.md). Only the part of GROUP is written; the others stay as they are.
 
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command goes on where it stopped.
-The page is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
+The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
 With `--again`, runs that the clock stopped while they had less than half a processor are done again.
 What was done to the records otherwise belongs in FOLDER/notes.txt, a line each: the page says it.
 """
@@ -12,8 +16,10 @@ What was done to the records otherwise belongs in FOLDER/notes.txt, a line each:
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import dokimos
@@ -25,13 +31,39 @@ from dokimos.reports.state import is_starved, state_page
 from dokimos.suites.finding import shipped_names
 
 ROOT = Path(__file__).resolve().parents[1]
-VERIFIERS = ("marabou", "vibecheck", "neuralsat", "never2", "reference")
-WALL_SECONDS = {"quick": 30, "twins": 30, "disjuncts": 30, "ops": 10, "scale": 10}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Verifiers that are shown together, under limits of their own; `cpu_seconds` where time is theirs."""
+
+    title: str
+    verifiers: tuple[str, ...]
+    wall_seconds: Mapping[str, float]
+    cpu_seconds: float | None = None
+
+
+GROUPS = {
+    "installed": Group(
+        "The state of the verifiers",
+        ("marabou", "vibecheck", "neuralsat", "never2", "reference"),
+        {"quick": 30, "twins": 30, "disjuncts": 30, "ops": 10, "scale": 10},
+    ),
+    # These take up to ten seconds to start, on a machine that others use, too.
+    "repositories": Group(
+        "Tools that you install yourself",
+        ("nnenum", "alpha-beta-crown"),
+        {"quick": 90, "scale": 90, "disjuncts": 90, "edge": 90, "ops": 90},
+        cpu_seconds=20,
+    ),
+}
+#: What stands before each part of the page.
+MARK = re.compile(r"^<!-- written from the records of the group (\w+) -->\n", re.MULTILINE)
 MEMORY_BYTES = 4 * 10**9
 RULES = tuple(RULE_SETS.shipped)
 
 
-def run_suite(name: str, out: Path, *, jobs: int) -> None:
+def run_suite(name: str, group: Group, out: Path, *, jobs: int) -> None:
     """Run what is not recorded yet."""
 
     def show(update: ProgressUpdate[object]) -> None:
@@ -39,10 +71,11 @@ def run_suite(name: str, out: Path, *, jobs: int) -> None:
 
     dokimos.run(
         name,
-        VERIFIERS,
+        group.verifiers,
         out,
-        timeout_seconds=WALL_SECONDS[name],
+        timeout_seconds=group.wall_seconds[name],
         memory_bytes=MEMORY_BYTES,
+        cpu_seconds=group.cpu_seconds,
         jobs=jobs,
         progress=show,
     )
@@ -55,37 +88,58 @@ def set_starved_aside(folder: Path) -> None:
         print(f"{folder}: {count} starved runs are done again", file=sys.stderr)
 
 
-def write_page(runs: Path, page: Path, suites: Sequence[str]) -> None:
-    """Judge what is recorded and write the page."""
-    present = [name for name in suites if (runs / name / "journal.jsonl").exists()]
-    absent = [name for name in suites if name not in present]
-    if present:
-        judged = dokimos.judge([runs / name for name in present], rules=RULES)
-        told = runs / "notes.txt"
-        notes = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
-        text = state_page(judged.campaigns, command="make state", absent=absent, notes=notes)
-        page.write_text(text, encoding="utf-8")
-        print(f"{page}: {len(present)} of {len(suites)} suites", file=sys.stderr)
+def write_page(runs: Path, page: Path, name: str) -> None:
+    """Judge what is recorded and write the part of a group."""
+    group = GROUPS[name]
+    present = [suite for suite in group.wall_seconds if (runs / suite / "journal.jsonl").exists()]
+    absent = [suite for suite in group.wall_seconds if suite not in present]
+    if not present:
+        return
+    judged = dokimos.judge([runs / suite for suite in present], rules=RULES)
+    told = runs / "notes.txt"
+    notes = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    script = f"python scripts/state_of_verifiers.py --group {name}"
+    command = "make state" if name == "installed" else script
+    text = state_page(judged.campaigns, command=command, title=group.title, absent=absent, notes=notes)
+    before = page.read_text(encoding="utf-8") if page.exists() else ""
+    page.write_text(with_part(before, name, text), encoding="utf-8")
+    print(f"{page}: {len(present)} of {len(group.wall_seconds)} suites", file=sys.stderr)
+
+
+def with_part(page: str, name: str, text: str) -> str:
+    """A page with one of its parts replaced, or added."""
+    _, *found = MARK.split(page)
+    parts = {**dict(zip(found[::2], found[1::2], strict=True)), name: text}
+    return "\n".join(
+        f"<!-- written from the records of the group {each} -->\n{parts[each].strip()}\n"
+        for each in GROUPS
+        if each in parts
+    )
 
 
 def main() -> int:
     """Run, judge and write. Wrong answers are what this looks for: the exit code is 0 all the same."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--runs", type=Path, default=ROOT / "state-runs")
+    parser.add_argument("--group", choices=list(GROUPS), default="installed")
+    parser.add_argument("--runs", type=Path)
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "state-of-the-verifiers.md")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", action="append", choices=list(WALL_SECONDS))
+    parser.add_argument("--only", action="append", metavar="SUITE")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--no-runs", action="store_true")
     options = parser.parse_args()
+    group = GROUPS[options.group]
+    runs = options.runs or ROOT / "state-runs" / options.group
+    if strange := set(options.only or ()) - set(group.wall_seconds):
+        parser.error(f"{options.group} is not run on {', '.join(sorted(strange))}")
     try:
-        for name in [] if options.no_runs else options.only or WALL_SECONDS:
+        for name in [] if options.no_runs else options.only or group.wall_seconds:
             if name in shipped_names():
                 if options.again:
-                    set_starved_aside(options.runs / name)
-                run_suite(name, options.runs / name, jobs=options.jobs)
-                write_page(options.runs, options.page, list(WALL_SECONDS))
-        write_page(options.runs, options.page, list(WALL_SECONDS))
+                    set_starved_aside(runs / name)
+                run_suite(name, group, runs / name, jobs=options.jobs)
+                write_page(runs, options.page, options.group)
+        write_page(runs, options.page, options.group)
     except DokimosError as error:
         print(f"state_of_verifiers: {error}", file=sys.stderr)
         return 2

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dokimos.campaigns.manifest import Manifest, merge, read_manifest, write_manifest
+from dokimos.campaigns.manifest import Manifest, merge, read_manifest, suite_version, write_manifest
 from dokimos.core.errors import UnreadableFile
 from tests.json_mutants import mutants
 
@@ -21,6 +22,16 @@ def test_a_manifest_of_an_earlier_version_is_read_and_written_alike(tmp_path: Pa
     assert manifest.limits.memory_bytes == 4 * 10**9
     write_manifest(manifest, tmp_path / "manifest.json")
     assert (tmp_path / "manifest.json").read_text() == RECORDED.read_text() + "\n"
+
+
+def test_another_list_of_instances_is_another_version_of_a_suite(tmp_path: Path) -> None:
+    table = tmp_path / "instances.csv"
+    assert suite_version(tmp_path) == ""
+    table.write_text("onnx/a.onnx,vnnlib/a.vnnlib,10\n")
+    before = suite_version(tmp_path)
+    assert re.fullmatch("[0-9a-f]{8}", before)
+    table.write_text("onnx/b.onnx,vnnlib/b.vnnlib,10\n")
+    assert suite_version(tmp_path) != before
 
 
 def test_a_mutant_is_a_manifest_or_one_sentence(tmp_path: Path) -> None:

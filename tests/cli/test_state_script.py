@@ -26,9 +26,13 @@ def state(
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)  # where its dataclass looks for its types
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "VERIFIERS", ("scripted",))
-    monkeypatch.setattr(module, "WALL_SECONDS", {"tiny": 20, "later": 20})
+    groups = {
+        "installed": module.Group("The state of the verifiers", ("scripted",), {"tiny": 20, "later": 20}),
+        "repositories": module.Group("Of your own", ("scripted",), {"tiny": 20}, cpu_seconds=5),
+    }
+    monkeypatch.setattr(module, "GROUPS", groups)
     monkeypatch.setattr(module, "shipped_names", lambda: ["tiny"])
     monkeypatch.chdir(tmp_path)  # where the name stands for the folder
     monkeypatch.setenv("DOKIMOS_SCRIPT", str(tmp_path / "script.json"))
@@ -59,6 +63,19 @@ def test_it_runs_once_and_writes_what_it_found(
     assert run(state, monkeypatch, tmp_path) == page
     assert run(state, monkeypatch, tmp_path, "--no-runs") == page
     assert len((tmp_path / "executions").read_text().split()) == 4
+
+
+def test_a_part_of_the_page_is_written_without_the_records_of_the_others(
+    state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = run(state, monkeypatch, tmp_path)
+    both = run(state, monkeypatch, tmp_path, "--group", "repositories", "--runs", str(tmp_path / "others"))
+    assert both.startswith(first), "what another group has stays as it is"
+    part = both.removeprefix(first)
+    assert "# Of your own" in part
+    assert "CPU time tiny 5 s" in part
+    assert "`python scripts/state_of_verifiers.py --group repositories`" in part
+    assert run(state, monkeypatch, tmp_path, "--no-runs") == both
 
 
 def test_starved_runs_are_done_again_and_no_others(
@@ -92,6 +109,7 @@ def test_a_suite_that_changed_is_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run(state, monkeypatch, tmp_path)
-    monkeypatch.setattr(state, "WALL_SECONDS", {"tiny": 30})
+    other = {"installed": state.Group("The state of the verifiers", ("scripted",), {"tiny": 30})}
+    monkeypatch.setattr(state, "GROUPS", other)
     run(state, monkeypatch, tmp_path, code=2)
     assert "was begun differently: wall_seconds was 20 and is 30" in capsys.readouterr().err

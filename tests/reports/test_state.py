@@ -96,6 +96,20 @@ def test_a_wrong_answer_is_listed_with_its_reproducer() -> None:
     assert "## Wrong answers\n\nNone." in right
 
 
+def test_the_version_of_a_suite_and_when_it_was_run_are_shown() -> None:
+    made = state(judgement("a", verdict=Verdict.CORRECT))
+    assert "3 instances, 10 s each, run from 2026-" in state_page([made], command="make state")
+    manifest = made.campaign.manifest
+    (suite,) = manifest.suites
+    limits = Limits(wall_seconds=90, cpu_seconds=20)
+    named = replace(manifest, suites=(replace(suite, version="59ec69b4"),), limits=limits)
+    page = state_page(
+        [replace(made, campaign=replace(made.campaign, manifest=named))], command="make state"
+    )
+    assert "3 instances (version 59ec69b4), 20 s of CPU time each" in page
+    assert "wall clock quick 90 s; CPU time quick 20 s" in page
+
+
 def test_what_was_done_to_the_records_is_told() -> None:
     note = "Two runs were done again."
     assert f"- {note}\n" in state_page([state(UNSOUND)], command="make state", notes=[note])

@@ -22,7 +22,9 @@ from dokimos.core.formats import Count
 from dokimos.core.known_keys import require_known_keys
 from dokimos.core.regular_files import read_regular
 from dokimos.execution.limits import Limits
-from dokimos.suites.folder import read_suite_file
+from dokimos.suites.entry import read_content
+from dokimos.suites.folder import instances_table, read_suite_file
+from dokimos.suites.instance import sha256
 
 SCHEMA = 2
 
@@ -40,14 +42,16 @@ class Machine:
 
 @dataclass(frozen=True)
 class ManifestSuite:
-    """A suite by name, where it was, and the seed it was drawn with, where it says so.
+    """A suite by name, where it was, its version, and the seed it was drawn with, where it says so.
 
-    A campaign itself leaves nothing to chance: the order of its runs follows from what is run.
+    Another list of instances is another version, and the instances that Dokimos makes are named for their
+    contents. A campaign itself leaves nothing to chance: the order of its runs follows from what is run.
     """
 
     name: str
     folder: str
     seed: int | None = None
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,10 @@ def describe(
         dokimos_version=__version__,
         machine=this_machine(),
         suites=tuple(
-            ManifestSuite(suite.name, str(suite.folder.absolute()), _seed(suite.folder)) for suite in suites
+            ManifestSuite(
+                suite.name, str(suite.folder.absolute()), _seed(suite.folder), suite_version(suite.folder)
+            )
+            for suite in suites
         ),
         instances=_by_content(suites, own_timeouts=own_timeouts),
         verifiers=tuple(tools),
@@ -118,6 +125,14 @@ def _seed(folder: Path) -> int | None:
     made = read_suite_file(folder)
     seed = None if made is None else made.recipe.get("seed")
     return seed if type(seed) is int else None
+
+
+def suite_version(folder: Path) -> str:
+    """The first digits of the SHA-256 of its list of instances; empty where it has none."""
+    try:
+        return sha256(read_content(instances_table(folder)))[:8]
+    except (OSError, UnreadableFile):
+        return ""
 
 
 def this_machine() -> Machine:
@@ -205,8 +220,8 @@ def require_what_was_run(
             continue
         files = (found.network_path, found.network_sha256), (found.property_path, found.property_sha256)
         ran = instance.network_sha256, instance.property_sha256
-        for (path, sha256), expected in zip(files, ran, strict=True):
-            if sha256 != expected:
+        for (path, found_sha256), expected in zip(files, ran, strict=True):
+            if found_sha256 != expected:
                 raise UnreadableFile(
                     path, "it is not the file that was run; restore it, or say with --suite where that is."
                 )

@@ -68,6 +68,7 @@ def state_page(
     campaigns: Sequence[JudgedCampaign],
     *,
     command: str,
+    title: str = "The state of the verifiers",
     absent: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> str:
@@ -78,7 +79,7 @@ def state_page(
     """
     states = [_SuiteState(judged) for judged in campaigns]
     parts = [
-        _head(states, command),
+        _head(states, command, title),
         [*_circumstances(states), *(f"- {note}" for note in notes)],
         *(_suite(state) for state in states),
         *_chapters(states),
@@ -87,7 +88,7 @@ def state_page(
     return "\n\n".join("\n".join(part).rstrip() for part in parts if part) + "\n"
 
 
-def _head(states: Sequence[_SuiteState], command: str) -> list[str]:
+def _head(states: Sequence[_SuiteState], command: str, title: str) -> list[str]:
     records = _records(states)
     begun = sorted(record.started_at for record in records)
     wrong = Counter(j.record.verifier for state in states for j in state.judgements if j.verdict.is_wrong)
@@ -95,7 +96,7 @@ def _head(states: Sequence[_SuiteState], command: str) -> list[str]:
     blamed = ", ".join(f"{verifier} {count}" for verifier, count in wrong.most_common())
     decided = sum(record.answer.decides for record in records)
     return [
-        "# The state of the verifiers",
+        f"# {title}",
         "",
         f"Written by `{command}` from {len(records)} recorded runs, the first begun on {_minute(begun[0])} "
         f"and the last on {_minute(begun[-1])}; its numbers are theirs. {decided} runs "
@@ -116,13 +117,17 @@ def _circumstances(states: Sequence[_SuiteState]) -> list[str]:
     memory = dict.fromkeys(f"{manifest.limits.memory_bytes / 1e9:g} GB" for manifest in manifests)
     versions = dict.fromkeys(manifest.dokimos_version for manifest in manifests)
     times = ", ".join(f"{s.name} {s.manifest.limits.wall_seconds:g} s" for s in states)
+    cpu = ", ".join(
+        f"{s.name} {s.manifest.limits.cpu_seconds:g} s" for s in states if s.manifest.limits.cpu_seconds
+    )
     kept = dict.fromkeys(record.enforced_by for record in _records(states) if record.enforced_by)
     return [
         "## Circumstances",
         "",
         f"- Verifiers: {', '.join(f'{tool.name} {tool.version}' for tool in tools)}.",
         f"- Dokimos {', '.join(versions)}, on {'; '.join(machines)}.",
-        f"- Limits of each run: wall clock {times}; {', '.join(memory)} of memory; one thread.",
+        f"- Limits of each run: wall clock {times}; {f'CPU time {cpu}; ' if cpu else ''}"
+        f"{', '.join(memory)} of memory; one thread.",
         *(f"- How limits were kept: {means}." for means in kept),
         f"- {_business(_records(states))}",
     ]
@@ -177,11 +182,16 @@ def _suite(state: _SuiteState) -> list[str]:
                 *(str(points.get((verifier, name), 0)) for name in rules),
             ]
         )
+    version = f" (version {manifest.suites[0].version})" if manifest.suites[0].version else ""
+    begun = sorted(j.record.started_at for j in state.judgements)
+    when = f", run from {_minute(begun[0])} to {_minute(begun[-1])}" if begun else ""
+    limits = manifest.limits
+    each = f"{limits.cpu_seconds:g} s of CPU time" if limits.cpu_seconds else f"{limits.wall_seconds:g} s"
     return [
         f"## {state.name}",
         "",
-        f"{len(manifest.instances)} instances, {manifest.limits.wall_seconds:g} s each. The last columns "
-        "are points: 10 for a correct answer, −150 for an incorrect one.",
+        f"{len(manifest.instances)} instances{version}, {each} each{when}. "
+        "The last columns are points: 10 for a correct answer, −150 for an incorrect one.",
         "",
         *markdown_table([*heads, *rules], rows),
         *(
