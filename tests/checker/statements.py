@@ -31,6 +31,7 @@ from dokimos.testing.sweeps import Sweep
 from tests.checker.small_networks import SmallReluNetwork
 
 CONVOLUTION = {"size": 3, "channels": 1, "depth": 1}
+BLOCKS = {"size": 2, "colours": 2, "stages": 0, "blocks": 1, "hidden": 1, "taps": 2, "pairs": 0}
 
 #: The families and knobs that give tiny instances, by the kind of proof of their `unsat` half.
 TINY: dict[str, list[tuple[str, dict[str, Any]]]] = {
@@ -89,6 +90,11 @@ SEARCHED: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "convex-tangent": [
         ("polynomial", {**POLYNOMIAL, "degree": degree, "concave": 0}) for degree in (2, 3, 4)
+    ],
+    "nonexpansive": [
+        ("residual", {**BLOCKS, "classes": 2, "slack": 0.001}),
+        ("residual", {**BLOCKS, "blocks": 2, "classes": 3, "epsilon": 0.25}),
+        ("residual", {**BLOCKS, "colours": 1, "stages": 1, "pairs": 1, "slack": 0.00001}),
     ],
     "pinning": [("polynomial", {**POLYNOMIAL, "degree": degree, "concave": 0.5}) for degree in (2, 3)],
 }
@@ -209,6 +215,7 @@ PLAIN = (
 OTHER_MUTATORS: dict[str, tuple[mutants.Mutator, ...]] = {
     "softmax-attention": (*PLAIN, operator),
     "linear-attention": (*PLAIN, operator),
+    "nonexpansive": (*PLAIN, operator, mutants.other_network),
     "convex-tangent": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
     "pinning": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
 }

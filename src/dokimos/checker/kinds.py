@@ -14,6 +14,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "convex-tangent": "dokimos.checker.proofs.convex_tangent:ConvexTangent",
         "enclosure": "dokimos.checker.proofs.enclosure:EnclosureProof",
         "linear-attention": "dokimos.checker.proofs.linear_attention:DominantKey",
+        "nonexpansive": "dokimos.checker.proofs.nonexpansive:Nonexpansive",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
         "parity-lock": "dokimos.checker.proofs.parity_lock:ParityLockProof",
         "pinning": "dokimos.checker.proofs.pinning:Pinning",

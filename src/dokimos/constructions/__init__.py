@@ -19,6 +19,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "paired-bias": "dokimos.constructions.families.paired_bias:PairedBias",
         "parity-lock": "dokimos.constructions.families.parity_lock:ParityLocks",
         "polynomial": "dokimos.constructions.families.polynomial:Polynomial",
+        "residual": "dokimos.constructions.families.residual:Residual",
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",
     },

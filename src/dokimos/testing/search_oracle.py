@@ -55,9 +55,24 @@ def _exact(tensor: onnx.TensorProto) -> Array:
     return numpy_helper.to_array(tensor).astype(np.float64)
 
 
+def _convolution(args: list[Any], attributes: dict[str, Any]) -> Array:
+    """Over images [k, channels, height, width], a tap of the filters at a time."""
+    image, weight, bias = args
+    (down, across), (top, left, bottom, right) = attributes["strides"], attributes["pads"]
+    padded = np.pad(image, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    rows = (padded.shape[2] - weight.shape[2]) // down + 1
+    columns = (padded.shape[3] - weight.shape[3]) // across + 1
+    total: Array = np.zeros((len(image), len(weight), rows, columns)) + bias[:, None, None]
+    for i, j in product(range(weight.shape[2]), range(weight.shape[3])):
+        seen = padded[:, :, i : i + down * rows : down, j : j + across * columns : across]
+        total += np.einsum("oc,kcyx->koyx", weight[:, :, i, j], seen)
+    return total
+
+
 RULES: dict[str, Callable[[list[Any], dict[str, Any]], Any]] = {
     "Add": lambda a, _: a[0] + a[1],
     "Concat": lambda a, at: np.concatenate(a, axis=at["axis"]),
+    "Conv": _convolution,
     "Div": lambda a, _: a[0] / a[1],
     "Exp": lambda a, _: np.exp(a[0]),
     "Flatten": lambda a, _: a[0].reshape(len(a[0]), -1),

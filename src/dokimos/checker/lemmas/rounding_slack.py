@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 
@@ -14,7 +13,7 @@ from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box, Linear
 
 
-def output_errors(problem: Problem) -> Callable[[Linear, Box], Fraction]:
+def output_errors(problem: Problem) -> LowerBound:
     """How far float32 rounding may move the left side of a constraint, over a box.
 
     The network is gone through once for each box. Raises InvalidProof where there is no finite bound.
@@ -35,9 +34,13 @@ def output_errors(problem: Problem) -> Callable[[Linear, Box], Fraction]:
     return error
 
 
-def margins(problem: Problem, bound: LowerBound) -> Proven:
-    """The margin that the bound over the reals gives, and what rounding leaves of it in float32."""
-    error = output_errors(problem)
+def margins(problem: Problem, bound: LowerBound, error: LowerBound | None = None) -> Proven:
+    """The margin that the bound over the reals gives, and what rounding leaves of it in float32.
+
+    `error` bounds how far rounding moves the left side of a constraint: that of `output_errors`, unless
+    given.
+    """
+    error = output_errors(problem) if error is None else error
     return Proven(
         real=refute(problem.property, bound),
         float32=if_provable(lambda: refute(problem.property, lambda c, box: bound(c, box) - error(c, box))),

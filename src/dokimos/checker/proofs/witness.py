@@ -11,6 +11,7 @@ import numpy as np
 
 from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, about, if_provable
 from dokimos.checker.data import NoData, read_data
+from dokimos.checker.lemmas.nonexpansive import rounding_by_norm
 from dokimos.checker.lemmas.rounding_slack import output_errors
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.exact import Enclosure, Undecided
@@ -51,7 +52,7 @@ class Witness(CertificateKind):
 
     def _prove_at(self, problem: Problem, point: Point) -> Proven:
         """The margins, from enclosures that narrow until they show what is asked, or all they can."""
-        errors = output_errors(problem)
+        errors = rounding_by_norm(problem.network) or output_errors(problem)
         proven: Proven | None = None
         for found in violations(
             problem.network, problem.property, point, floats_first=problem.asked is not None

@@ -27,6 +27,8 @@ Array = NDArray[Any]
 MAX_BITS = 1 << 15
 #: From so many products on, long integers are multiplied digit by digit in floats.
 WORTH_DIGITS = 1 << 14
+#: Denominators above this are rid of the factors of two that all numerators share.
+WORTH_REDUCING = 1 << 16
 
 
 class NotRational(DokimosError):
@@ -117,6 +119,10 @@ def _magnitude(a: Array) -> int:
 
 def _checked(numerators: Any, denominator: int) -> RationalTensor:
     numerators = np.asarray(numerators, dtype=object)
+    if denominator > WORTH_REDUCING:
+        shared = int(np.bitwise_or.reduce(numerators, axis=None)) | denominator
+        twos = (shared & -shared).bit_length() - 1
+        numerators, denominator = np.asarray(numerators >> twos, dtype=object), denominator >> twos
     if denominator.bit_length() > MAX_BITS or _magnitude(numerators).bit_length() > 2 * MAX_BITS:
         raise NotRational("A number has become too long to be written down exactly.")
     return RationalTensor(numerators, denominator)

@@ -63,6 +63,12 @@ class GraphBuilder:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
 
+    def copy(self) -> GraphBuilder:
+        """The same nodes and constants, to go on in another way."""
+        other = GraphBuilder(opset=self._opset)
+        other._nodes, other._constants = list(self._nodes), list(self._constants)
+        return other
+
     @property
     def node_count(self) -> int:
         """How many nodes there are so far."""
@@ -169,6 +175,12 @@ class ModelBuilder:
         self._last = name
         return self
 
+    def copy(self) -> ModelBuilder:
+        """The same layers so far, to go on in another way."""
+        other = ModelBuilder(self._input_shape)
+        other._graph, other._last = self._graph.copy(), self._last
+        return other
+
     def affine(self, weight: Any, bias: Any) -> ModelBuilder:
         """y = weight·x + bias, for x of shape [1, n] and weight of shape [m, n]."""
         return self._node("Gemm", self._weight(weight, "weight"), self._weight(bias, "bias"), transB=1)
@@ -225,6 +237,10 @@ class ModelBuilder:
     def times(self, other: str) -> ModelBuilder:
         """The matrix product with another tensor."""
         return self._node("MatMul", other)
+
+    def joined_with(self, other: str) -> ModelBuilder:
+        """The sum with another tensor of the same shape."""
+        return self._node("Add", other)
 
     def divided_by(self, other: str) -> ModelBuilder:
         """The quotient by another tensor, with broadcasting."""

@@ -1,0 +1,308 @@
+"""Residual: blocks that move no two points apart, with every ReLU at its kink at the centre."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.checker.lemmas.euclidean import LinearLayer, root_above
+from dokimos.constructions.base import Construction, dyadic
+from dokimos.constructions.draft import Draft
+from dokimos.constructions.knobs import knob
+from dokimos.constructions.parts.robustness import (
+    ball,
+    first_class_loses,
+    float32_below,
+    inward,
+    random_point,
+)
+from dokimos.core.errors import ConstructionFailed
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.suites.instance import Certificate
+
+Array = NDArray[np.float64]
+
+#: What a block takes back of what its ReLUs see keeps so many bits.
+RATE_BITS = 6
+#: Weights of the head are multiples of 2^-HEAD_BITS.
+HEAD_BITS = 8
+#: The witness is a multiple of 2^-POINT_BITS.
+POINT_BITS = 20
+#: Pairs that cancel are this many times as large inside.
+GAIN = 8.0
+#: By how much of what the theorem lets it lose class 0 loses in the twin, at most.
+MOST_LOST = Fraction(1, 4)
+#: Beyond this, generating and checking take more than 2 GB or minutes.
+MOST_WEIGHTS = 20_000_000
+MOST_RELUS = 2_000_000
+#: Signs of one 2×2 pattern; three alike, so that no sum over it vanishes.
+_PATTERN = np.array([[1.0, 1.0], [1.0, -1.0]])
+#: The four patterns of a 2×2 window, orthonormal.
+_HAAR = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2.0
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The knobs of the residual family."""
+
+    size: int = knob(8, "height and width of the image, a multiple of 2^stages", least=2, most=128)
+    colours: int = knob(3, "channels of the image", least=1, most=8)
+    stages: int = knob(
+        1, "how often the image is halved, its channels becoming four times as many", least=0, most=4
+    )
+    blocks: int = knob(4, "residual blocks in every stage", least=1, most=64)
+    hidden: int = knob(2, "channels inside a block, in channels of the stage", least=1, most=16)
+    taps: int = knob(8, "how many inputs each of them reads", least=2, most=64)
+    reach: int = knob(1, "how far the blocks' windows reach: 0 is 1×1, 1 is 3×3", least=0, most=3)
+    pairs: int = knob(
+        1, "1: a layer of pairs of ReLUs that cancel before each stage's blocks", least=0, most=1
+    )
+    slack: float = knob(
+        0.05,
+        "how far the lead at the centre exceeds what the proof needs, as a share",
+        least=1e-6,
+        most=10.0,
+    )
+    epsilon: float = knob(0.03125, "radius of the box", least=0.001, most=1.0)
+    classes: int = knob(3, "how many classes", least=2, most=100)
+
+
+class Residual(Construction[Knobs]):
+    """Scores are affine in Φ, which is isometries and blocks x − WᵀD·ReLU(Wx + b) with ‖D^½W‖₂² <= 2.
+
+    So ‖Φ(x) − Φ(x₀)‖₂ <= ‖x − x₀‖₂ <= ε·√inputs on the box, and class 0 wins if its lead over class k at x₀
+    is more than ‖w₀ − w_k‖₂ times that; it is so by the share `slack`. The biases b put every ReLU at its
+    kink at x₀: all are unstable however small the box is, and bounds that go through a block
+    layer by layer grow with |Wᵀ|·|W|, block after block. The image is halved by convolutions with the four
+    patterns of a 2×2 window, which lose nothing; pairs of ReLUs, ReLU(z) − ReLU(−z) = z, stand between.
+
+    The filters of every block vanish on one pattern of signs: along it the blocks act as the identity, and
+    a difference of scores along it drops by as much as the theorem allows. In the twin class 0's offset is
+    lower by twice the slack, and it loses in the corner that the pattern points to. The gradient
+    leads there: the twin catches tools whose bounds are unsound, not those whose attacks are weak.
+    """
+
+    family: ClassVar[str] = "residual"
+    summary: ClassVar[str] = (
+        "residual blocks at the kinks of all their ReLUs; a proof needs the norm of whole blocks"
+    )
+    knobs_class = Knobs
+
+    def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
+        """Draw features and head; only class 0's offset differs between the two drafts."""
+        _require_affordable(knobs)
+        epsilon = inward(knobs.epsilon)
+        shape = (knobs.colours, knobs.size, knobs.size)
+        centre = random_point(int(np.prod(shape)), rng)
+        signs = _direction(knobs, rng)
+        builder = ModelBuilder(shape)
+        body = _Body(builder, np.array([float(x) for x in centre]).reshape(shape), signs)
+        for _ in range(knobs.stages):
+            body.halve(rng)
+            body.stage(knobs, rng)
+        if not knobs.stages:
+            body.stage(knobs, rng)
+        builder.flatten()
+        reach = epsilon * root_above(Fraction(len(centre)))
+        head = _Head.draw(body, knobs, reach, rng)
+        property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
+        radius = _inside(epsilon, _lost(knobs))
+        witness = tuple(x - radius * int(s) for x, s in zip(centre, signs.flat, strict=True))
+
+        def build(first: Fraction) -> bytes:
+            scores = builder.copy().affine(head.rows, [first, *head.offsets])
+            return scores.build(knobs.classes)
+
+        return (
+            Draft(build(Fraction(0)), property_, Certificate("nonexpansive")),
+            Draft(build(-head.step), property_, Certificate("witness"), witness),
+        )
+
+
+def _require_affordable(knobs: Knobs) -> None:
+    """Refuse what cannot be made before anything is drawn."""
+    problem = ""
+    if knobs.size % 2**knobs.stages:
+        problem = f"an image of {knobs.size} pixels cannot be halved {knobs.stages} times"
+    weights = relus = 0
+    for stage in range(1 if knobs.stages else 0, knobs.stages + 1):
+        channels = knobs.colours * 4**stage
+        relus += knobs.blocks * knobs.hidden * channels * (knobs.size // 2**stage) ** 2
+        weights += 2 * knobs.blocks * knobs.hidden * channels**2 * (2 * knobs.reach + 1) ** 2
+    if knobs.colours < 2 and not knobs.stages:
+        problem = "one channel has no pattern that filters can be blind to; raise colours or stages"
+    if weights > MOST_WEIGHTS or relus > MOST_RELUS:
+        problem = (
+            f"these knobs make {weights:,} weights and {relus:,} ReLUs, more than the {MOST_WEIGHTS:,} and "
+            f"{MOST_RELUS:,} that fit 2 GB; lower blocks, hidden or stages"
+        )
+    if problem:
+        raise ConstructionFailed(f"residual: {problem}.")
+
+
+def _direction(knobs: Knobs, rng: np.random.Generator) -> Array:
+    """Signs [colours, size, size]: one sign for each colour times one pattern of 2×2 pixels."""
+    colours = rng.choice([-1.0, 1.0], size=(knobs.colours, 1, 1))
+    pattern = np.rot90(_PATTERN, int(rng.integers(4))) if knobs.stages else np.ones((2, 2))
+    half = knobs.size // 2
+    signs: Array = colours * np.tile(pattern, (half, half))[: knobs.size, : knobs.size]
+    return signs
+
+
+class _Body:
+    """The layers so far, the centre's features, and the direction along which blocks change nothing."""
+
+    def __init__(self, builder: ModelBuilder, centre: Array, signs: Array) -> None:
+        self.builder = builder
+        self.centre = centre
+        self.signs = signs
+
+    @property
+    def channels(self) -> int:
+        """How many channels there are now."""
+        return len(self.centre)
+
+    def halve(self, rng: np.random.Generator) -> None:
+        """A convolution of stride 2: four channels for each, the four patterns of its 2×2 windows."""
+        count = self.channels
+        filters = np.zeros((4 * count, count, 2, 2))
+        order, turned = rng.permutation(4 * count), rng.choice([-1.0, 1.0], size=4 * count)
+        for number, place in enumerate(order):
+            filters[place, number // 4] = turned[number] * _HAAR[number % 4].reshape(2, 2)
+        self.builder.conv(filters, np.zeros(4 * count), stride=2)
+        self.centre, self.signs = (_halved(filters, image) for image in (self.centre, self.signs))
+
+    def stage(self, knobs: Knobs, rng: np.random.Generator) -> None:
+        """Pairs that cancel, if asked for, and blocks."""
+        if knobs.pairs:
+            self._mix(rng)
+        for _ in range(knobs.blocks):
+            self._block(knobs, rng)
+
+    def _mix(self, rng: np.random.Generator) -> None:
+        inner, outer = (_isometry(self.channels, rng) for _ in range(2))
+        up = GAIN * np.concatenate([inner, -inner])[:, :, None, None]
+        down = np.concatenate([outer, -outer], axis=1)[:, :, None, None] / GAIN
+        self.builder.conv(up, np.zeros(len(up))).relu().conv(down, np.zeros(len(down)))
+        mixed = outer @ inner
+        self.centre, self.signs = (np.tensordot(mixed, image, 1) for image in (self.centre, self.signs))
+
+    def _block(self, knobs: Knobs, rng: np.random.Generator) -> None:
+        """x − WᵀD·ReLU(Wx − Wx₀), W blind to the direction."""
+        size, count = 2 * knobs.reach + 1, knobs.hidden * self.channels
+        filters = _blind_filters(self.signs[:, 0, 0], count, size, knobs.taps, rng)
+        padding = knobs.reach
+        layer = LinearLayer(filters, np.zeros(count), (1, 1), (padding,) * 4, 1)
+        rates = _rates(layer.row_sums)
+        back = -(filters * rates[:, None, None, None]).transpose(1, 0, 2, 3)[:, :, ::-1, ::-1]
+        source, response = self.builder.last, _correlate(filters, self.centre)
+        self.builder.conv(filters, np.zeros(count), padding=padding).plus(-response[None]).relu()
+        self.builder.conv(back, np.zeros(self.channels), padding=padding).joined_with(source)
+
+
+def _halved(filters: Array, image: Array) -> Array:
+    """A convolution of stride 2 with 2×2 windows."""
+    channels, size, _ = image.shape
+    windows = image.reshape(channels, size // 2, 2, size // 2, 2)
+    halved: Array = np.einsum("ocij,cyixj->oyx", filters, windows)
+    return halved
+
+
+def _correlate(filters: Array, image: Array) -> Array:
+    """A convolution of stride 1 that keeps the image's size."""
+    size, padding = filters.shape[2], filters.shape[2] // 2
+    padded = np.pad(image, ((0, 0), (padding, padding), (padding, padding)))
+    height, width = image.shape[1:]
+    found: Array = np.zeros((len(filters), height, width))
+    for i in range(size):
+        for j in range(size):
+            found += np.tensordot(filters[:, :, i, j], padded[:, i : i + height, j : j + width], 1)
+    return found
+
+
+def _isometry(count: int, rng: np.random.Generator) -> Array:
+    """An orthogonal matrix of dyadic numbers: four channels at a time mixed, then signs and a new order."""
+    mixed: Array = np.eye(count)
+    order = rng.permutation(count)
+    for start in range(0, count - count % 4, 4):
+        four = order[start : start + 4]
+        mixed[np.ix_(four, four)] = _HAAR
+    signed: Array = mixed[rng.permutation(count)] * rng.choice([-1.0, 1.0], size=count)
+    return signed
+
+
+def _blind_filters(direction: Array, count: int, size: int, taps: int, rng: np.random.Generator) -> Array:
+    """Filters [count, channels, size, size] of small integers, every tap orthogonal to `direction`.
+
+    A filter is a sum of pairs of channels (a, b) at one place of the window: n·(q_b, −q_a), with q the
+    direction's integers without their common factor; of a channel that the direction leaves out, n alone.
+    """
+    channels = len(direction)
+    scaled = [int(x) for x in direction * 2**HEAD_BITS]
+    common = gcd(*scaled) or 1
+    whole = np.array(scaled) // common
+    filters: Array = np.zeros((count, channels, size, size))
+    for row in filters:
+        for _ in range(taps // 2):
+            i, j = rng.integers(size, size=2)
+            a, b = rng.choice(channels, size=2, replace=False)
+            n = int(rng.choice([-2, -1, 1, 2]))
+            if whole[a] == 0 == whole[b]:
+                row[a, i, j] += n
+                row[b, i, j] += int(rng.choice([-2, -1, 1, 2]))
+            else:
+                shared = gcd(int(whole[a]), int(whole[b]))
+                row[a, i, j] += n * whole[b] // shared
+                row[b, i, j] -= n * whole[a] // shared
+    return filters
+
+
+def _rates(row_sums: Array) -> Array:
+    """For each hidden channel the largest number of RATE_BITS bits below 2 over its row sum."""
+    most = 2.0 / np.maximum(row_sums, 1.0) * (1 - 2.0**-20)
+    mantissas, exponents = np.frexp(most)
+    rates: Array = np.ldexp(np.floor(mantissas * 2**RATE_BITS), exponents - RATE_BITS)
+    return rates
+
+
+def _lost(knobs: Knobs) -> Fraction:
+    """By how much class 0 loses in the twin's corner, as a share of what the theorem lets it lose."""
+    return min(Fraction(knobs.slack), MOST_LOST)
+
+
+def _inside(epsilon: Fraction, lost: Fraction) -> Fraction:
+    """How far the witness is from the centre: inside the box by a quarter of what is lost, if it can."""
+    radius = dyadic(epsilon * (1 - lost / 4), POINT_BITS)
+    return radius if epsilon * (1 - lost / 2) < radius < epsilon else epsilon
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Rows of all classes, the offsets of all but the first, and how far the twin's first is lower."""
+
+    rows: Array
+    offsets: list[Fraction]
+    step: Fraction
+
+    @classmethod
+    def draw(cls, body: _Body, knobs: Knobs, reach: Fraction, rng: np.random.Generator) -> _Head:
+        """Class 0 leads each class by what it may lose and the slack, and no class by less than class 1."""
+        along, centre = body.signs.reshape(-1), body.centre.reshape(-1)
+        unit = 2.0 ** -np.ceil(np.log2(np.sqrt(len(along))))
+        leads = rng.integers(-1, 2, size=(knobs.classes - 1, len(along))) * unit
+        leads[0] = along * unit
+        first = rng.integers(-1, 2, size=len(along)) * unit
+        norms = [root_above(Fraction(float((lead * lead).sum()))) for lead in leads]
+        share = 1 + Fraction(knobs.slack)
+        offsets = [
+            float32_below(Fraction(float(lead @ centre)) - max(norm, norms[0]) * reach * share)
+            for lead, norm in zip(leads, norms, strict=True)
+        ]
+        drop = norms[0] * reach
+        step = dyadic(drop * (Fraction(knobs.slack) + _lost(knobs)), 24)
+        return cls(np.concatenate([first[None], first - leads]), offsets, max(step, Fraction(1, 2**20)))
