@@ -16,7 +16,7 @@ from dokimos.suites.instance import Label, Semantics, Truth
 from tests.making import shipped_once
 
 #: Families with a suite of their own are in no other.
-APART = {"disjuncts", "ops", "scale", "residual"}
+APART = {"disjuncts", "ops", "parity-lock", "residual", "scale"}
 FAMILIES = set(CONSTRUCTIONS) - APART
 
 
