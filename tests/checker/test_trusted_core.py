@@ -40,8 +40,8 @@ FORBIDDEN = (
     "dokimos.properties.writing",
     "dokimos.suites.writing",
 )
-MOST_LINES_IN_ALL = 7561
-MOST_LINES_FOR_ONE_KIND = 5105
+MOST_LINES_IN_ALL = 7563
+MOST_LINES_FOR_ONE_KIND = 5107
 SOURCE = Path(dokimos.__file__).parent
 LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 

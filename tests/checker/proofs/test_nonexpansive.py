@@ -30,6 +30,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.replay import replay
 from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.writing import write_vnnlib1
 from dokimos.suites.instance import Certificate, Label
 from dokimos.testing.files import repaired
 from tests.constructions.siblings import box_of, draw, truth_of
@@ -236,8 +237,6 @@ def test_dense_layers_and_plain_relus_count_by_their_norms() -> None:
     builder = ModelBuilder([1]).affine([[1.0]], [0.0]).relu().affine([[-1.0], [0.0]], [1.0, 0.0])
     asked = first_class_loses(ball([Fraction(0)], Fraction(1, 4)), 2)
     robust, _ = draw("residual", **SMALL)
-    from dokimos.properties.writing import write_vnnlib1
-
     instance = replace(
         robust.instance, network_file=builder.build(2), property_file=write_vnnlib1(asked).encode()
     )
@@ -254,3 +253,26 @@ def test_layers_with_factors_or_groups_are_not_taken_for_plain_ones() -> None:
     assert linear_layer(network, network.nodes[0]) is None
     with pytest.raises(InvalidProof, match="no layer"):
         features_of(network)
+
+
+def scaled_twenty_times(first: float, second: float) -> bytes:
+    """x ↦ (1/4 − (first·second)^10·x, 0), the factors one after the other."""
+    builder = ModelBuilder([1])
+    for factor in [first] * 10 + [second] * 10:
+        builder.affine([[factor]], [0.0])
+    return builder.affine([[-1.0], [0.0]], [0.25, 0.0]).build(2)
+
+
+@pytest.mark.parametrize("second", [2.0**127, 2.0**-126])
+def test_rates_beyond_the_range_of_floats_are_multiplied_exactly(second: float) -> None:
+    """Ten factors of 2^-126 are 0 to float64, and ten of 2^127 are ∞; together they are 2^10."""
+    first = 2.0 / second
+    asked = first_class_loses(ball([Fraction(0)], Fraction(1, 4)), 2)
+    robust, _ = draw("residual", **SMALL)
+    instance = replace(
+        robust.instance,
+        network_file=scaled_twenty_times(first, second),
+        property_file=write_vnnlib1(asked).encode(),
+    )
+    with pytest.raises(InvalidProof, match="not above 0"):
+        prove(instance, Certificate("nonexpansive"), Label.UNSAT, None)

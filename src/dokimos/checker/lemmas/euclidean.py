@@ -50,7 +50,7 @@ class LinearLayer:
         for steps, a, b in _overlaps(self.weights, self.strides):
             size = matrix_product(point(a), point(b.T)).magnitude
             for axis in (1, 0) if any(steps) else (1,):
-                found = up(found + total(Interval(size, size), (axis,), keepdims=False).upper)
+                found = up(found + _sums(size, axis))
         return found
 
     @cached_property
@@ -77,14 +77,15 @@ class LinearLayer:
     @cached_property
     def bias_norm(self) -> float:
         """An upper bound on ‖b‖₂, b having one number for each channel at each position."""
-        return float(np.linalg.norm(self.bias.astype(np.float64))) * sqrt(self.positions) * _SAFE
+        squares = _sums(self.bias.astype(np.float64)[None] ** 2)
+        return sqrt(float(squares.max())) * sqrt(self.positions) * _SAFE
 
     @cached_property
     def absolute_norm(self) -> float:
         """An upper bound on ‖ |W| ‖₂, so also on ‖W‖₂: √(largest row sum · largest column sum)."""
         sizes = abs(self.weights.astype(np.float64))
-        over_columns = sizes.reshape(len(sizes), -1).sum(axis=1).max()
-        over_rows = np.moveaxis(sizes, 1, 0).reshape(sizes.shape[1], -1).sum(axis=1).max()
+        over_columns = _sums(sizes.reshape(len(sizes), -1)).max()
+        over_rows = _sums(np.moveaxis(sizes, 1, 0).reshape(sizes.shape[1], -1)).max()
         return sqrt(float(over_columns) * float(over_rows)) * _SAFE
 
     def half(self, part: slice, axis: int) -> LinearLayer:
@@ -92,6 +93,11 @@ class LinearLayer:
         kept: tuple[slice, ...] = (part,) if axis == 0 else (slice(None), part)
         bias = self.bias[part] if axis == 0 else self.bias
         return LinearLayer(self.weights[kept], bias, self.strides, self.pads, self.positions)
+
+
+def _sums(sizes: Floats, axis: int = 1) -> Floats:
+    """Sums of nonnegative numbers, rounded up."""
+    return total(Interval(sizes, sizes), (axis,), keepdims=False).upper
 
 
 def linear_layer(network: Network, node: Node) -> LinearLayer | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import inf, sqrt
+from math import inf, prod, sqrt
 
 import numpy as np
 
@@ -98,12 +98,9 @@ class Features:
     head: LinearLayer
 
     @property
-    def rate(self) -> float:
-        """‖Φ(x) − Φ(c)‖₂ <= rate·‖x − c‖₂."""
-        rate = 1.0
-        for step in self.steps:
-            rate *= step.rate * _SAFE
-        return rate
+    def rate(self) -> Fraction:
+        """‖Φ(x) − Φ(c)‖₂ <= rate·‖x − c‖₂; multiplied exactly, since floats might underflow."""
+        return prod((Fraction(step.rate) for step in self.steps), start=Fraction(1))
 
     def at_centre(self, box: Box) -> dict[str, RationalTensor]:
         """All tensors at the centre of the box, exactly."""
@@ -131,7 +128,7 @@ class Features:
         step at x̂, and ‖x̂‖₂ <= ‖x(c)‖₂ + (how far x moves over the box) + e.
         """
         tensors = self.at_centre(box)
-        moved, error = float(radius(box)) * _SAFE, 0.0
+        moved, error = _float_above(radius(box)), 0.0
         shapes = self.network.shapes
         for step in self.steps:
             size = (_norm(tensors[step.source]) + moved + error) * _SAFE
@@ -140,7 +137,7 @@ class Features:
             count = int(np.prod(shapes[step.target]))
             summed = count if inside is None else inside.positions * len(inside.weights)
             error = (step.rate * error + step.rounding(size, added, (summed, count))) * _SAFE
-            moved = moved * step.rate * _SAFE
+            moved = max(moved * step.rate * _SAFE, TINY)  # no underflow to 0, which would stay 0
         last = self.steps[-1].target if self.steps else self.network.input
         return FeatureError(error, (_norm(tensors[last]) + moved + error) * _SAFE, self.head)
 
@@ -250,7 +247,12 @@ def radius(box: Box) -> Fraction:
 def _norm(tensor: RationalTensor) -> float:
     """‖·‖₂, rounded up."""
     squares = int((tensor.numerators * tensor.numerators).sum())
-    return float(root_above(Fraction(squares, tensor.denominator**2))) * _SAFE
+    return _float_above(root_above(Fraction(squares, tensor.denominator**2)))
+
+
+def _float_above(value: Fraction) -> float:
+    """A float that is not below a number of at least 2^-64; ∞ for one beyond 2^1000."""
+    return float(value) * _SAFE if value < 2**1000 else inf
 
 
 def _finite(bound: float) -> Fraction:

@@ -40,7 +40,7 @@ class Nonexpansive(CertificateKind):
         """The value at the centre less the largest move, for every constraint."""
         read_data(data, NoData)
         features = features_of(problem.network)
-        rate, row = Fraction(features.rate), cache(features.row)
+        rate, row = features.rate, cache(features.row)
         at_centre = cache(features.at_centre)
 
         def bound(constraint: Linear, box: Box) -> Fraction:
