@@ -17,6 +17,8 @@ from dokimos.crosscheck import cross_check as module
 from dokimos.crosscheck.cross_check import Contradiction, CrossCheck, cross_check
 from dokimos.crosscheck.points import points_to_compare
 from dokimos.crosscheck.runtimes import CannotRun, OnnxRuntime
+from dokimos.judging import witness_replay
+from dokimos.judging.recent_networks import RecentNetworks
 from dokimos.networks.graph import Network
 from dokimos.networks.reading import onnx_file
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule
@@ -49,7 +51,9 @@ def suite_of(folder: Path, instance: Instance, truth: Truth) -> Path:
 
 
 def misread(monkeypatch: pytest.MonkeyPatch, op: str, rule: Rule) -> None:
+    """Read that operator by `rule`; what is kept of networks that were read so is let go of after."""
     monkeypatch.setattr(onnx_file, "_RULES", MappingProxyType({**onnx_file._RULES, op: rule}))
+    monkeypatch.setattr(witness_replay, "NETWORKS", RecentNetworks(most_bytes=1 << 20))
 
 
 def slope_of_zero(lowering: Lowering, call: OnnxCall) -> None:

@@ -32,8 +32,9 @@ none, settled     as for a `sat` label proven for the reals, by a witness (E or 
 Where no precision tells whether a witness violates, nobody is blamed for it: it counts as if there was
 none.
 
-`rounding` is what rounding explains: where onnxruntime's value at the witness is further from the exact one
-than the bound on the rounding at that point (`crosscheck`), the network is misread, and the label fails.
+Where onnxruntime's value at a witness is further from the exact one than the bound on the rounding at that
+point (`misreading`), somebody misreads the network: it is neither `rounding` nor `bad-witness`, refutes no
+`unsat`, and the label fails.
 
 A float32 proof allows kernels a stated number of ulps, and onnxruntime may be off by more: where a witness
 violates there against such a proof, the reason says so, and nobody is blamed for it.
@@ -63,11 +64,11 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.core.readable import exact_number, printable
-from dokimos.crosscheck.cross_check import cross_check
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.counterexamples import known_counterexample
 from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
 from dokimos.judging.marks import marks_of
+from dokimos.judging.misreading import contradiction
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
@@ -75,7 +76,7 @@ from dokimos.networks.semantics.replay import ONNXRUNTIME
 from dokimos.provers.plugin_kinds import plugin_kind
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import read_content
-from dokimos.suites.instance import Certificate, Claim, Instance, Label, Semantics, Truth, sha256
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 
 #: The certificate of an instance whose only proof is a witness that a verifier gave.
 SETTLED = "settled by a witness"
@@ -145,31 +146,13 @@ def judge_instance(
 
     The verifiers that `not_scored` names get no marks, and their witnesses refute nobody by a rule set.
     """
-    foreign = truth is not None and not _is_ours(truth)
     witness = None if truth is None else truth.witness
-    question, replays = _replays(instance, None if foreign else truth, runs)
-
-    def judge_by(truth: Truth | None, no_label: str = "") -> list[Judgement]:
-        return [
-            judge(record, truth=truth, replays=replays.get(record.job), reproduce="", no_label=no_label)
-            for record in runs
-        ]
-
-    checked = _check_to_blame(truth, runs, replays, judge_by, check_label)
-    if checked is None and question is not None and truth is not None:
-        checked = _contradiction(question, truth, judge_by(truth))
-    is_label = not _why_no_label(truth)
-    no_label = "" if checked is None or checked.is_proven else _no_label(checked)
-    if no_label or not is_label:
-        shown = any(found.proves_sat for found in replays.values())
-        if shown or (truth is not None and foreign and _is_shown_by_its_witness(instance, truth)):
-            truth, no_label = _settled(instance), ""
-    judgements = judge_by(None if no_label else truth, no_label)
-    if no_label and checked is not None and checked.standing is LabelStanding.NOT_CHECKED:
-        by_label = judge_by(truth)
-        judgements = [
-            own if said.verdict.is_wrong else said for own, said in zip(judgements, by_label, strict=True)
-        ]
+    question, replays = _replays(instance, runs)
+    checked, judgements = _verdicts(instance, truth, runs, replays, check_label)
+    if question is not None and (found := contradiction(question, truth, judgements, replays)):
+        checked = found
+        replays = {job: replace(one, can_be_checked=False) for job, one in replays.items()}
+        judgements = _judge_by(None, runs, replays, _no_label(found))
     referee = None if question is None else question.referee
     scored = [judgement for judgement in judgements if judgement.record.verifier not in not_scored]
     marks = [
@@ -178,7 +161,7 @@ def judge_instance(
     ]
     shown_by = None
     if any(judgement.verdict is Verdict.WRONG_UNSAT for judgement in judgements):
-        shown_by = known_counterexample(question or _question(instance, truth), witness, replays.values())
+        shown_by = known_counterexample(question or _question(instance), witness, replays.values())
     return [
         replace(
             judgement,
@@ -191,39 +174,76 @@ def judge_instance(
     ]
 
 
-def _check_to_blame(
+def _verdicts(
+    instance: CampaignInstance,
     truth: Truth | None,
     runs: Sequence[RunRecord],
     replays: Mapping[str, WitnessReplays],
-    judge_by: Callable[[Truth], Sequence[Judgement]],
+    check_label: Callable[[], LabelCheck],
+) -> tuple[LabelCheck | None, list[Judgement]]:
+    """The verdicts by a label that was checked where that matters, and what came of checking it.
+
+    A witness that violates exactly settles an instance that has no label, or none that stands.
+    """
+    checked = _check_to_blame(instance, truth, runs, replays, check_label)
+    no_label = "" if checked is None or checked.is_proven else _no_label(checked)
+    settling = truth
+    if no_label or _why_no_label(truth):
+        shown = any(found.proves_sat for found in replays.values())
+        foreign = truth is not None and not _is_ours(truth)
+        if shown or (truth is not None and foreign and _is_shown_by_its_witness(instance, truth)):
+            settling, no_label = _settled(instance), ""
+    judgements = _judge_by(None if no_label else settling, runs, replays, no_label)
+    if no_label and checked is not None and checked.standing is LabelStanding.NOT_CHECKED:
+        by_label = _judge_by(truth, runs, replays)
+        judgements = [
+            own if said.verdict.is_wrong else said for own, said in zip(judgements, by_label, strict=True)
+        ]
+    return checked, judgements
+
+
+def _judge_by(
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    replays: Mapping[str, WitnessReplays],
+    no_label: str = "",
+) -> list[Judgement]:
+    return [
+        judge(record, truth=truth, replays=replays.get(record.job), reproduce="", no_label=no_label)
+        for record in runs
+    ]
+
+
+def _check_to_blame(
+    instance: CampaignInstance,
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    replays: Mapping[str, WitnessReplays],
     check_label: Callable[[], LabelCheck],
 ) -> LabelCheck | None:
     """What came of checking a label by which somebody was to be blamed; None where nobody was.
 
-    A witness that violates exactly refutes a label `unsat`, whatever proof it has.
+    A label of other files, or of a network that we cannot evaluate, fails before that. A witness that
+    violates exactly refutes a label `unsat`, whatever proof it has.
     """
     if truth is None or _why_no_label(truth):
         return None
+    for what, stated, found in (
+        ("network", truth.network_sha256, instance.network_sha256),
+        ("property", truth.property_sha256, instance.property_sha256),
+    ):
+        if stated != found:
+            problem = f"the {what} is not the file that it was proven for (sha256 differs)"
+            return LabelCheck(LabelStanding.FAILED, problem)
+    if problem := next((found.problem for found in replays.values() if not found.can_be_checked), ""):
+        return LabelCheck(LabelStanding.FAILED, problem)
     if truth.label is Label.UNSAT and _proven(truth, Semantics.REAL):
         refuting = [run for run in runs if run.job in replays and replays[run.job].proves_sat]
         if refuting:
             shown = f"the witness of {refuting[0].verifier} lies in the box and violates exactly"
             return LabelCheck(LabelStanding.FAILED, shown)
-    return check_label() if any(found.verdict.is_wrong for found in judge_by(truth)) else None
-
-
-def _contradiction(question: Question, truth: Truth, judgements: Sequence[Judgement]) -> LabelCheck | None:
-    """Why a label fails where rounding does not explain what is taken for `rounding`; None where it does.
-
-    The exact value and onnxruntime's must agree, at the witness too, within the bound on the rounding at
-    that point. Otherwise somebody misreads the network, and nothing is known of it.
-    """
-    instance = Instance(question.name, question.network_file, question.property_file)
-    for witness in [j.record.witness for j in judgements if j.verdict is Verdict.ROUNDING]:
-        found = cross_check(instance, replace(truth, witness=witness)).contradiction
-        if found:
-            return LabelCheck(LabelStanding.FAILED, found)
-    return None
+    is_to_blame = any(found.verdict.is_wrong for found in _judge_by(truth, runs, replays))
+    return check_label() if is_to_blame else None
 
 
 def _no_label(checked: LabelCheck) -> str:
@@ -430,7 +450,7 @@ def _is_shown_by_its_witness(instance: CampaignInstance, truth: Truth) -> bool:
     """Whether the witness that stands beside a label violates exactly, whatever else proves the label."""
     if truth.witness is None:
         return False
-    question = _question(instance, truth)
+    question = _question(instance)
     try:
         return replay_witness(question, truth.witness).exact is not None
     except (UnsupportedOp, UnreadableFile):
@@ -448,41 +468,38 @@ def _settled(instance: CampaignInstance) -> Truth:
 
 
 def _replays(
-    instance: CampaignInstance, truth: Truth | None, records: Sequence[RunRecord]
+    instance: CampaignInstance, records: Sequence[RunRecord]
 ) -> tuple[Question | None, Mapping[str, WitnessReplays]]:
     """The replays of all witnesses given on one instance, by job; its files are read only for those.
 
-    A network that we cannot evaluate is an error where a label is at stake; without one its witnesses
-    just settle nothing.
+    Where we cannot evaluate a network, its witnesses settle nothing.
     """
     witnessed = [(r.job, r.witness) for r in records if r.answer is Answer.SAT and r.witness is not None]
     if not witnessed:
         return None, {}
-    question = _question(instance, truth)
+    question = _question(instance)
     replays = {}
     for job, witness in witnessed:
         try:
             replays[job] = replay_witness(question, witness)
         except (UnsupportedOp, UnreadableFile) as error:
-            if truth is not None:
-                raise
             replays[job] = WitnessReplays(
                 None, None, f"its witness cannot be replayed: {error}", can_be_checked=False
             )
     return question, replays
 
 
-def _question(instance: CampaignInstance, truth: Truth | None) -> Question:
-    """The files of an instance; raises UnreadableFile where they are not those of `truth`."""
+def _question(instance: CampaignInstance) -> Question:
+    """The files of an instance; raises UnreadableFile where they are not those that were run."""
     return Question(
-        _content(instance.network_path, truth.network_sha256 if truth else None),
-        _content(instance.property_path, truth.property_sha256 if truth else None),
+        _content(instance.network_path, instance.network_sha256),
+        _content(instance.property_path, instance.property_sha256),
         instance.name,
     )
 
 
-def _content(path: Path, expected: str | None) -> bytes:
+def _content(path: Path, expected: str) -> bytes:
     content = read_content(path)
-    if expected is not None and sha256(content) != expected:
-        raise UnreadableFile(path, "it is not the file that its label was proven for; restore it.")
+    if sha256(content) != expected:
+        raise UnreadableFile(path, "it is not the file that was run; restore it.")
     return content

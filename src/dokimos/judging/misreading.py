@@ -1,0 +1,60 @@
+"""Whether a verdict hangs on a network that is read here otherwise than runtimes read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dokimos.crosscheck.cross_check import cross_check
+from dokimos.judging.label_checks import LabelCheck, LabelStanding
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.witness_replay import Question, WitnessReplays
+from dokimos.properties.model import Point
+from dokimos.suites.instance import Certificate, Instance, Label, Truth
+
+
+def contradiction(
+    question: Question,
+    truth: Truth | None,
+    judgements: Sequence[Judgement],
+    replays: Mapping[str, WitnessReplays],
+) -> LabelCheck | None:
+    """Why nothing is known of an instance: a runtime contradicts the exact value on which a verdict hangs.
+
+    The exact value and onnxruntime's must agree within the bound on the rounding at that point. Otherwise
+    somebody misreads the network, and neither a label nor a replay says anything of it. None where they
+    agree, or no verdict hangs on an exact value.
+    """
+    instance = Instance(question.name, question.network_file, question.property_file)
+    for point in dict.fromkeys(_points_that_decide(judgements, replays)):
+        found = cross_check(instance, _with_witness(truth, point, instance)).contradiction
+        if found:
+            return LabelCheck(LabelStanding.FAILED, found)
+    return None
+
+
+def _points_that_decide(
+    judgements: Sequence[Judgement], replays: Mapping[str, WitnessReplays]
+) -> Iterator[Point]:
+    """The witnesses that are taken for rounding or for bad ones, and the one that refutes an `unsat`.
+
+    A witness outside the box fails whatever the network computes there.
+    """
+    for judgement in judgements:
+        told = judgement.replay
+        if (
+            judgement.verdict in (Verdict.ROUNDING, Verdict.BAD_WITNESS)
+            and told is not None
+            and told.in_box
+        ):
+            yield replays[judgement.record.job].points[0]
+    if any(judgement.verdict is Verdict.WRONG_UNSAT for judgement in judgements):
+        yield from (point for found in replays.values() if found.shown for point in (found.shown[0],))
+
+
+def _with_witness(truth: Truth | None, point: Point, instance: Instance) -> Truth:
+    if truth is not None:
+        return replace(truth, witness=point)
+    return Truth(
+        Label.SAT, {}, Certificate(""), instance.network_sha256, instance.property_sha256, witness=point
+    )
