@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property
     from dokimos.api.replaying import replay
+    from dokimos.api.showing import show
     from dokimos.api.suite_lookup import read_suite
     from dokimos.api.suites import find_family, generate, list_families, list_suites
     from dokimos.api.verdicts import explain, judge, report
@@ -65,6 +66,7 @@ __all__ = [
     "replay_law",
     "report",
     "run",
+    "show",
     "test_law",
     "train_study",
     "verify_law",
@@ -85,6 +87,7 @@ _NAMES = {
     "networks": ("evaluate", "read_network", "read_property"),
     "difficulty": ("profile",),
     "replaying": ("replay",),
+    "showing": ("show",),
     "suite_lookup": ("read_suite",),
     "suites": ("find_family", "generate", "list_families", "list_suites"),
     "verdicts": ("explain", "judge", "report"),

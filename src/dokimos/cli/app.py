@@ -20,6 +20,7 @@ from dokimos.cli import (
     replay,
     report,
     run,
+    show,
     suites,
     verifiers,
     watch,
@@ -57,6 +58,7 @@ def _root(
 app.command("generate", context_settings=generate.CONTEXT)(generate.generate)
 app.command("check")(check.check)
 app.command("label")(label.label)
+app.command("show")(show.show)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)

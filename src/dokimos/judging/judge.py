@@ -79,7 +79,7 @@ from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
 
 #: The certificate of an instance whose only proof is a witness that a verifier gave.
-SETTLED = "settled by a witness"
+SETTLED = "an exact witness"
 
 
 class JudgedInstance(CampaignInstance, Protocol):

@@ -80,6 +80,7 @@ def _info(judged: JudgedCampaign) -> CampaignInfo:
         machine=f"{machine.processor}, {size}, {machine.system}",
         limits=manifest.limits,
         own_timeouts=manifest.own_timeouts,
+        is_published=manifest.published is not None,
         planned=judged.campaign.planned,
         recorded=judged.campaign.planned - judged.missing,
     )

@@ -22,6 +22,7 @@ class CampaignInfo:
 
     `own_timeouts`: every instance had the time its suite gives it, which is at most that in `limits`.
     `planned` is how many runs it has when it is finished, `recorded` how many it has.
+    `is_published`: others ran the verifiers, and the machine and its limits are not known.
     """
 
     folder: str
@@ -32,6 +33,7 @@ class CampaignInfo:
     planned: int
     recorded: int
     own_timeouts: bool = False
+    is_published: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ class ReportContext:
     @property
     def machines(self) -> tuple[str, ...]:
         """The machines that the campaigns ran on."""
-        return _distinct([c.machine or "not recorded" for c in self.campaigns])
+        return _distinct([_machine(campaign) for campaign in self.campaigns])
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -89,8 +91,14 @@ def _distinct(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
+def _machine(campaign: CampaignInfo) -> str:
+    if campaign.is_published:
+        return "that of whoever published the answers"
+    return campaign.machine or "not recorded"
+
+
 def _in_words(campaign: CampaignInfo) -> str:
     limits = campaign.limits
     wall = f"{'the suite’s own, up to ' if campaign.own_timeouts else ''}{limits.wall_seconds:g} s"
     cpu = "" if limits.cpu_seconds is None else f", {limits.cpu_seconds:g} s of CPU time"
-    return f"{wall}{cpu}, {limits.memory_bytes / 1e6:.0f} MB"
+    return wall if campaign.is_published else f"{wall}{cpu}, {limits.memory_bytes / 1e6:.0f} MB"

@@ -12,6 +12,7 @@ from dokimos.reports.sections.base import Section
 SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
     "section",
     {
+        "penalties": "dokimos.reports.sections.penalties:Penalties",
         "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
         "families": "dokimos.reports.sections.families:Families",
         "cactus": "dokimos.reports.sections.cactus:Cactus",
@@ -19,7 +20,6 @@ SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
         "breaking": "dokimos.reports.sections.breaking:Breaking",
         "trajectories": "dokimos.reports.sections.trajectories:Trajectories",
         "support": "dokimos.reports.sections.support:OperatorSupport",
-        "penalties": "dokimos.reports.sections.penalties:Penalties",
         "rules": "dokimos.reports.sections.rules:Rules",
         "instances": "dokimos.reports.sections.instances.section:Instances",
     },

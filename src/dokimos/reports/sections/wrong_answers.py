@@ -196,7 +196,7 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
                 if row.truth is not None:
                     label = f"proven `{row.truth.value}` ({row.certificate})"
                 yield (f"- `{row.own_name}`, {label}: **{row.verdict.value}**. {_sentence(row.reason)}")
-                yield from ("", f"      {row.reproduce}", "")
+                yield from ("", f"      {row.reproduce}", "") if row.reproduce else ("",)
 
 
 def wrong_answer_lines(wrong: WrongRow) -> list[Text]:
@@ -226,7 +226,8 @@ def wrong_answer_lines(wrong: WrongRow) -> list[Text]:
             lines.append(Text(f"  Y_{output.index} = {exact} exactly, {runtime} in {replay.runtime}"))
     if wrong.replay_command:
         lines.append(Text(f"counterexample: {wrong.replay_command}"))
-    lines.append(Text(f"reproduce: {wrong.reproduce}"))
+    if wrong.reproduce:
+        lines.append(Text(f"reproduce: {wrong.reproduce}"))
     return lines
 
 

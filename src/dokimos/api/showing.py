@@ -1,0 +1,138 @@
+"""`show`: everything that is known of one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.api.suite_lookup import read_suite
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.judging.label_checks import LabelCheck, LabelChecker
+from dokimos.judging.one_instance import judge_entry
+from dokimos.judging.suite_places import locate
+from dokimos.judging.verdicts import Judgement
+from dokimos.labelling.tasks import OpenForm, read_open
+from dokimos.networks.summary import NetworkSummary, summarise
+from dokimos.properties.model import Property
+from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.entry import SuiteEntry, read_content
+from dokimos.suites.facts import read_facts, read_truth_form
+from dokimos.suites.folder import Suite
+from dokimos.suites.instance import Truth
+from dokimos.suites.pairs import is_network, pair_suite
+from dokimos.suites.profile_file import Profile
+
+
+@dataclass(frozen=True)
+class ShownInstance:
+    """What is known of one instance of a suite.
+
+    `property` is None where it cannot be read: then `property_problem` says why. `truth` is its label, and
+    `label_check` what the checker said of it; where there is none, `kept_open` is what `dokimos label`
+    found out. `profile` is None where none was measured on these files. `judgements` are the answers in the
+    campaigns that were named.
+    """
+
+    suite: Suite
+    entry: SuiteEntry
+    network: NetworkSummary
+    property: Property | None
+    property_problem: str
+    truth: Truth | None
+    label_check: LabelCheck | None
+    kept_open: OpenForm | None
+    profile: Profile | None
+    judgements: tuple[Judgement, ...]
+
+
+def show(
+    instance: str | Path,
+    property: str | Path | None = None,
+    *,
+    campaigns: Sequence[str | Path] = (),
+) -> ShownInstance:
+    """Everything that is known of one instance: `dokimos show`.
+
+    `instance` is SUITE/NAME, where SUITE is a folder or a shipped suite, or what one of the `campaigns`
+    calls it; or a network, with its `property`. The label is proven again from the files, unless that was
+    done before for the same files. `campaigns` are folders of runs: their answers on the same files, by
+    whatever name, are judged.
+
+    >>> name = dokimos.read_suite("tiny").entries[0].name
+    >>> shown = dokimos.show(f"tiny/{name}", campaigns=["campaign"])
+    >>> shown.network.input_shape, shown.truth.label.value, shown.label_check.is_proven
+    ((1, 20), 'unsat', True)
+    >>> [(j.record.verifier, j.verdict.value) for j in shown.judgements]
+    [('reference', 'correct')]
+    """
+    folders = [Path(folder) for folder in campaigns]
+    suite, entry = _find(str(instance), property, folders)
+    checker = LabelChecker()
+    truth = entry.read_truth()
+    asked, problem = _read_property(entry)
+    return ShownInstance(
+        suite=suite,
+        entry=entry,
+        network=summarise(read_content(entry.network_path), name=str(entry.network_path)),
+        property=asked,
+        property_problem=problem,
+        truth=truth,
+        label_check=None if truth is None else checker(entry),
+        kept_open=read_open(suite.folder, entry) if truth is None else None,
+        profile=_profile(suite, entry),
+        judgements=judge_entry(entry, folders, checker),
+    )
+
+
+def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) -> tuple[Suite, SuiteEntry]:
+    if property is not None:
+        if not is_network(given):
+            raise InputError(
+                f"{given} is no network (.onnx); write SUITE/INSTANCE as one word, or NETWORK PROPERTY."
+            )
+        suite = pair_suite(Path(given), Path(property))
+        return suite, suite.entries[0]
+    if is_network(given):
+        raise InputError(f"{given} is a network; give its property too: dokimos show NETWORK PROPERTY.")
+    place, _, name = given.rstrip("/").rpartition("/")
+    if found := _in_campaigns(place, name, campaigns):
+        return found
+    if not place:
+        raise InputError(
+            f"{given!r} does not say which suite; write SUITE/INSTANCE, or name a campaign with --campaign."
+        )
+    suite = read_suite(place)
+    return suite, suite.entry(name)
+
+
+def _in_campaigns(suite: str, name: str, campaigns: Sequence[Path]) -> tuple[Suite, SuiteEntry] | None:
+    """The instance that a campaign has run under that name, with or without the name of its suite."""
+    from dokimos.campaigns.campaign import read_campaign
+
+    for folder in campaigns:
+        manifest = read_campaign(folder).manifest
+        places = {i.suite for i in manifest.instances if i.name == name and suite in ("", i.suite)}
+        if len(places) > 1:
+            raise InputError(f"{name} is in {', '.join(sorted(places))}; write SUITE/{name}.")
+        for own in places:
+            found = read_suite(locate(manifest, ())[own])
+            return found, found.entry(name)
+    return None
+
+
+def _read_property(entry: SuiteEntry) -> tuple[Property | None, str]:
+    try:
+        return read_vnnlib(read_content(entry.property_path), file=str(entry.property_path)), ""
+    except UnreadableFile as error:
+        return None, str(error)
+
+
+def _profile(suite: Suite, entry: SuiteEntry) -> Profile | None:
+    return read_facts(
+        suite,
+        suite.entries.index(entry),
+        read_truth_form(entry),
+        network_sha256=entry.network_sha256,
+        property_sha256=entry.property_sha256,
+    ).profile

@@ -1,0 +1,74 @@
+"""How large a network is, and which operators its file has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from dokimos.core.errors import DokimosError, UnreadableFile
+from dokimos.networks.graph import Network, Shape
+from dokimos.networks.reading.onnx_file import read_onnx
+
+#: Operators that bend what goes through them, number by number (softmax: row by row).
+ACTIVATIONS = frozenset(
+    {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Exp", "Softmax", "Clip", "Sign", "Sin", "Cos", "Floor"}
+)
+
+
+@dataclass(frozen=True)
+class NetworkSummary:
+    """The size of a network.
+
+    `operators` counts the nodes of the file by operator, in the order in which they first come; `units`
+    how many numbers go through each kind of activation. `problem` says why the network is not read here:
+    then only `operators` is known, if anything.
+    """
+
+    operators: Mapping[str, int]
+    input_shape: Shape = ()
+    output_shape: Shape = ()
+    parameters: int = 0
+    multiplications: int = 0
+    units: Mapping[str, int] | None = None
+    problem: str = ""
+
+
+def operators_of(content: bytes) -> Counter[str]:
+    """How many nodes of each operator an ONNX file has, those of its functions and subgraphs left out."""
+    import onnx
+
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception as error:  # whatever the parser of onnx raises
+        raise UnreadableFile("network", f"it is no ONNX file ({type(error).__name__})") from None
+    return Counter(node.op_type for node in model.graph.node)
+
+
+def summarise(content: bytes, *, name: str) -> NetworkSummary:
+    """The size of the network in a file; what cannot be read is said in `problem`."""
+    try:
+        operators = operators_of(content)
+    except UnreadableFile as error:
+        return NetworkSummary({}, problem=f"{name}: {error.reason}")
+    try:
+        network = read_onnx(content, name=name)
+    except DokimosError as error:
+        return NetworkSummary(operators, problem=str(error))
+    return NetworkSummary(
+        operators,
+        network.input_shape,
+        network.output_shape,
+        sum(array.size for array in network.constants.values()),
+        network.multiplications,
+        _units(network),
+    )
+
+
+def _units(network: Network) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in network.nodes:
+        if node.op in ACTIVATIONS:
+            counts[node.op] = counts.get(node.op, 0) + prod(network.shapes[node.output])
+    return counts
