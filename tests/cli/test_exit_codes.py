@@ -27,6 +27,7 @@ COMMANDS = {
     "gate": ["gate", "x", "--verifier", "scripted"],
     "audit": ["audit", "x", "--results", "y", "--out", "z"],
     "replay": ["replay", "x.onnx", "y.vnnlib", "0"],
+    "show": ["show", "x.onnx", "y.vnnlib"],
     "report": ["report", "x", "--html", "y.html"],
     "profile": ["profile", "x"],
     "explain": ["explain", "x"],
