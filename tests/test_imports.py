@@ -25,6 +25,7 @@ LAYERS = (
     "attacks",
     "constructions",
     "datasets",
+    "hiding",
     "execution",
     "verifiers",
     "labelling",

@@ -13,6 +13,7 @@ import dokimos
 #: Each group is one session: a later function uses what an earlier one has made.
 SESSIONS = {
     "campaigns": ("run", "read_campaign", "watch", "judge", "show", "explain", "report", "gate"),
+    "attacks": ("attack",),
     "audits": ("audit",),
     "suites": ("read_suite", "generate", "check", "label", "list_families", "find_family", "list_suites"),
     "profiles": ("profile",),

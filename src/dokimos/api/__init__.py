@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dokimos.api.attacking import attack
     from dokimos.api.audits import audit
     from dokimos.api.campaigns import read_campaign, run, watch
     from dokimos.api.difficulty import profile
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 logging.getLogger("dokimos").addHandler(logging.NullHandler())
 
 __all__ = [
+    "attack",
     "audit",
     "check",
     "check_law",
@@ -74,6 +76,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "attacking": ("attack",),
     "audits": ("audit",),
     "campaigns": ("read_campaign", "run", "watch"),
     "gating": ("gate",),

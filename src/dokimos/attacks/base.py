@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 from typing import ClassVar, final
@@ -31,9 +31,9 @@ _LOWER = 1.25
 class Budget:
     """How hard to search one case: `restarts` points at a time, each moved `steps` times.
 
-    With `cpu_seconds`, searches of that size follow each other, with other random choices, until the
-    process has used so much time. With `until_found`, the attack ends at the first point that violates the
-    property exactly.
+    With `cpu_seconds`, searches follow each other, with other random choices, until the process has used so
+    much time: of 1, 1, 2, 1, 1, 2, 4, ... times as many steps, so that long ones have their turn, too.
+    With `until_found`, the attack ends at the first point that violates the property exactly.
     """
 
     restarts: int = 100
@@ -111,7 +111,8 @@ class Attack(ABC):
             for turn in count():
                 for number, target in enumerate(targets):
                     choices = [seed, number, turn] if turn else [seed, number]
-                    self.search(target, watch.budget, np.random.default_rng(choices))
+                    budget = replace(watch.budget, steps=watch.budget.steps * luby(turn + 1))
+                    self.search(target, budget, np.random.default_rng(choices))
                     watch.require_time()
                 if watch.budget.cpu_seconds is None:
                     return
@@ -121,6 +122,17 @@ class Attack(ABC):
     @abstractmethod
     def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
         """Look at up to `steps` + 1 batches of `restarts` points of the target's box."""
+
+
+def luby(number: int) -> int:
+    """Term `number` >= 1 of 1, 1, 2, 1, 1, 2, 4, 1, ...: powers of two, with the same total of each.
+
+    No other order of restarts without knowledge of the search is better by more than a factor that grows
+    with the logarithm of its time (Luby, Sinclair and Zuckerman, 1993).
+    """
+    while (number + 1) & number:
+        number -= (1 << (number.bit_length() - 1)) - 1
+    return (number + 1) // 2
 
 
 def _target(network: Network, case: Case, watch: _Watch) -> Target:

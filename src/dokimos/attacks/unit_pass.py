@@ -33,11 +33,12 @@ _Function = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 class AliveUnits:
     """The ReLUs whose arguments may have either sign in a box, by interval bounds.
 
-    `numbers` are their places among all ReLUs, in the order of the network's nodes; `lower` and `upper`
-    bound their arguments.
+    `numbers` are their places among all ReLUs, in the order of the network's nodes, and `layers` which of
+    the nodes each belongs to, from 0; `lower` and `upper` bound their arguments.
     """
 
     numbers: NDArray[np.int64]
+    layers: NDArray[np.int64]
     lower: NDArray[Any]
     upper: NDArray[Any]
 
@@ -71,8 +72,9 @@ def alive_units(network: Network, box: Box) -> AliveUnits:
     ends = [enclosure[node.inputs[0]] for node in _relus(network)]
     lower = np.concatenate([np.zeros(0), *(x.lower.reshape(-1) for x in ends)])
     upper = np.concatenate([np.zeros(0), *(x.upper.reshape(-1) for x in ends)])
+    layers = np.repeat(np.arange(len(ends)), [x.lower.size for x in ends])
     alive = np.flatnonzero((lower < 0) & (upper > 0))
-    return AliveUnits(alive, lower[alive], upper[alive])
+    return AliveUnits(alive, layers[alive], lower[alive], upper[alive])
 
 
 class UnitPass:

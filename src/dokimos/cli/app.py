@@ -8,6 +8,7 @@ import typer
 
 from dokimos import __version__
 from dokimos.cli import (
+    attack,
     audit,
     check,
     explain,
@@ -59,6 +60,7 @@ app.command("generate", context_settings=generate.CONTEXT)(generate.generate)
 app.command("check")(check.check)
 app.command("label")(label.label)
 app.command("show")(show.show)
+app.command("attack")(attack.attack)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)

@@ -82,6 +82,11 @@ class LinearBounds:
         lower, upper = (end.reshape(-1) for end in self._bounds[name])
         return torch.nonzero((lower < 0) & (upper > 0))[:, 0]
 
+    def unit_ends(self, name: str) -> tuple[Floats, Floats]:
+        """The bounds of a rectifier's input as they are now, flat."""
+        lower, upper = self._bounds[name]
+        return lower.reshape(-1).numpy(), upper.reshape(-1).numpy()
+
     def tighten(self, name: str, place: int, units: Tensor) -> None:
         """Improve the bounds of these units of a rectifier's input, from the nodes before `place`."""
         lower, upper = (end.reshape(-1).clone() for end in self._bounds[name])
@@ -112,6 +117,13 @@ class LinearBounds:
 
         Raises UnsupportedOp at a node without a linear relaxation.
         """
+        slopes, constants = self.lower_lines(name, weights, place, inputs)
+        return constants + slopes @ self._centre - slopes.abs() @ self._radius
+
+    def lower_lines(
+        self, name: str, weights: Tensor, place: int, inputs: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Slopes [rows, inputs] and constants of linear functions of the input that are nowhere above."""
         pending = {name: weights}
         constant = torch.zeros(len(weights), dtype=torch.float64)
         for node in reversed(self._network.nodes[:place]):
@@ -123,9 +135,9 @@ class LinearBounds:
             for source, part in earlier.items():
                 pending[source] = pending[source] + part if source in pending else part
         slope = pending.get(self._network.input)
-        total = torch.zeros_like(self._centre) if slope is None else slope.reshape(len(weights), -1)
-        total = total if inputs is None else total + inputs
-        return constant + total @ self._centre - total.abs() @ self._radius
+        total = weights.new_zeros((len(weights), len(self._centre)))
+        total = total if slope is None else slope.reshape(len(weights), -1)
+        return total if inputs is None else total + inputs, constant
 
     def relax(self, node: Node, functional: Tensor) -> Earlier:
         """The lower line or the chord of a rectifier, by the signs of λ."""

@@ -1,0 +1,88 @@
+"""`dokimos attack`: which counterexamples of a suite are easy to find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dokimos.api.attacking import AttackedSuite
+
+
+def attack(
+    suite: Annotated[str, typer.Argument(help="A suite's folder, or the name of a shipped suite.")],
+    attack: Annotated[
+        str, typer.Option(help="Which attacks, separated by commas; all of them unless given.")
+    ] = "",
+    budget: Annotated[
+        str, typer.Option(help="CPU time of each attack on each instance, such as 1s or 1m.")
+    ] = "1s",
+    seed: Annotated[int, typer.Option(help="Of the random choices.", min=0)] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder to keep outcomes in; the same command goes on there.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Attack instances that are labelled unsat, too.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(help="How many processes.", min=1)] = 1,
+) -> None:
+    """Search for counterexamples, each replayed exactly before it counts.
+
+    Shows how many each attack finds in each family. Exit code 1 if one refutes a label.
+    """
+    import dokimos
+    from dokimos.cli.label import parse_seconds
+    from dokimos.cli.output import console, listed, progress_bar
+
+    seconds = parse_seconds(budget)
+    with progress_bar("attacking") as show:
+        found = dokimos.attack(
+            suite,
+            listed(attack),
+            budget_seconds=seconds,
+            seed=seed,
+            include_unsat=everything,
+            out=out,
+            jobs=jobs,
+            progress=show,
+        )
+    console().print(_table(found))
+    for one in found.refuted:
+        typer.echo(f"{one.instance}: labelled unsat, but {one.attack} found a counterexample")
+    from dokimos.hiding.survivors import hidden_instances
+
+    known = hidden_instances(found.outcomes)
+    typer.echo(
+        f"{found.suite.folder}: {sum(known.values())} of {len(known)} hidden from every attack tried, "
+        f"with {seconds:g} CPU-s each"
+    )
+    if found.refuted:
+        raise typer.Exit(1)
+
+
+def _table(found: AttackedSuite) -> Table:
+    """One row for each attack, one column for each family: found/tried, and the median of the times."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = {(one.family, one.attack): one for one in found.rates}
+    families = sorted({family for family, _ in rows})
+    table = Table()
+    table.add_column("attack", no_wrap=True)
+    for family in families:
+        table.add_column(family, justify="right", overflow="fold")
+    for attack in dict.fromkeys(one.attack for one in found.rates):
+        cells = []
+        for family in families:
+            one = rows.get((family, attack))
+            if one is None or not one.tried:
+                cells.append("n/a" if one else "")
+            else:
+                when = "" if one.median_seconds is None else f" ({one.median_seconds:.2g} s)"
+                cells.append(f"{one.found}/{one.tried}{when}")
+        table.add_row(attack, *(Text(cell) for cell in cells))
+    return table
