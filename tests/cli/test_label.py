@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from dokimos import label
 from dokimos.cli.label import parse_seconds
 from dokimos.core.errors import InputError
+from dokimos.execution.outcomes import Outcome, Termination
+from dokimos.labelling import tasks
 from tests.cli.conftest import Dokimos
 from tests.difficulty.inspections import dense, unit_box
 
@@ -43,6 +46,19 @@ def test_a_folder_is_labelled_what_is_open_is_said_and_the_same_command_goes_on(
     changed = dokimos("label", suite, "--budget", "1s")
     assert changed.code == 2
     assert "its label was proven for other files" in changed.err
+
+
+@pytest.mark.parametrize(
+    ("ended", "is_kept"), [(Termination.SIGNALLED, False), (Termination.WALL_LIMIT, True)]
+)
+def test_a_search_that_was_killed_is_tried_again(
+    suite: Path, monkeypatch: pytest.MonkeyPatch, ended: Termination, is_kept: bool
+) -> None:
+    gone = Outcome(ended, None, wall_seconds=1.0, cpu_seconds=1.0, peak_memory_bytes=1)
+    monkeypatch.setattr(tasks, "run_limited", lambda *_, **__: gone)
+    for was_there in (False, is_kept):
+        outcomes = label(suite, budget_seconds=1.0).outcomes
+        assert {(one.label, one.was_there) for one in outcomes} == {("", was_there)}
 
 
 def test_loose_files_need_no_table_and_leave_nothing_where_one_stands(

@@ -22,6 +22,7 @@ import pytest
 
 import dokimos
 from dokimos.campaigns.campaign import read_campaign
+from dokimos.suites.truth_file import load_truth
 from dokimos.verifiers.adapters.scripted import Scripted
 from tests.campaigns.test_campaign import executions, run, saying, start_process, suite
 
@@ -29,6 +30,8 @@ INSTANCES = 6
 #: How many kills of each stage, all stages together, under `slow`.
 KILLS = 200
 WAIT_SECONDS = 120.0
+LABEL = ("label", "--jobs", "2", "--budget", "60s")
+UNLABELLED = ("generate", "exclusive-pairs", "--count", "2", "--inputs", "6", "--pairs", "2", "--out")
 #: A run of about two seconds, in two processes.
 GENERATE = ("generate", "exclusive-pairs", "--count", "6", "--inputs", "40", "--jobs", "2", "--out")
 
@@ -50,6 +53,8 @@ class Stage:
     victim: Victim
     done: Callable[[Path], list[str]]
     finish: Callable[[Path, list[str]], None]
+    #: A kill comes no later than this after the start.
+    seconds: float = 3.0
 
 
 def itself(process: psutil.Process, rng: random.Random) -> psutil.Process | None:
@@ -64,6 +69,12 @@ def child(process: psutil.Process, rng: random.Random) -> psutil.Process | None:
 def grandchild(process: psutil.Process, rng: random.Random) -> psutil.Process | None:
     """A verifier, below its supervisor."""
     found = [each for one in process.children() for each in one.children()]
+    return rng.choice(found or [None])
+
+
+def lowest(process: psutil.Process, rng: random.Random) -> psutil.Process | None:
+    """One below which there is nobody: what does the work in the end."""
+    found = [each for each in process.children(recursive=True) if not each.children()]
     return rng.choice(found or [None])
 
 
@@ -138,12 +149,49 @@ def making(victim: Victim, *arguments: str) -> Stage:
     return Stage(lambda folder: None, lambda folder: command(arguments, folder), victim, pieces, finish)
 
 
+# Labels for files that have none
+
+
+def prepare_labels(folder: Path) -> None:
+    """A suite without its labels, which are kept aside."""
+    generated = command(UNLABELLED, folder)
+    _, said = generated.communicate(timeout=WAIT_SECONDS)
+    assert generated.returncode == 0, said.decode()
+    (folder / "made" / "truth").rename(folder / "known")
+
+
+def truths(folder: Path) -> list[str]:
+    """The labels so far, oldest first, with their contents."""
+    files = sorted((folder / "made" / "truth").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return [f"{path.name} {sha256(path.read_bytes()).hexdigest()}" for path in files]
+
+
+def finish_labels(folder: Path, before: list[str]) -> None:
+    """Whatever was killed, the same command again finds every label, and tries no instance in vain."""
+    process = command(LABEL, folder)
+    _, said = process.communicate(timeout=WAIT_SECONDS)
+    assert process.returncode == 0, said.decode()
+    assert truths(folder)[: len(before)] == before
+    for known in (folder / "known").glob("*.json"):
+        found = load_truth((folder / "made" / "truth" / known.name).read_text(), file=known.name)
+        assert found.label is load_truth(known.read_text(), file=known.name).label
+    assert not list((folder / "made").glob("open/*")), "what was killed is kept as tried"
+    assert dokimos.check(folder / "made", jobs=1).is_proven
+
+
+def labelling(victim: Victim) -> Stage:
+    return Stage(prepare_labels, lambda folder: command(LABEL, folder), victim, truths, finish_labels, 8.0)
+
+
 STAGES: dict[str, Stage] = {
     "the runner": campaign(itself),
     "a supervisor": campaign(child),
     "a verifier": campaign(grandchild),
     "generate": making(itself, *GENERATE),
     "a worker of generate": making(child, *GENERATE),
+    "label": labelling(itself),
+    "a worker of label": labelling(child),
+    "a search of label": labelling(lowest),
 }
 
 
@@ -189,7 +237,7 @@ def survive(stage: Stage, folder: Path, kills: int, seed: int) -> None:
     stage.prepare(folder)
     done: list[str] = []
     for _ in range(kills):
-        kill_once(stage, folder, rng.uniform(0.3, 3.0), rng)
+        kill_once(stage, folder, rng.uniform(0.3, stage.seconds), rng)
         now = stage.done(folder)
         assert now[: len(done)] == done or now == ["all"], "what was finished is lost"
         done = now
@@ -203,6 +251,6 @@ def test_killed_once_it_loses_nothing(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STAGES)
-@pytest.mark.parametrize("seed", range(KILLS // (4 * len(STAGES))))
+@pytest.mark.parametrize("seed", range(-(-KILLS // (4 * len(STAGES)))))
 def test_killed_again_and_again_it_loses_nothing(tmp_path: Path, name: str, seed: int) -> None:
     survive(STAGES[name], tmp_path, 4, seed=seed)

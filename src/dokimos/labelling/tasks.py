@@ -96,7 +96,7 @@ def label_instance(task: LabelTask) -> LabelOutcome:
             write_whole(entry.truth_path, found.truth, what="the truth file")
             _open_path(task.folder, entry.name).unlink(missing_ok=True)
             return _labelled(entry, load_truth(found.truth, file=str(entry.truth_path)), by=found.by)
-        if not found.is_unreadable:
+        if found.is_over and not found.is_unreadable:
             _keep_open(task, found)
     except InputError as error:
         return LabelOutcome(entry.name, entry.family, reason=str(error), is_unreadable=True)
@@ -159,7 +159,10 @@ def _labelled(
 
 
 def _search(task: LabelTask) -> ProcessFinding:
-    """What the search finds in a process of its own; what it had found where it is ended."""
+    """What the search finds in a process of its own; what it had found where it is ended.
+
+    A search that its limits end is over, too. One that was killed is not, and is tried again next time.
+    """
     entry, budget = task.entry, task.budget_seconds
     files = (str(entry.network_path.absolute()), str(entry.property_path.absolute()))
     with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
@@ -183,4 +186,5 @@ def _search(task: LabelTask) -> ProcessFinding:
     }
     why = ended.get(outcome.termination, "the search ended early")
     reason = "; ".join(filter(None, [found.reason, why]))
-    return ProcessFinding(reason=reason, nearest=found.nearest, bound=found.bound)
+    is_over = outcome.termination in ended
+    return ProcessFinding(reason=reason, nearest=found.nearest, bound=found.bound, is_over=is_over)

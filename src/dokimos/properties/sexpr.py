@@ -37,9 +37,11 @@ CONNECTIVES = frozenset({"and", "or"})
 _BLANK = r"(?:\s++|;[^\n]*+)*+"
 _TOKEN = re.compile(
     _BLANK + r"(?:(?P<open>\()|(?P<close>\))|(?P<index>\[[^\[\]()]*+\])"
-    r"|(?P<atom>[<>=!]=?|\"[^\"]*+\"|[^\s()\[\]<>=!;\"]++)|(?P<bad>.)|\Z)",
+    r"|(?P<atom>[<>=!]=?|\"[^\";()\n]*+\"|[^\s()\[\]<>=!;\"|]++)|(?P<bad>.)|\Z)",
     re.DOTALL,
 )
+#: What begins a quotation. For some readers a `;` in one begins a comment, or a parenthesis counts.
+_QUOTES = frozenset('"|')
 _NAME = r"[A-Za-z][A-Za-z0-9_]*+(?:\[[0-9,]+\])?"
 _NUMBER = r"[-+]?[0-9][0-9.]*+(?:[eE][-+]?[0-9]+)?"
 _COMPARISON = rf"\(\s*+({{}}<=|>=|<|>)\s++({{}}{_NAME})\s++({{}}{_NAME}|{_NUMBER})\s*+\)"
@@ -96,7 +98,11 @@ class Source:
             elif kind == "index":
                 self._join_index(current, match["index"], match.start("index"))
             elif kind == "bad":
-                raise self.error(match.start("bad"), f"unexpected character {match['bad']!r}")
+                found = match["bad"]
+                odd = "readers disagree on what such a quotation holds; remove it"
+                raise self.error(
+                    match.start("bad"), odd if found in _QUOTES else f"unexpected character {found!r}"
+                )
             else:
                 raise self.error(current.offset, "this parenthesis is never closed")
 

@@ -10,7 +10,10 @@ from dokimos.properties.model import Property, Signature
 from dokimos.properties.sexpr import Atom, Group, Source, excerpt
 
 _FLAT = re.compile(r"([XY])_(0|[1-9][0-9]*)", re.ASCII)
-_IGNORED = ("check-sat", "exit", "get-model", "set-info", "set-logic", "set-option")
+_IGNORED = ("get-model", "set-info", "set-logic", "set-option")
+_ENDING = ("check-sat", "exit")
+#: What may follow where the question has been put.
+_REST = re.compile(rf"(?:\s++|;[^\n]*+|\(\s*+(?:{'|'.join(_IGNORED + _ENDING)})\b[^()]*+\))*+\Z", re.ASCII)
 
 
 class _Words(Numbers):
@@ -23,6 +26,7 @@ class _Words(Numbers):
         #: Where each input, and each output, is declared.
         self.places: dict[str, dict[int, int]] = {"X": {}, "Y": {}}
         self._variables: dict[str, int] = {}
+        self._is_asked = False
 
     def declare(self, letter: str, digits: str, offset: int) -> None:
         name = f"{letter}_{digits}"
@@ -49,6 +53,13 @@ class _Words(Numbers):
                 group.items[1].offset, f"the variable {name} is neither X_i (an input) nor Y_j (an output)"
             )
         self.declare(match[1], match[2], group.items[1].offset)
+
+    def ask(self, group: Group) -> None:
+        """`(check-sat)` or `(exit)`: solvers answer here and now, others take in what follows, too."""
+        if not self._is_asked and _REST.match(self.source.text, group.offset) is None:
+            word = group.items[0].text if isinstance(group.items[0], Atom) else ""
+            raise self.source.error(group.offset, f"readers disagree on what follows ({word}); put it last")
+        self._is_asked = True
 
     def variable(self, text: str, offset: int) -> int:
         known = self._variables.get(text)
@@ -80,7 +91,8 @@ def parse_vnnlib1(source: Source) -> Property:
     words, assertions = _Words(source), Assertions(source)
     declaring = dict.fromkeys(("declare-const", "declare-fun"), words.declare_group)
     ignoring = dict.fromkeys(_IGNORED, lambda group: None)
-    read_forms(words, assertions, declare=words.declare, other={**declaring, **ignoring})
+    asking = dict.fromkeys(_ENDING, words.ask)
+    read_forms(words, assertions, declare=words.declare, other={**declaring, **ignoring, **asking})
     inputs, outputs = words.count("X"), words.count("Y")
     cases = assertions.cases(inputs, name=lambda i: f"X_{i}", place=words.places["X"].__getitem__)
     return Property((Signature("f", "X", (inputs,), "Y", (outputs,)),), cases)
