@@ -17,6 +17,7 @@ SESSIONS = {
     "audits": ("audit",),
     "suites": ("read_suite", "generate", "check", "label", "list_families", "find_family", "list_suites"),
     "profiles": ("profile",),
+    "data": ("list_data", "get_data"),
     "networks": ("read_network", "read_property", "replay"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),
     "laws": (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dokimos.api.attacking import attack
     from dokimos.api.audits import audit
     from dokimos.api.campaigns import read_campaign, run, watch
+    from dokimos.api.data import get_data, list_data
     from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
     from dokimos.api.labelling import label
@@ -50,10 +51,12 @@ __all__ = [
     "fuzz_domain",
     "gate",
     "generate",
+    "get_data",
     "init_laws",
     "install_verifier",
     "judge",
     "label",
+    "list_data",
     "list_families",
     "list_suites",
     "list_verifiers",
@@ -79,6 +82,7 @@ _NAMES = {
     "attacking": ("attack",),
     "audits": ("audit",),
     "campaigns": ("read_campaign", "run", "watch"),
+    "data": ("get_data", "list_data"),
     "gating": ("gate",),
     "labelling": ("label",),
     "labels": ("check",),

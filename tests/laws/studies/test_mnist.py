@@ -54,7 +54,9 @@ def test_the_files_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
             return bytes(8) + bytes(range(count))
         return bytes(16) + b"".join(bytes([k]) * 784 for k in range(count))
 
-    monkeypatch.setattr(NpmFile, "fetch", content)
+    monkeypatch.setattr(
+        "dokimos.datasets.sources.mnist.fetch_together", lambda files: [content(file) for file in files]
+    )
     split = mnist._load()
     assert split.train.shape == (3, 784) and split.test.shape == (2, 784)
     assert (split.test[:, 0] == [0, 1]).all() and split.test.dtype == np.int16

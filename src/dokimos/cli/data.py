@@ -1,0 +1,45 @@
+"""`dokimos data`: data sets by name, kept on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Data sets that properties and training take by name.", invoke_without_command=True)
+
+
+@app.callback()
+def data(context: typer.Context) -> None:
+    """List the data sets that --data takes by name, and which of them are here."""
+    if context.invoked_subcommand is not None:
+        return
+    from rich.table import Table
+
+    import dokimos
+    from dokimos.cli.output import console
+
+    table = Table()
+    for column in ("data", "shape", "train", "test", "here", "from", "about"):
+        table.add_column(
+            column, overflow="fold", justify="right" if column in ("train", "test") else "left"
+        )
+    for one in dokimos.list_data():
+        here = "yes" if one.is_kept else f"dokimos data get {one.name}"
+        shape = "×".join(map(str, one.shape))
+        package = one.package or "scikit-learn"
+        table.add_row(one.name, shape, f"{one.train:,}", f"{one.test:,}", here, package, one.about)
+    console().print(table)
+    typer.echo(
+        "Wherever --data is given, it also takes your own .npz, .csv, .vnnlib or a folder of pictures."
+    )
+
+
+@app.command("get")
+def get(name: Annotated[str, typer.Argument(help="Which: dokimos data lists them.")]) -> None:
+    """Fetch a data set from its registry, check its hashes and keep it; later it needs no connection."""
+    import dokimos
+
+    found = dokimos.get_data(name)
+    where = "it comes with scikit-learn" if found.folder is None else str(found.folder)
+    typer.echo(f"{found.name}: {found.train:,} records to train on, {found.test:,} to test on: {where}")

@@ -1,0 +1,137 @@
+"""Data that users bring: .npz, .csv, and folders with a folder of pictures for each class."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError, Place, UnreadableFile
+from dokimos.datasets.data_set import DataSet, Records, from_bytes
+from dokimos.datasets.pictures import SUFFIXES, read_picture
+
+_RECORDS = ("x", "X", "images", "records", "data", "inputs", "x_test")
+_LABELS = ("y", "Y", "labels", "label", "targets", "classes", "y_test")
+_LABEL_COLUMNS = ("label", "class", "target", "y")
+_MOST_NUMBERS = 500_000_000
+
+Limits = tuple[float, float] | None
+
+
+def read_npz(path: Path, limits: Limits) -> DataSet:
+    """Two arrays: records under `x` (or images, data), labels under `y` (or labels, targets).
+
+    Bytes become pixels from 0 to 1; where channels come last, they are put first.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            records = _named(path, dict(arrays.items()), _RECORDS, "records")
+            labels = _named(path, dict(arrays.items()), _LABELS, "labels")
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise UnreadableFile(path, f"is not an .npz file of plain arrays ({error})") from None
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise UnreadableFile(path, "its labels are not a list of integers; give one class for each record")
+    if records.ndim < 2 or not (
+        np.issubdtype(records.dtype, np.integer) or np.issubdtype(records.dtype, np.floating)
+    ):
+        raise UnreadableFile(path, "its records are not an array of numbers, a record in each row")
+    return DataSet(path.name, _pixels(records), labels.astype(np.int64), limits)
+
+
+def _named(
+    path: Path, arrays: dict[str, NDArray[np.generic]], names: tuple[str, ...], what: str
+) -> NDArray[np.generic]:
+    found = next((arrays[name] for name in names if name in arrays), None)
+    if found is None:
+        there = ", ".join(sorted(arrays)) or "none"
+        raise UnreadableFile(path, f"has no {what}: name them {names[0]!r} (it has the arrays {there})")
+    return found
+
+
+def _pixels(records: NDArray[np.generic]) -> Records:
+    """In float32, bytes from 0 to 1, channels first."""
+    is_bytes = records.dtype == np.uint8
+    scaled = from_bytes(records.astype(np.uint8)) if is_bytes else records.astype(np.float32)
+    if scaled.ndim == 3:
+        return np.asarray(scaled[:, None], dtype=np.float32)
+    if scaled.ndim == 4 and scaled.shape[3] in (1, 3) and scaled.shape[1] not in (1, 3):
+        return np.ascontiguousarray(scaled.transpose(0, 3, 1, 2), dtype=np.float32)
+    return np.asarray(scaled, dtype=np.float32)
+
+
+def read_csv(path: Path, limits: Limits) -> DataSet:
+    """A record in each line; its class in the column `label` (or class, target, y), or in the last one."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnreadableFile(path, f"cannot be read as CSV ({error})") from None
+    if not lines:
+        raise UnreadableFile(path, "is empty")
+    width, column = len(lines[0][1]), len(lines[0][1]) - 1
+    header = [cell.strip().lower() for cell in lines[0][1]]
+    if not all(map(_is_number, header)):
+        column = next((header.index(name) for name in _LABEL_COLUMNS if name in header), column)
+        lines = lines[1:]
+    records, labels = [], []
+    for number, row in lines:
+        if len(row) != width:
+            raise UnreadableFile(
+                Place(str(path), number), f"has {len(row)} columns where the first line has {width}"
+            )
+        wrong = next((place for place, cell in enumerate(row) if not _is_number(cell)), None)
+        if wrong is not None:
+            raise UnreadableFile(
+                Place(str(path), number, wrong + 1), f"{row[wrong][:40]!r} is not a number"
+            )
+        label = float(row[column])
+        if label != int(label):
+            raise UnreadableFile(
+                Place(str(path), number, column + 1), f"the class {row[column]!r} is not an integer"
+            )
+        labels.append(int(label))
+        records.append([float(cell) for place, cell in enumerate(row) if place != column])
+    return DataSet(path.name, np.array(records, dtype=np.float32), np.array(labels, dtype=np.int64), limits)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def read_picture_folder(folder: Path, limits: Limits) -> DataSet:
+    """A folder for each class, in the order of their names, with pictures of one size."""
+    classes = sorted((each for each in folder.iterdir() if each.is_dir()), key=_by_number)
+    pictures = [(number, path) for number, each in enumerate(classes) for path in _pictures_in(each)]
+    if not pictures:
+        raise UnreadableFile(
+            folder, "has no folder with pictures in it; make a folder for each class with its pictures"
+        )
+    records: list[Records] = []
+    for _, path in pictures:
+        pixels = from_bytes(read_picture(path, str(path)))
+        record = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
+        if records and record.shape != records[0].shape:
+            raise UnreadableFile(path, f"has the shape {record.shape}, others have {records[0].shape}")
+        records.append(record)
+        if len(records) * record.size > _MOST_NUMBERS:
+            raise UnreadableFile(folder, "has more pictures than fit in memory here")
+    labels = np.array([number for number, _ in pictures], dtype=np.int64)
+    names = tuple(f"{path.parent.name}_{path.stem}" for _, path in pictures)
+    return DataSet(folder.name, np.stack(records), labels, limits, names)
+
+
+def _pictures_in(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.iterdir(), key=_by_number) if path.suffix.lower() in SUFFIXES)
+
+
+def _by_number(path: Path) -> tuple[int, str]:
+    return (int(path.stem) if path.stem.isdecimal() else -1, path.name)

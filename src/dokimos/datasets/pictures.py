@@ -1,0 +1,36 @@
+"""Picture files as arrays of pixels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError, UnreadableFile
+
+#: Picture files of a folder, by the end of their names.
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
+_MOST_PIXELS = 50_000_000
+
+
+def read_picture(source: Path | IO[bytes], what: str) -> NDArray[np.uint8]:
+    """The pixels, [height, width] where the picture is grey and [height, width, 3] where it has colours.
+
+    Raises InputError where `what` is no picture, is too large, or the package Pillow is not here.
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        raise InputError(
+            f"{what}: reading pictures needs the package Pillow; install it: pip install 'dokimos[data]'."
+        ) from None
+    try:
+        with Image.open(source) as picture:
+            if picture.width * picture.height > _MOST_PIXELS:
+                raise UnreadableFile(what, f"has more than {_MOST_PIXELS:,} pixels")
+            grey = picture.mode in ("L", "1", "I;16", "I")
+            return np.asarray(picture.convert("L" if grey else "RGB"))
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
+        raise UnreadableFile(what, f"is not a picture that can be read ({error})") from None

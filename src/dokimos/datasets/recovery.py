@@ -1,0 +1,101 @@
+"""Pictures out of published boxes: un-normalise both ends, and take the side that is not clipped.
+
+In exact terms: a box around the pixel p = k/255 with radius ε has the ends max(0, p − ε) and min(1, p + ε),
+rounded to float32 and normalised. The widest side is 2ε, unless all are clipped; p is the lower end + ε
+where that is above 0, else the upper end − ε. Float32 leaves errors of about 1e-7, far below 1/510, so that
+k is certain. `Recovered.agrees` says whether `ball_ends` of the picture is the published box again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dokimos.core.errors import InputError, UnreadableFile
+from dokimos.datasets.balls import ball_ends
+from dokimos.datasets.data_set import DataSet, Records, from_bytes
+from dokimos.datasets.normalisation import Normalisation
+from dokimos.networks.semantics.outward import Floats
+from dokimos.properties.class_loses import losing_class
+from dokimos.properties.path import read_vnnlib_file
+
+#: How far 255·p may be from an integer, for a pixel of 8 bits.
+_TOLERANCE = 0.02
+_RADIUS = re.compile(r"eps(?:ilon)?[_=-]?([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)")
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """A picture out of a box: record, class and radius; whether its box is the published one, bitwise."""
+
+    name: str
+    record: Records
+    label: int
+    radius: float
+    is_eight_bit: bool
+    agrees: bool
+
+
+def recover(path: Path, shape: tuple[int, ...], normalisation: Normalisation) -> Recovered:
+    """The picture in the middle of the box of a property. Raises InputError where there is none."""
+    asked = read_vnnlib_file(path)
+    label = losing_class(asked)
+    if label is None:
+        raise UnreadableFile(path, "is not one box in which one class must stay above all others")
+    box = asked.cases[0].box
+    if box.size != np.prod(shape):
+        raise UnreadableFile(path, f"has {box.size} inputs, which do not make records of shape {shape}")
+    lower, upper = (
+        np.array([float(x) for x in end], dtype=np.float64).reshape(shape) for end in (box.lower, box.upper)
+    )
+    mean, deviation = (each.astype(np.float64) for each in normalisation.columns(shape))
+    low, high = lower * deviation + mean, upper * deviation + mean
+    radius = float((high - low).max() / 2)
+    pixels = np.where(low > 1e-6, low + radius, high - radius)
+    record, is_eight_bit = _rounded(pixels)
+    for candidate in _radii(path, radius):
+        ends = ball_ends(record[None], candidate, (0.0, 1.0), normalisation)
+        if all(
+            np.array_equal(a[0], b.astype(np.float32)) for a, b in zip(ends, (lower, upper), strict=True)
+        ):
+            return Recovered(_stem(path), record, label, candidate, is_eight_bit, agrees=True)
+    return Recovered(_stem(path), record, label, radius, is_eight_bit, agrees=False)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".vnnlib")
+
+
+def _rounded(pixels: Floats) -> tuple[Records, bool]:
+    """The pixels as whole bytes, where each is near one; as they are elsewhere."""
+    steps = np.round(255 * pixels)
+    if np.abs(255 * pixels - steps).max() < _TOLERANCE:
+        return from_bytes(steps.astype(np.uint8)), True
+    return pixels.astype(np.float32), False
+
+
+def _radii(path: Path, measured: float) -> Sequence[float]:
+    """What the radius may be, exactly: as the file's name has it, round numbers near what was measured."""
+    named = _RADIUS.search(path.name)
+    found = [float(named[1].rstrip("."))] if named else []
+    found += [round(255 * measured) / 255, round(measured, 3), round(measured, 2), measured]
+    return [radius for radius in found if abs(radius - measured) < 1e-3 + 0.05 * measured]
+
+
+def read_boxes(place: Path, shape: tuple[int, ...] | None, normalisation: Normalisation) -> DataSet:
+    """The pictures of one .vnnlib file, or of all in a folder and below it, in the order of their names."""
+    if shape is None:
+        raise InputError(f"{place}: pictures out of boxes need a shape; give a model, or --shape 3,32,32.")
+    paths = sorted(place.rglob("*.vnnlib*")) if place.is_dir() else [place]
+    found = [recover(path, shape, normalisation) for path in paths]
+    if not found:
+        raise UnreadableFile(place, "has no .vnnlib file in it")
+    labels = np.array([each.label for each in found], dtype=np.int64)
+    names = tuple(each.name for each in found)
+    records = np.stack([each.record for each in found])
+    inside = bool((records >= 0).all() and (records <= 1).all())
+    return DataSet(place.name, records, labels, (0.0, 1.0) if inside else None, names)

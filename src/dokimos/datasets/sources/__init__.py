@@ -1,0 +1,1 @@
+"""Data sets that registries' packages carry: one file each."""
