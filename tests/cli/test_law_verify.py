@@ -78,7 +78,12 @@ def test_proofs_that_were_tampered_with(folder: Path) -> None:
     proof.write_text(json.dumps(held | {"cover": [None]}))
     done = run("recheck", "--allow-code", proof)
     assert done.exit_code == 1 and "not shown to have no violation" in done.stdout
-    for wrong in ({"text": held["text"].replace("<=", ">=")}, {"cover": [[0, "1/0"]]}, {"format": "x"}):
+    for claim in ({"over": "every universe"}, {"semantics": "over the reals and in float32"}):
+        proof.write_text(json.dumps(held | claim))
+        done = run("recheck", "--allow-code", proof)
+        assert done.exit_code == 1 and "it claims" in done.stdout
+    damaged = [{"cover": [[0, text]]} for text in ("1/0", "1e400", "1e9999999999", "٣", "")]
+    for wrong in ({"text": held["text"].replace("<=", ">=")}, {"format": "x"}, *damaged):
         proof.write_text(json.dumps(held | wrong))
         assert isinstance(run("recheck", "--allow-code", proof).exception, InputError)
 

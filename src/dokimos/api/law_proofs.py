@@ -83,7 +83,7 @@ def _saved(decision: LawDecision, path: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class RecheckedLaw:
-    """A file with a proof of a law, what it says is proven, and what is wrong with it (None: nothing)."""
+    """A file with a proof of a law, what that shows, and what is wrong with it (None: nothing)."""
 
     path: Path
     law: str
@@ -120,12 +120,16 @@ def recheck_law(
             saved.model if model is None else model, found, allow_code=allow_code or model is not None
         )
         plan = planned(saved.law, found, constrained=saved.constrained, allow_code=allow_code)
-        problem = None
+        shown, problem = None, None
         try:
             if saved.model_sha256 != loaded.sha256:
                 raise InvalidProof("the model is another than the one that the proof is about")
-            recheck(plan, as_domain_model(loaded, plan.domain), saved.cover)
+            shown = recheck(plan, as_domain_model(loaded, plan.domain), saved.cover)
+            if (saved.over, saved.semantics) != (shown.over, shown.semantics):
+                claimed = f"{saved.over}, {saved.semantics}"
+                raise InvalidProof(f"it claims {claimed}; what it shows is {shown.over}, {shown.semantics}")
         except (InvalidProof, Refusal) as reason:
             problem = str(reason)
-        checked.append(RecheckedLaw(path, saved.law.name, saved.over, saved.semantics, problem))
+        over, semantics = ("", "") if shown is None else (shown.over, shown.semantics)
+        checked.append(RecheckedLaw(path, saved.law.name, over, semantics, problem))
     return tuple(checked)

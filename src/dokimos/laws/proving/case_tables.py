@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,12 @@ from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.question import LawQuestion, PredictedRecord
 from dokimos.laws.proving.searching import ExactCase
 from dokimos.laws.proving.terms import Comparison, Every, Formula, Quantity, Sign
-from dokimos.laws.proving.zones import Grid, Options, Span, exact
+from dokimos.laws.proving.zones import Grid, Options, Span, Values, exact
 
 Table = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+#: Further below a violation than any score is.
+_FAR = 1e12
 #: Gives a row of scores, one for each class, for each row of columns.
 ScoreRows = Callable[[Table], NDArray[np.generic]]
 
@@ -103,17 +106,43 @@ class CaseTables:
             best = np.maximum(best, np.where(_holds(each.where, cases), lead, -np.inf))
         return best
 
+    def steps_away(self, cases: Table) -> NDArray[np.float64]:
+        """How many times the change between two records would have to be made for the case to violate.
+
+        Where the law forbids that one record is decided a and another one b, let g = score a − score b.
+        Where g falls from the one to the other, this is the worth of the case divided by that fall: 0 or
+        more for a violation. Where g rises, nothing that shifts both scores alike makes a violation of the
+        case: it is far below all of these. So a search that follows this looks first for where the model
+        runs against the law, then for decisions that change there.
+        """
+        if len(cases) == 0:
+            return np.zeros(0)
+        scores = [self._scored(record, cases) for record in self.question.records]
+        leads = [_lead(each) for each in scores]
+        best = np.full(len(cases), -np.inf)
+        for each in self.question.forbidden:
+            worth = np.min([table[:, c] for table, c in zip(leads, each.classes, strict=True)], axis=0)
+            for r, s in combinations(range(len(scores)), 2):
+                a, b = each.classes[r], each.classes[s]
+                if a != b:
+                    fall = scores[r][:, a] - scores[r][:, b] - scores[s][:, a] + scores[s][:, b]
+                    far = -_FAR + np.minimum(fall, 0.0)
+                    away = np.where(fall > 0, worth / np.where(fall > 0, fall, 1.0), far)
+                    best = np.maximum(best, np.where(_holds(each.where, cases), away, -np.inf))
+        return best
+
     def exact_case(self, row: Table) -> ExactCase:
-        """A row as exact numbers."""
-        return tuple(exact(float(value)) for value in row)
+        """A row as exact numbers; reals, as a network takes them, are float32 numbers."""
+        pairs = zip(row, self.question.zone.values, strict=True)
+        return tuple(exact(_single(float(value), values)) for value, values in pairs)
 
     def _leads(self, record: PredictedRecord, cases: Table) -> Table:
         """The lead of every class on the best of the others."""
+        return _lead(self._scored(record, cases))
+
+    def _scored(self, record: PredictedRecord, cases: Table) -> Table:
         scores = np.asarray(self.scores(self.columns(record, cases))).astype(np.float64)
-        scores = scores.reshape(len(cases), -1)
-        first, second = np.partition(scores, -2, axis=1)[:, [-1, -2]].T
-        is_best = scores == first[:, None]
-        return np.asarray(scores - np.where(is_best, second[:, None], first[:, None]))
+        return scores.reshape(len(cases), -1)
 
     def columns(self, record: PredictedRecord, cases: Table) -> Table:
         """A record of every case, as the model takes it."""
@@ -127,6 +156,13 @@ class CaseTables:
             rows = np.flatnonzero(values >= 0)
             made[rows, slot.start + values[rows].astype(np.int64)] = 1.0
         return made
+
+
+def _lead(scores: Table) -> Table:
+    """The lead of every class on the best of the others."""
+    first, second = np.partition(scores, -2, axis=1)[:, [-1, -2]].T
+    is_best = scores == first[:, None]
+    return np.asarray(scores - np.where(is_best, second[:, None], first[:, None]))
 
 
 def _uniform(
@@ -163,6 +199,18 @@ def _holds(formula: Formula, cases: Table) -> Mask:
     for each in formula.parts:
         found = found & _holds(each, cases) if is_every else found | _holds(each, cases)
     return found
+
+
+def _single(value: float, values: Values) -> float:
+    """A real as a float32 number of its span, where that has one; any other number as it is."""
+    if isinstance(values, Options) or values.grid is not Grid.REAL:
+        return value
+    near = np.float32(value)
+    if near < values.low:
+        near = np.nextafter(near, np.float32(np.inf))
+    elif near > values.high:
+        near = np.nextafter(near, np.float32(-np.inf))
+    return float(near) if exact(float(near)) in values else value
 
 
 def is_finite(question: LawQuestion) -> bool:

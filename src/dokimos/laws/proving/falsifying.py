@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from dokimos.laws.proving.searching import Deadline, ExactCase
 _MOST_CASES = 200_000
 #: Cases drawn in all, and at a time.
 _DRAWN, _BATCH = 60_000, 8192
-#: Cases that are kept to go on from; children of a round; rounds without progress before a new start.
-_KEPT, _CHILDREN, _PATIENCE = 192, 2048, 60
+#: Cases that a search starts with, and that are kept to go on from; children of a round; rounds without
+#: progress before a new start. Many short searches find more than a few long ones.
+_STARTED, _KEPT, _CHILDREN, _PATIENCE = 512, 192, 2048, 20
 #: The larger, the more the best of the kept are preferred.
 _PREFERENCE = 2
 #: How many promising cases of a batch are tried exactly.
@@ -35,20 +37,28 @@ class Falsified:
 
 
 def falsify(
-    tables: CaseTables, confirms: Confirms, *, seed: int, deadline: Deadline, guided: bool = True
+    tables: CaseTables,
+    confirms: Confirms,
+    *,
+    seed: int,
+    deadline: Deadline,
+    draws: bool = True,
+    guided: bool = True,
 ) -> Falsified | None:
     """A violation, None where none was found in time. `confirms` is asked before a case counts.
 
-    Without `guided` there are draws only, where not all cases can be tried.
+    With `draws` all cases are tried where they are few, others are drawn; with `guided` the search goes on
+    from what comes nearest to a violation.
     """
     steps: list[tuple[str, Iterator[Table]]] = []
     rng = np.random.default_rng(seed)
-    if is_finite(tables.question) and tables.question.zone.log_size <= math.log(_MOST_CASES):
+    are_few = is_finite(tables.question) and tables.question.zone.log_size <= math.log(_MOST_CASES)
+    if draws and are_few:
         steps.append(("every case", iter((tables.every(),))))
-    else:
+    elif draws:
         steps.append(("draws from the ranges", _draws(tables, rng)))
-        if guided:
-            steps.append(("a search guided by the margin", _guided(tables, rng, deadline)))
+    if guided and not are_few:
+        steps.append(("a search guided by the margin", _guided(tables, rng, deadline)))
     for name, batches in steps:
         for cases in batches:
             found = _confirmed(tables, cases, confirms)
@@ -79,13 +89,16 @@ def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) ->
     """Children of the cases nearest to a violation, several of whose variables change at once.
 
     Where nothing comes nearer for a while, the search starts anew: hills have tops that are no violations.
+    How near is measured in two ways, in turn: by the worth of a case, and in steps (`steps_away`).
     """
-    while not deadline.is_over:
-        kept = tables.drawn(rng, _BATCH)
+    for measure in cycle((tables.worth, tables.steps_away, tables.steps_away)):
+        if deadline.is_over:
+            return
+        kept = tables.drawn(rng, _STARTED)
         kept = kept[tables.admitted(kept)]
         if len(kept) == 0:
             continue
-        worth = tables.worth(kept)
+        worth = measure(kept)
         best, idle = -np.inf, 0
         while idle < _PATIENCE and not deadline.is_over:
             order = np.argsort(-worth, kind="stable")[:_KEPT]
@@ -97,6 +110,6 @@ def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) ->
             children = np.unique(children[tables.admitted(children)], axis=0)
             yield children
             kept = np.concatenate([kept, children])
-            worth = np.concatenate([worth, tables.worth(children)])
+            worth = np.concatenate([worth, measure(children)])
             kept, first = np.unique(kept, axis=0, return_index=True)
             worth = worth[first]

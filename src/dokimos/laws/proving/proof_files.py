@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,8 @@ from dokimos.laws.proving.zones import Number, exact
 
 FORMAT = "dokimos-law-proof"
 _VERSION = 1
+#: What a double is, written as a fraction, has at most some 310 digits before and 1,100 digits behind.
+_FRACTION = re.compile(r"-?[0-9]{1,400}(/[1-9][0-9]{0,1200})?")
 
 
 class _ProofForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,7 +104,7 @@ def read_proof(path: Path) -> SavedProof:
 
 
 def _number(text: str, path: Path) -> Number:
-    try:
-        return exact(Fraction(text[:400]))
-    except (ValueError, ZeroDivisionError):
-        raise UnreadableFile(path, f"is damaged: {text[:40]!r} is no number.") from None
+    """A fraction as `str` writes it: no exponents, whose digits might be without end."""
+    if not _FRACTION.fullmatch(text):
+        raise UnreadableFile(path, f"is damaged: {text[:40]!r} is no number.")
+    return exact(Fraction(text))

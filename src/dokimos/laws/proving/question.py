@@ -85,3 +85,14 @@ class LawQuestion:
             elif value >= 0:
                 made[slot.start + int(value)] = 1.0
         return made
+
+    def exact_columns(self, record: PredictedRecord, case: Sequence[Number]) -> list[Number]:
+        """A record as the model takes it, without rounding."""
+        made: list[Number] = [0] * self.layout.width
+        for slot, feature in zip(self.layout.slots, record.features, strict=True):
+            value = feature.at(case)
+            if slot.feature.kind is not Kind.CHOICE:
+                made[slot.start] = value
+            elif value >= 0:
+                made[slot.start + int(value)] = 1
+        return made

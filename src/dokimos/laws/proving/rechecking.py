@@ -6,27 +6,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from dokimos.core.errors import DokimosError, InvalidProof
+from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Layout
 from dokimos.laws.engine.plan import LawPlan, make_plan
 from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.model import Model
 from dokimos.laws.models.trees import Ensemble
-from dokimos.laws.proving.covers import Cover, ZoneCloser, check_cover
+from dokimos.laws.proving.covers import Cover, check_cover
 from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.network_closing import NetworkCloser
+from dokimos.laws.proving.network_reach import NetworkReach
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.translation import translate
 from dokimos.laws.proving.tree_reach import TreeCloser, TreeReach
 from dokimos.laws.proving.zones import Grid
+from dokimos.networks.reading.onnx_file import read_onnx
+
+#: How a proof about a network holds.
+REAL, BOTH = "over the reals", "over the reals and in float32"
 
 
 @dataclass(frozen=True)
 class StatedLaw:
-    """A law of a model as a question, and what closes zones of it."""
+    """A law of a model as a question, and what closes zones of it.
+
+    Zones that `closer` closes have no violation in the way that `semantics` says; those that `stricter`
+    closes have none in more ways, if there are such.
+    """
 
     question: LawQuestion
-    closer: ZoneCloser
+    closer: TreeCloser | NetworkCloser
     semantics: str
+    stricter: NetworkCloser | None = None
+
+    def check(self, cover: Cover) -> str:
+        """Check that a cover proves the law, and say in which arithmetic. Raises InvalidProof."""
+        check_cover(self.question, cover, self.closer)
+        if self.stricter is not None:
+            try:
+                check_cover(self.question, cover, self.stricter)
+            except InvalidProof:
+                return self.semantics
+            return BOTH
+        return self.semantics
 
 
 def state_law(plan: LawPlan, model: Model) -> StatedLaw:
@@ -37,7 +63,21 @@ def state_law(plan: LawPlan, model: Model) -> StatedLaw:
         question = translate(plan, classes, reals=Grid.DOUBLE)
         closer = TreeCloser(question, TreeReach(made_of, _layout(plan)))
         return StatedLaw(question, closer, "as the trees compute, in doubles")
+    if isinstance(made_of, bytes):
+        question = translate(plan, range(_outputs(made_of, model)))
+        reach = NetworkReach(made_of, _layout(plan), name=model.name)
+        exact = NetworkCloser(question, reach, np.zeros(reach.classes))
+        rounding = reach.rounding
+        stricter = None if rounding is None else NetworkCloser(question, reach, rounding)
+        return StatedLaw(question, exact, REAL, stricter)
     raise Refusal(f"{model.name} is neither trees nor a network whose inside can be looked into")
+
+
+def _outputs(content: bytes, model: Model) -> int:
+    try:
+        return read_onnx(uncompressed(content, file=model.name), name=model.name).output_size
+    except DokimosError as problem:
+        raise Refusal(f"{model.name} cannot be looked into: {str(problem).rstrip('.')}") from None
 
 
 def planned(law: Law, domain: Domain | None, *, constrained: bool, allow_code: bool) -> LawPlan:
@@ -47,10 +87,18 @@ def planned(law: Law, domain: Domain | None, *, constrained: bool, allow_code: b
     return make_plan(law, domain, allow_code=allow_code)
 
 
-def recheck(plan: LawPlan, model: Model, cover: Cover) -> None:
-    """Check that a cover proves a law of a model. Raises InvalidProof, or Refusal."""
+@dataclass(frozen=True)
+class ProvenClaim:
+    """What a proof shows: for which set of cases, in which arithmetic."""
+
+    over: str
+    semantics: str
+
+
+def recheck(plan: LawPlan, model: Model, cover: Cover) -> ProvenClaim:
+    """What a cover proves of a law of a model. Raises InvalidProof, or Refusal."""
     stated = state_law(plan, model)
-    check_cover(stated.question, cover, stated.closer)
+    return ProvenClaim(stated.question.over, stated.check(cover))
 
 
 def _layout(plan: LawPlan) -> Layout:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from dokimos.core.errors import InputError
 from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.confirmation import put_in_words
+from dokimos.laws.engine.frame import Frame, Records
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.results import LawViolation
 from dokimos.laws.engine.runner import Runner
@@ -14,14 +18,23 @@ from dokimos.laws.engine.shrinking import run_cases, shrink
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.searching import ExactCase
-from dokimos.laws.proving.zones import Number
+from dokimos.laws.proving.zones import Number, exact
+
+#: The class of a record, given column by column; None where it is not told.
+Decided = Callable[[Sequence[Number]], int | None]
 
 
 class CaseReplay:
-    """Runs cases of a question as `law test` runs them, records outside of the domain refused."""
+    """Runs cases of a question as `law test` runs them, records outside of the domain refused.
 
-    def __init__(self, plan: LawPlan, model: Model, question: LawQuestion) -> None:
-        self._question = question
+    With `decided`, the exact decision on a record, a violation counts only where the model, as it computes,
+    decides on all of its records as it does exactly.
+    """
+
+    def __init__(
+        self, plan: LawPlan, model: Model, question: LawQuestion, decided: Decided | None = None
+    ) -> None:
+        self._question, self._model, self._decided = question, model, decided
         self._runner = Runner(plan, model, _no_labels, in_range=True)
 
     def violates(self, case: ExactCase) -> bool:
@@ -38,9 +51,21 @@ class CaseReplay:
 
     def _again(self, case: LawCase) -> LawViolation | None:
         frame = run_cases([case], self._runner, one_by_one=True)
-        if frame.size == 0:
+        if frame.size == 0 or not self._is_exact(frame):
             return None
         return LawViolation(case, put_in_words(frame, self._runner))
+
+    def _is_exact(self, frame: Frame) -> bool:
+        """Whether rounding changes none of the decisions."""
+        if self._decided is None:
+            return True
+        for record in self._question.records:
+            values = frame.values[record.name]
+            assert isinstance(values, Records)  # the model decides on it
+            row = values.data[:1].astype(np.float32)
+            if self._decided([exact(float(each)) for each in row[0]]) != self._model.predict(row)[0]:
+                return False
+        return True
 
     def _law_case(self, case: ExactCase) -> LawCase:
         question = self._question

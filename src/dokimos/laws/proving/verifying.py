@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dokimos.laws.domain.definition import Domain
@@ -12,9 +13,10 @@ from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.case_tables import CaseTables
-from dokimos.laws.proving.covers import check_cover
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.falsifying import falsify
+from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
+from dokimos.laws.proving.network_search import search_networks
 from dokimos.laws.proving.rechecking import StatedLaw, planned, state_law
 from dokimos.laws.proving.replaying import CaseReplay
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
@@ -22,8 +24,10 @@ from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
 from dokimos.laws.proving.tree_reach import TreeCloser
 from dokimos.laws.proving.tree_search import search_trees
 
-#: The share of the time that is spent on looking for violations of a law on trees before it is decided.
-_DRAWING_SHARE = 0.1
+#: The share of the time that is left which is spent on draws, and on a guided search, for violations.
+_DRAWING_SHARE, _GUIDED_SHARE = 0.1, 0.5
+#: Zones that a proof may have which is looked for before the guided search.
+_SHORT = 300
 
 
 def verify_law(
@@ -48,30 +52,80 @@ def verify_law(
 
 
 def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Deadline) -> LawDecision:
-    model, question = start.model, stated.question
-    replay = CaseReplay(plan, model, question)
-    looking = Deadline.after(_DRAWING_SHARE * deadline.left)
-    tables = CaseTables(question, _scores(model))
-    falsified = falsify(tables, replay.violates, seed=start.settings.seed, deadline=looking, guided=False)
-    if falsified is not None:
-        return _violated(start, replay, falsified.case, falsified.step)
-    end, step = _searched(stated, deadline)
-    if end.case is not None and replay.violates(end.case):
-        return _violated(start, replay, end.case, step)
-    if end.cover is None:
-        return replace(start, step=step, share=end.share)
-    check_cover(question, end.cover, stated.closer)
-    return replace(start, answer=LawAnswer.PROVEN, step=step, cover=end.cover, semantics=stated.semantics)
+    closer = stated.closer
+    decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+    replay = CaseReplay(plan, start.model, stated.question, decided)
+    tables = CaseTables(stated.question, _scores(start.model))
+    steps = _Steps(start.settings, stated, tables, _confirms(replay, stated), deadline)
+    for step, end in steps.network(closer) if isinstance(closer, NetworkCloser) else steps.trees(closer):
+        if end.case is not None:
+            violation = replay.violation(end.case)
+            return replace(start, answer=LawAnswer.VIOLATED, step=step, violation=violation)
+        if end.cover is not None:
+            semantics = stated.check(end.cover)
+            return replace(start, answer=LawAnswer.PROVEN, step=step, cover=end.cover, semantics=semantics)
+    return replace(start, step=step, share=end.share)
+
+
+def _confirms(replay: CaseReplay, stated: StatedLaw) -> Callable[[ExactCase], bool]:
+    """Whether a case violates the law as the model is run; of a network, exactly as well."""
+    closer = stated.closer
+    if isinstance(closer, TreeCloser):
+        return replay.violates
+    return lambda case: (
+        replay.violates(case) and exactly_violated(stated.question, closer.reach, case) is True
+    )
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps that may decide a law, the cheapest first; each gives its name and how it ended."""
+
+    settings: VerifySettings
+    stated: StatedLaw
+    tables: CaseTables
+    confirms: Callable[[ExactCase], bool]
+    deadline: Deadline
+
+    def trees(self, closer: TreeCloser) -> Iterator[tuple[str, SearchEnd]]:
+        """All cases or draws, then pairs of leaves."""
+        yield from self._falsified(_DRAWING_SHARE, draws=True, guided=False)
+        end = search_trees(self.stated.question, closer.reach, self.deadline)
+        if end.case is not None and not self.confirms(end.case):
+            end = SearchEnd(share=1.0)
+        yield "leaf pairs", end
+
+    def network(self, closer: NetworkCloser) -> Iterator[tuple[str, SearchEnd]]:
+        """All cases or draws, a look for a short proof, a guided search, then the search for a long one."""
+        yield from self._falsified(_DRAWING_SHARE, draws=True, guided=False)
+        yield "bounds on zones", self._zones(closer, _SHORT)
+        yield from self._falsified(_GUIDED_SHARE, draws=False, guided=True)
+        yield "branch and bound", self._zones(closer, None)
+
+    def _falsified(self, share: float, *, draws: bool, guided: bool) -> Iterator[tuple[str, SearchEnd]]:
+        looking = Deadline.after(share * self.deadline.left)
+        found = falsify(
+            self.tables,
+            self.confirms,
+            seed=self.settings.seed,
+            deadline=looking,
+            draws=draws,
+            guided=guided,
+        )
+        if found is not None:
+            yield found.step, SearchEnd(case=found.case)
+
+    def _zones(self, closer: NetworkCloser, most: int | None) -> SearchEnd:
+        (end,) = search_networks(
+            closer,
+            self.tables,
+            self.confirms,
+            self.deadline,
+            most_zones=most,
+            seed=self.settings.seed,
+        )
+        return end
 
 
 def _scores(model: Model) -> Any:
     return model.made_of if callable(model.made_of) else model.scores
-
-
-def _searched(stated: StatedLaw, deadline: Deadline) -> tuple[SearchEnd, str]:
-    assert isinstance(stated.closer, TreeCloser)
-    return search_trees(stated.question, stated.closer.reach, deadline), "leaf pairs"
-
-
-def _violated(start: LawDecision, replay: CaseReplay, case: ExactCase, step: str) -> LawDecision:
-    return replace(start, answer=LawAnswer.VIOLATED, step=step, violation=replay.violation(case))

@@ -1,0 +1,185 @@
+"""Branch and bound for networks: a set is cut until all parts are closed, or a case violates the law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dokimos.laws.proving.case_tables import CaseTables, Table
+from dokimos.laws.proving.covers import Cover, Cut
+from dokimos.laws.proving.network_closing import NetworkCloser
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd, share_of, undecided
+from dokimos.laws.proving.zones import Options, Span, Zone
+
+#: Zones that are looked at together.
+_BATCH = 128
+#: How much more a cut counts that decides a condition.
+_CONDITION = 1e6
+
+#: Whether a case violates the law for sure.
+Confirms = Callable[[ExactCase], bool]
+
+
+@dataclass
+class _Node:
+    """A zone of the tree of cuts: what it was cut by, and its parts; neither for a leaf."""
+
+    zone: Zone
+    owner: int
+    cut: Cut | None = None
+    parts: tuple[_Node, _Node] | None = None
+    is_closed: bool = False
+
+
+@dataclass
+class _Root:
+    """One set that is to be decided."""
+
+    node: _Node
+    open_ones: list[_Node] = field(default_factory=list)
+    case: ExactCase | None = None
+    zones: int = 0
+    is_stuck: bool = False
+
+
+def search_networks(
+    closer: NetworkCloser,
+    tables: CaseTables,
+    confirms: Confirms,
+    deadline: Deadline,
+    *,
+    zones: Sequence[Zone] = (),
+    most_zones: int | None = None,
+    seed: int = 0,
+) -> list[SearchEnd]:
+    """Decide each of some zones of a question: that of the question where none are given.
+
+    The widest zones of all that are left are looked at together. A zone that is not closed is searched for
+    a violation at a few of its cases, then cut in half along the variable that matters the most in it.
+    A set that has `most_zones` and is not decided is left open.
+    """
+    starts = list(zones) or [closer.question.zone]
+    return _NetworkSearch(closer, tables, confirms, seed, most_zones).run(starts, deadline)
+
+
+class _NetworkSearch:
+    def __init__(
+        self,
+        closer: NetworkCloser,
+        tables: CaseTables,
+        confirms: Confirms,
+        seed: int,
+        most_zones: int | None,
+    ) -> None:
+        self._closer, self._tables, self._confirms = closer, tables, confirms
+        self._question: LawQuestion = closer.question
+        self._rng = np.random.default_rng(seed)
+        self._most = most_zones
+
+    def run(self, zones: Sequence[Zone], deadline: Deadline) -> list[SearchEnd]:
+        nodes = [_Node(zone, number) for number, zone in enumerate(zones)]
+        roots = [_Root(node, [node]) for node in nodes]
+        active = list(range(len(roots)))
+        while active and not deadline.is_over:
+            batch: list[_Node] = []
+            each = max(1, _BATCH // len(active))
+            for owner in active[:_BATCH]:
+                mine = roots[owner].open_ones
+                batch += [mine.pop() for _ in range(min(each, len(mine)))]
+            self._step(batch, roots)
+            left = [owner for owner in active if self._goes_on(roots[owner])]
+            active = left[_BATCH:] + left[:_BATCH] if len(left) > _BATCH else left
+        return [self._end(root) for root in roots]
+
+    def _goes_on(self, root: _Root) -> bool:
+        over = self._most is not None and root.zones >= self._most
+        return bool(root.open_ones) and root.case is None and not root.is_stuck and not over
+
+    def _step(self, batch: list[_Node], roots: list[_Root]) -> None:
+        found = self._closer.examine([node.zone for node in batch])
+        open_ones: list[_Node] = []
+        for node, is_closed in zip(batch, found.closed, strict=True):
+            node.is_closed = bool(is_closed)
+            roots[node.owner].zones += 1
+            if not is_closed:
+                open_ones.append(node)
+        self._try_cases(open_ones, roots)
+        weights = dict(zip(map(id, batch), found.weight, strict=True))
+        for node in open_ones:
+            root = roots[node.owner]
+            cut = self._cut(node.zone, weights[id(node)])
+            if cut is None:
+                root.is_stuck = True
+                root.open_ones.append(node)
+                continue
+            first, second = node.zone.cut(cut.variable, cut.at)
+            node.cut, node.parts = cut, (_Node(first, node.owner), _Node(second, node.owner))
+            root.open_ones += [node.parts[1], node.parts[0]]
+
+    def _try_cases(self, nodes: list[_Node], roots: list[_Root]) -> None:
+        """The middle of each zone, and cases drawn from it."""
+        if not nodes:
+            return
+        cases = np.concatenate([_few_cases(node.zone, self._rng) for node in nodes])
+        owners = np.repeat([node.owner for node in nodes], len(cases) // len(nodes))
+        good = self._tables.admitted(cases)
+        cases, owners = cases[good], owners[good]
+        worth = self._tables.worth(cases)
+        for row in np.flatnonzero(worth >= 0):
+            root = roots[owners[row]]
+            if root.case is None:
+                case = self._tables.exact_case(cases[row])
+                if self._confirms(case):
+                    root.case = case
+
+    def _cut(self, zone: Zone, weight: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Cut | None:
+        """A cut of the variable that matters the most; one that conditions tell apart counts for more."""
+        worth = weight.copy()
+        for each in undecided(self._question.conditions, zone):
+            if len(each.quantity.terms) == 1:
+                worth[each.quantity.terms[0][0]] *= _CONDITION
+        for variable in np.argsort(-worth, kind="stable"):
+            values = zone.values[variable]
+            if values.is_single:
+                continue
+            if isinstance(values, Options):
+                return Cut(int(variable), min(values.left))
+            at = values.middle()
+            first, second = values.cut(at)
+            if not first.is_empty and not second.is_empty and first != values and second != values:
+                return Cut(int(variable), at)
+        return None
+
+    def _end(self, root: _Root) -> SearchEnd:
+        if root.case is not None:
+            return SearchEnd(case=root.case)
+        if root.open_ones:
+            return SearchEnd(share=share_of([node.zone for node in root.open_ones], root.node.zone))
+        return SearchEnd(cover=_cover(root.node))
+
+
+def _few_cases(zone: Zone, rng: np.random.Generator, count: int = 3) -> Table:
+    made = np.zeros((count, len(zone.values)))
+    for number, values in enumerate(zone.values):
+        if isinstance(values, Options):
+            made[:, number] = rng.choice(sorted(values.left), count)
+        elif isinstance(values, Span):
+            made[0, number] = float(values.middle())
+            low, high = float(values.low), float(values.high)
+            drawn = low + rng.random(count - 1) * (high - low)
+            made[1:, number] = np.rint(drawn) if values.grid.value == "whole" else drawn
+    return made
+
+
+def _cover(root: _Node) -> Cover:
+    steps: list[Cut | None] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        steps.append(node.cut)
+        if node.parts is not None:
+            pending += [node.parts[1], node.parts[0]]
+    return Cover(tuple(steps))
