@@ -8,18 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 from dokimos.auditing.instance_rules import TIME_NOT_NEEDED
-from dokimos.auditing.lint_finding import LintFinding, LintSeverity
 from dokimos.auditing.linting import lint_benchmark
 from dokimos.auditing.property_rules import can_never_hold
 from dokimos.auditing.registry import LINT_RULES
 from dokimos.auditing.sarif import sarif
 from dokimos.auditing.subjects import PublishedRuns
 from dokimos.core.errors import UnreadableFile
+from dokimos.networks.summary import operators_of, operators_on_data
 from dokimos.properties.model import Linear
 from dokimos.properties.reading import parse_vnnlib
 from dokimos.suites.answers import Answer
+from dokimos.suites.file_findings import LintFinding, LintSeverity
+from dokimos.verifiers.catalogue import VERIFIERS
 from tests.difficulty.explain.sample import record
 from tests.scripting import relu_network
 
@@ -102,6 +105,45 @@ def test_a_network_that_is_none_is_found(tmp_path: Path) -> None:
     assert "damaged-network" in found(folder)
     (folder / "onnx" / "n.onnx").write_bytes(relu_network().replace(b"MatMul", b"MatMup"))
     assert "runtime-refuses" in found(folder)
+
+
+def test_operators_that_an_installed_verifier_does_not_read_are_named(tmp_path: Path) -> None:
+    folder = benchmark(tmp_path, DECLARED + BOX + HARD)
+    assert "unread-operators" not in found(folder)
+    (folder / "onnx" / "n.onnx").write_bytes(relu_network().replace(b"Relu", b"Tanh"))
+    finding = found(folder)["unread-operators"]
+    assert finding.severity is LintSeverity.NOTE
+    assert "reference" in finding.reason and "does not read Tanh" in finding.reason
+
+
+def test_operators_on_shapes_are_not_counted() -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 2]) for name in "xy")
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Div", ["s", "one"], ["t"]),
+        helper.make_node("Reshape", ["x", "t"], ["y"]),
+    ]
+    one = helper.make_tensor("one", TensorProto.INT64, [1], [1])
+    content = helper.make_model(helper.make_graph(nodes, "g", [x], [y], [one])).SerializeToString()
+    assert operators_on_data(content) == {"Reshape"}
+    assert set(operators_of(content)) == {"Shape", "Div", "Reshape"}
+
+
+@pytest.mark.parametrize("name", ["marabou", "neuralsat", "never2", "reference", "vibecheck"])
+def test_what_verifiers_do_not_read_is_what_was_measured(name: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "state-of-the-verifiers.md"
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.read_text().splitlines()]
+    (head,) = (cells for cells in lines if cells[:2] == ["operator", "form"])
+    column, measured = head.index(name), dict[str, set[str]]()
+    for cells in lines[lines.index(head) + 2 :]:
+        if len(cells) != len(head):
+            break
+        measured.setdefault(cells[0], set()).add(cells[column])
+    unread = set(VERIFIERS[name].unread_operators.split())
+    assert unread & set(measured)
+    assert {
+        op: measured[op] for op in unread & set(measured) if measured[op] - {"unsupported", "error"}
+    } == {}
 
 
 def test_an_old_property_in_a_folder_for_the_new_ones_is_found(tmp_path: Path) -> None:

@@ -47,7 +47,26 @@ def test_faults_in_files_are_listed_and_written(dokimos: Dokimos, tmp_path: Path
     assert json.loads(log.read_text())["version"] == "2.1.0"
 
 
-def test_a_page_needs_results(dokimos: Dokimos, tmp_path: Path) -> None:
-    ran = dokimos("audit", write_benchmark(tmp_path / "bench"), "--html", tmp_path / "page.html")
-    assert ran.code == 2
-    assert "say where with --results" in ran.err
+def test_a_page_of_the_files_needs_no_results(dokimos: Dokimos, tmp_path: Path) -> None:
+    folder, page = write_benchmark(tmp_path / "bench"), tmp_path / "page.html"
+    table = folder / "instances.csv"
+    table.write_text(table.read_text() + "onnx/net.onnx,vnnlib/<b>gone.vnnlib,60\n")
+    ran = dokimos("audit", folder, "--html", page, "--jobs", 1)
+    assert ran.code == 1
+    text = page.read_text()
+    assert "Audit of bench" in text and "missing-file" in text and "add the file, or remove the row" in text
+    assert "&lt;b&gt;gone.vnnlib" in text and "<b>gone" not in text
+    assert f"1 error, 2 warnings in the files. All of them: {page}" in ran.out.replace(" and", ",")
+
+
+def test_labels_are_looked_for_where_nothing_checks_an_answer(dokimos: Dokimos, tmp_path: Path) -> None:
+    folder = write_benchmark(tmp_path / "bench")
+    tools = {"right": [("one", "sat", CORNER)], "bold": [("two", "unsat", None)]}
+    results = write_results(tmp_path / "results", "bench", tools)
+    words = ["--results", results, "--out", tmp_path / "campaign", "--jobs", 1]
+    ran = dokimos("audit", folder, *words, "--label", "5s")
+    assert ran.code == 0
+    assert "labelling 1/1: net__two: unsat" in ran.err, "`one` is settled by its witness"
+    assert [path.name for path in (folder / "truth").iterdir()] == ["net__two.json"]
+    assert "unchecked" not in dokimos("judge", tmp_path / "campaign").out
+    assert dokimos("audit", folder, "--label", "5s").code == 2

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
-from dokimos.api.verdicts import report, warn_of_labels
-from dokimos.auditing.lint_finding import LintFinding, LintSeverity
+from dokimos.api.verdicts import warn_of_labels
 from dokimos.auditing.linting import lint_benchmark, lint_published
 from dokimos.auditing.sarif import sarif as as_sarif
 from dokimos.campaigns.plan import CampaignSuite
@@ -17,10 +16,15 @@ from dokimos.campaigns.published_results import ImportedResults, find_results, i
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
-from dokimos.core.parallel import default_jobs
+from dokimos.core.parallel import default_jobs, each
 from dokimos.judging.counterexamples import write_counterexamples
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
 from dokimos.judging.rules import RULE_SETS
+from dokimos.labelling.tasks import LabelTask, label_instance
+from dokimos.reports.campaign_report import report_campaigns
+from dokimos.reports.file_page import write_file_page
+from dokimos.reports.page import write_page
+from dokimos.suites.file_findings import LintFinding, LintSeverity
 from dokimos.suites.folder import benchmark_folders, benchmark_name, read_suite
 
 _log = logging.getLogger("dokimos")
@@ -54,17 +58,20 @@ def audit(
     html: str | Path | None = None,
     json: str | Path | None = None,
     sarif: str | Path | None = None,
+    label_seconds: float | None = None,
     jobs: int | None = None,
     progress: ProgressCallback[None] = ignore,
 ) -> Audit:
     """Say what is wrong with benchmarks, and with what was published on them: `dokimos audit`.
 
-    `folders` are benchmarks, or folders of benchmarks. Every file that they list is looked at; `json` and
-    `sarif` are files to write the findings to. `results` has the answers and counterexamples of several
-    tools, as VNN-COMP publishes them; they become a campaign in `out` like any other, for `judge`,
+    `folders` are benchmarks, or folders of benchmarks. Every file that they list is looked at; `html`,
+    `json` and `sarif` are files to write the findings to. `results` has the answers and counterexamples of
+    several tools, as VNN-COMP publishes them; they become a campaign in `out` like any other, for `judge`,
     `explain` and `report`. `not_scored` names tools that took part out of competition; `rules` are the rule
-    sets to score by, the shipped ones unless given; `html` is a page to write of the results. `jobs` is how
-    many processes work. Interrupted, the same call goes on with the results where it stopped.
+    sets to score by, the shipped ones unless given. With `label_seconds`, `label` looks for so long for the
+    label of each instance with an answer that nothing else confirms or refutes, and writes it to the
+    `truth/` of the benchmark. `jobs` is how many processes work. Interrupted, the same call goes on with
+    the results where it stopped.
 
     >>> dokimos.audit("tiny", jobs=1).is_wrong_somewhere
     False
@@ -80,8 +87,11 @@ def audit(
     given = [folders] if isinstance(folders, str | Path) else folders
     if not given:
         raise InputError("There is nothing to audit; name the folder of a benchmark.")
-    if results is None and (html is not None or not_scored):
-        raise InputError("A page, and tools that are not scored, need results; say where with --results.")
+    if results is None and (not_scored or label_seconds is not None):
+        raise InputError(
+            "Tools that are not scored, and labels for what nobody checked, need results; say where with "
+            "--results."
+        )
     for path in (html, json, sarif):
         if path is not None:
             expect_writable(Path(path), what="report", example="audit.html")
@@ -92,15 +102,46 @@ def audit(
     if results is not None:
         imported = _imported(Path(results), suites, Path(out), not_scored, progress)
         judged = _judged(Path(out), rules, processes, progress)
+        if label_seconds is not None:
+            _label_unchecked(judged, suites, label_seconds, processes, progress)
+            judged = _judged(Path(out), rules, processes, progress)
         findings = (*found.findings, *lint_published(imported.campaign))
         found = Audit(findings, judged, imported.strangers)
-        if html is not None:
-            report(judged, html=html)
+    if html is not None:
+        _write_page(found, [benchmark_name(place) for place in places], Path(html))
     if json is not None:
         write_whole(Path(json), strict_json.write({"findings": found.findings}), what="the findings")
     if sarif is not None:
         write_whole(Path(sarif), as_sarif(found.findings), what="the findings")
     return found
+
+
+def _label_unchecked(
+    judged: JudgedCampaigns,
+    suites: Sequence[CampaignSuite],
+    seconds: float,
+    jobs: int,
+    progress: ProgressCallback[None],
+) -> None:
+    """Look for the labels of all instances with an answer that nothing confirms or refutes."""
+    wanted = {(j.record.suite, j.record.instance) for j in judged.judgements if j.verdict.is_unchecked}
+    tasks = [
+        LabelTask(suite.folder, entry, seconds)
+        for suite in suites
+        for entry in read_suite(suite.folder).entries
+        if (suite.name, entry.name) in wanted
+    ]
+    for done, (index, outcome) in enumerate(each(label_instance, tasks, jobs=jobs), start=1):
+        note = f"{tasks[index].entry.name}: {outcome.label or 'open'}"
+        progress(ProgressUpdate("labelling", done, len(tasks), note, None))
+
+
+def _write_page(found: Audit, benchmarks: Sequence[str], path: Path) -> None:
+    if found.judged is None:
+        write_file_page(found.findings, list(dict.fromkeys(benchmarks)), path)
+        return
+    report = report_campaigns(found.judged, files=found.findings)
+    write_page(report.findings, report.context, path)
 
 
 def _linted(place: Path, jobs: int, progress: ProgressCallback[None]) -> tuple[LintFinding, ...]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
-from dokimos.auditing.lint_finding import LintRule, LintSeverity, Remark
+from dokimos.auditing.lint_rule import LintRule, Remark
 from dokimos.auditing.subjects import BenchmarkTable, NetworkFile, PropertyFile
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.networks.semantics.replay import load_session
+from dokimos.networks.summary import operators_on_data
 from dokimos.suites.entry import read_content
+from dokimos.suites.file_findings import LintSeverity
 from dokimos.suites.instance import sha256
+from dokimos.verifiers.catalogue import VERIFIERS
 
 _INFIX = re.compile(r"\(\s*[A-Za-z]\w*(?:\[[^\]]*\])?\s*(?:<=|>=|==|!=|<|>)")
 
@@ -111,6 +115,30 @@ def _refused(file: NetworkFile) -> Iterator[Remark]:
             return
 
 
+@cache
+def _unread() -> Mapping[str, frozenset[str]]:
+    """The operators that each installed verifier is known not to read, by its name and version."""
+    return {
+        f"{name} {version}": frozenset(verifier.unread_operators.split())
+        for name, verifier in VERIFIERS.items()
+        if verifier.unread_operators and (version := verifier.version()) is not None
+    }
+
+
+def _unread_operators(file: NetworkFile) -> Iterator[Remark]:
+    try:
+        used = operators_on_data(file.content)
+    except DokimosError:
+        return
+    said = [
+        f"{verifier} does not read {', '.join(sorted(used & unread))}"
+        for verifier, unread in sorted(_unread().items())
+        if used & unread
+    ]
+    if said:
+        yield Remark("; ".join(said))
+
+
 BAD_ROW = LintRule(
     "bad-row", "a row that cannot be understood", LintSeverity.ERROR, "write onnx,vnnlib,seconds", _bad_rows
 )
@@ -169,6 +197,13 @@ DAMAGED_NETWORK = LintRule(
     LintSeverity.ERROR,
     "export the network again",
     _damaged_network,
+)
+UNREAD_OPERATORS = LintRule(
+    "unread-operators",
+    "operators that installed verifiers do not read",
+    LintSeverity.NOTE,
+    "write it in other operators, or say who reads it",
+    _unread_operators,
 )
 RUNTIME_REFUSES = LintRule(
     "runtime-refuses",

@@ -9,7 +9,7 @@ import numpy as np
 
 from dokimos.attacks.base import Budget
 from dokimos.attacks.pgd import PGD
-from dokimos.auditing.lint_finding import LintRule, LintSeverity, Remark
+from dokimos.auditing.lint_rule import LintRule, Remark
 from dokimos.auditing.subjects import InstancePair, PublishedRuns
 from dokimos.core.errors import DokimosError
 from dokimos.crosscheck.cross_check import cross_check
@@ -19,6 +19,7 @@ from dokimos.networks.semantics.interval import enclose
 from dokimos.properties.model import Box, Linear, Property
 from dokimos.properties.violation import violation_at
 from dokimos.suites.answers import Answer
+from dokimos.suites.file_findings import LintSeverity
 from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
 
 #: What can be tried in about a second: so many points, and steps of a descent, on so much work in all.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dokimos.auditing.lint_finding import LintFinding
 from dokimos.auditing.registry import (
     BENCHMARK_RULES,
     INSTANCE_RULES,
@@ -25,6 +24,7 @@ from dokimos.auditing.subjects import (
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.parallel import each
+from dokimos.suites.file_findings import LintFinding
 from dokimos.suites.folder import instance_names
 
 

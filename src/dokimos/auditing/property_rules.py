@@ -9,10 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dokimos.auditing.lint_finding import LintRule, LintSeverity, Remark
+from dokimos.auditing.lint_rule import LintRule, Remark
 from dokimos.auditing.subjects import PropertyFile
 from dokimos.networks.semantics.replay import nearest_float
 from dokimos.properties.model import Linear
+from dokimos.suites.file_findings import LintSeverity
 
 _FLOAT32 = np.dtype(np.float32)
 #: A decimal, with an exponent that is no longer than it need be.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dokimos.auditing import file_rules, instance_rules, property_rules
-from dokimos.auditing.lint_finding import AnyRule, LintRule
+from dokimos.auditing.lint_rule import AnyRule, LintRule
 from dokimos.auditing.subjects import (
     BenchmarkTable,
     InstancePair,
@@ -36,6 +36,7 @@ PROPERTY_RULES: tuple[LintRule[PropertyFile], ...] = (
 NETWORK_RULES: tuple[LintRule[NetworkFile], ...] = (
     file_rules.DAMAGED_NETWORK,
     file_rules.RUNTIME_REFUSES,
+    file_rules.UNREAD_OPERATORS,
 )
 INSTANCE_RULES: tuple[LintRule[InstancePair], ...] = (
     instance_rules.RUNTIME_DIFFERS,

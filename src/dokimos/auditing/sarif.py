@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dokimos import __version__
-from dokimos.auditing.lint_finding import LintFinding
 from dokimos.auditing.registry import LINT_RULES
 from dokimos.core import strict_json
+from dokimos.suites.file_findings import LintFinding
 
 
 def sarif(findings: Sequence[LintFinding]) -> str:

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from dokimos.auditing.lint_finding import LintFinding
+    from dokimos.suites.file_findings import LintFinding
 
 
 def audit(
@@ -32,7 +30,14 @@ def audit(
     rules: Annotated[
         str | None, typer.Option(help="The rule sets to score by; all that ship unless given.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="A page to write of the results.")] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="With results: look so long (such as 10s) for the label of each instance with an answer "
+            "that nothing confirms or refutes, and write it to the benchmark's truth/."
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="A page to write of all that was found.")] = None,
     json: Annotated[Path | None, typer.Option(help="A file for all findings, as JSON.")] = None,
     sarif: Annotated[Path | None, typer.Option(help="A file for all findings, as SARIF.")] = None,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
@@ -42,11 +47,13 @@ def audit(
     Interrupted, the same command goes on where it stopped.
     """
     import dokimos
-    from dokimos.auditing.lint_finding import LintSeverity
+    from dokimos.cli.label import parse_seconds
     from dokimos.cli.output import console, listed, one_interrupt, progress_bar
     from dokimos.core.readable import printable
     from dokimos.reports.findings import Findings
+    from dokimos.reports.sections.files import file_headline, file_rows, file_table
     from dokimos.reports.sections.penalties import Penalties
+    from dokimos.suites.file_findings import LintSeverity
 
     with progress_bar("auditing") as show, one_interrupt():
         audited = dokimos.audit(
@@ -55,6 +62,7 @@ def audit(
             out=out,
             not_scored=not_scored or (),
             rules=None if rules is None else listed(rules),
+            label_seconds=None if label is None else parse_seconds(label),
             html=html,
             json=json,
             sarif=sarif,
@@ -64,7 +72,9 @@ def audit(
     for finding in audited.findings:
         if finding.severity is LintSeverity.ERROR:
             typer.echo(printable(str(finding)))
-    console().print(_table(audited.findings))
+    if audited.findings:
+        console().print(file_table(file_rows(audited.findings)))
+    typer.echo(file_headline(audited.findings) + _where_all(audited.findings, (html, json, sarif)))
     if audited.judged is not None:
         section = Penalties()
         rows = section.rows(Findings.of_campaigns(audited.judged))
@@ -78,24 +88,13 @@ def audit(
         raise typer.Exit(1)
 
 
-def _table(findings: Sequence[LintFinding]) -> Table:
-    """How often each rule found something, and where first."""
-    from collections import Counter
-
-    from rich.table import Table
-    from rich.text import Text
-
-    count = len(findings)
-    title = f"{count} finding{'' if count == 1 else 's'}; all of them in --json and --sarif"
-    table = Table(title=title, title_justify="left")
-    for column in ("rule", "severity"):
-        table.add_column(column)
-    table.add_column("findings", justify="right")
-    table.add_column("the first", overflow="fold")
-    counts = Counter(finding.rule for finding in findings)
-    first = {finding.rule: finding for finding in reversed(findings)}
-    for rule, times in sorted(counts.items(), key=lambda item: (first[item[0]].severity.value, item[0])):
-        one = first[rule]
-        place = one.file if one.line is None else f"{one.file}:{one.line}"
-        table.add_row(rule, one.severity.value, str(times), Text(f"{place}: {one.reason}"))
-    return table
+def _where_all(findings: Sequence[LintFinding], written: Sequence[Path | None]) -> str:
+    """Where all of them are listed, or can be."""
+    if not findings:
+        return ""
+    files = [str(path) for path in written if path is not None]
+    return (
+        f" All of them: {', '.join(files)}"
+        if files
+        else " List all of them with --html, --json or --sarif."
+    )

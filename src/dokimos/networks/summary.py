@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 from dokimos.core.errors import DokimosError, UnreadableFile
 from dokimos.networks.graph import Network, Shape
@@ -37,13 +38,32 @@ class NetworkSummary:
 
 def operators_of(content: bytes) -> Counter[str]:
     """How many nodes of each operator an ONNX file has, those of its functions and subgraphs left out."""
+    return Counter(node.op_type for node in _graph(content).node)
+
+
+def operators_on_data(content: bytes) -> frozenset[str]:
+    """The operators of an ONNX file that work on what depends on the network's input.
+
+    What only computes shapes is left out: readers fold it, and it says nothing about who reads the network.
+    """
+    graph = _graph(content)
+    known = {tensor.name for tensor in graph.initializer}
+    depending = {tensor.name for tensor in graph.input} - known
+    found = set()
+    for node in graph.node:
+        if node.op_type not in ("Shape", "Size") and depending.intersection(node.input):
+            found.add(node.op_type)
+            depending.update(node.output)
+    return frozenset(found)
+
+
+def _graph(content: bytes) -> Any:
     import onnx
 
     try:
-        model = onnx.load_model_from_string(content)
+        return onnx.load_model_from_string(content).graph
     except Exception as error:  # whatever the parser of onnx raises
         raise UnreadableFile("network", f"it is no ONNX file ({type(error).__name__})") from None
-    return Counter(node.op_type for node in model.graph.node)
 
 
 def summarise(content: bytes, *, name: str) -> NetworkSummary:

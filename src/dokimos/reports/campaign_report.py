@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.verdicts import Judgement, failed_label_in_words
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.reports.findings import Findings
+from dokimos.suites.file_findings import LintFinding
 from dokimos.verifiers.base import log_tail
 
 _TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 200, 2_500_000
@@ -29,8 +31,13 @@ class CampaignReport:
     context: ReportContext
 
 
-def report_campaigns(judged: JudgedCampaigns, *, title: str | None = None) -> CampaignReport:
-    """Explain judged campaigns together, for one report; the ends of their logs are read here."""
+def report_campaigns(
+    judged: JudgedCampaigns, *, title: str | None = None, files: Sequence[LintFinding] | None = None
+) -> CampaignReport:
+    """Explain judged campaigns together, for one report; the ends of their logs are read here.
+
+    `files` is what is wrong with the files of the benchmarks, where somebody looked.
+    """
     characters = min(_TAIL, max(_SHORTEST_TAIL, _ALL_TAILS // len(judged.judgements)))
     judgements: list[Judgement] = []
     tails: dict[str, str] = {}
@@ -57,6 +64,7 @@ def report_campaigns(judged: JudgedCampaigns, *, title: str | None = None) -> Ca
         explanation=explain_campaigns(judged),
         limit_wall_seconds=context.wall_seconds,
         is_published=judged.is_published,
+        files=files,
     )
     return CampaignReport(findings, context)
 

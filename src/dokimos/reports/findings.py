@@ -12,6 +12,7 @@ from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
 from dokimos.suites.facts import Facts
+from dokimos.suites.file_findings import LintFinding
 
 Known = Mapping[tuple[str, str], Facts]
 """What suites know of their instances, by suite and instance."""
@@ -24,7 +25,8 @@ class Findings:
     `known` is what the suites know about their instances, `log_tails` has the end of each run's log by job,
     `explanation` why verifiers slow down (None: nobody asked). `limit_wall_seconds` is the time limit of
     every run, None where there is not just one; `repeats` is how often each instance was to be run.
-    `is_published` says that others ran the verifiers, and published what these answered.
+    `is_published` says that others ran the verifiers, and published what these answered. `files` is what
+    is wrong with the files of the benchmarks (None: nobody looked).
     """
 
     judgements: tuple[Judgement, ...]
@@ -35,6 +37,7 @@ class Findings:
     limit_wall_seconds: float | None = None
     repeats: int = 1
     is_published: bool = False
+    files: tuple[LintFinding, ...] | None = None
 
     @classmethod
     def of(
@@ -47,6 +50,7 @@ class Findings:
         limit_wall_seconds: float | None = None,
         repeats: int = 1,
         is_published: bool = False,
+        files: Sequence[LintFinding] | None = None,
     ) -> Findings:
         """Name and order `judgements`; the order in which they are given makes no difference."""
         naming = Naming.of([j.record for j in judgements])
@@ -59,6 +63,7 @@ class Findings:
             limit_wall_seconds=limit_wall_seconds,
             repeats=repeats,
             is_published=is_published,
+            files=None if files is None else tuple(files),
         )
 
     @classmethod

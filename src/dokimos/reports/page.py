@@ -69,13 +69,13 @@ def render_page(findings: Findings, context: ReportContext) -> str:
     shown = [(section, body) for section, body in filled if body]
     every = [section for section, _ in shown]
     return render(
-        _asset("report.html.jinja"),
+        asset("report.html.jinja"),
         _head(findings, context, every),
         styles=[
-            _asset("tables.css"),
+            asset("tables.css"),
             figure_style(),
             *(section.asset(".css") for section in every),
-            _asset("media.css"),
+            asset("media.css"),
         ],
         scripts=[section.asset(".js") for section in every],
         sections=shown,
@@ -122,5 +122,6 @@ def _several(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of a file of `assets`."""
     return resources.files("dokimos.reports").joinpath("assets", name).read_text(encoding="utf-8")

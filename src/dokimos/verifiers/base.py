@@ -127,6 +127,9 @@ class Verifier(ABC):
         words for it, its answer is `unsupported` without its being asked.
     `limitations`
         What the tool cannot read, in a few words.
+    `unread_operators`
+        The ONNX operators that the tool refuses in every form that the suite `ops` has of them, separated
+        by blanks; `dokimos audit` names networks that have one, where the tool is installed.
     `diagnose()`
         What may be wrong with the tool on this machine, thing by thing, each with its remedy.
     `guard()`
@@ -157,6 +160,7 @@ class Verifier(ABC):
     name: str
     styles: ClassVar[tuple[CertificateStyle, ...]] = (CertificateStyle.OTHER,)
     limitations: ClassVar[str] = ""
+    unread_operators: ClassVar[str] = ""
     reads_vnnlib2: ClassVar[bool] = True
     variables: ClassVar[tuple[str, ...]] = ()
     attack_off: ClassVar[tuple[str, ...]] = ()

@@ -14,6 +14,7 @@ SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
     {
         "penalties": "dokimos.reports.sections.penalties:Penalties",
         "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
+        "files": "dokimos.reports.sections.files:Files",
         "families": "dokimos.reports.sections.families:Families",
         "cactus": "dokimos.reports.sections.cactus:Cactus",
         "reasons": "dokimos.reports.sections.reasons:Reasons",

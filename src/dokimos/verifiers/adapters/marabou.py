@@ -27,6 +27,10 @@ class Marabou(PinnedVerifier):
     limitations: ClassVar[str] = (
         "`<` and `>` of VNN-LIB 2.0; Abs, AveragePool, Clip, Div, Exp, Max, Pow, Mul of two variables"
     )
+    unread_operators = (
+        "Abs AveragePool Clip ConstantOfShape Div Exp Expand Gather GlobalAveragePool Max Min "
+        "Neg Pad Pow ReduceMean ReduceSum Slice"
+    )
     environment = PinnedEnvironment(
         verifier="marabou",
         version="2.0.0",

@@ -29,6 +29,7 @@ class NeuralSat(PinnedVerifier):
     takes = "neuralsat 0.2.17 from PyPI with torch, about 1.5 GB"
     reads_vnnlib2 = False
     limitations: ClassVar[str] = "`<` and `>` of VNN-LIB 2.0"
+    unread_operators = "Concat Gather Max Pad Slice"
     attack_off = ("--disable_attack",)
     #: Where the licence of gurobipy is.
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")

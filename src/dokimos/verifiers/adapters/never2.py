@@ -33,6 +33,11 @@ class Never2(PinnedVerifier):
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
     takes = "pynever 1.3.2 from PyPI with torch, about 1.4 GB"
     limitations: ClassVar[str] = "all but fully connected ReLU networks; constraints on inputs and outputs"
+    unread_operators = (
+        "AveragePool BatchNormalization Clip Concat Constant ConstantOfShape Exp Expand "
+        "Gather GlobalAveragePool Identity LeakyRelu Max Min Neg Pad Pow ReduceMean ReduceSum "
+        "Sigmoid Slice Softmax Split Squeeze Tanh Unsqueeze"
+    )
     environment = PinnedEnvironment(
         verifier="never2",
         version="1.3.2",

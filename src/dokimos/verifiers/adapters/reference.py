@@ -21,6 +21,10 @@ class Reference(Verifier):
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     can_stay_warm = True
     limitations: ClassVar[str] = "all but affine operators and ReLU; anything large"
+    unread_operators = (
+        "AveragePool BatchNormalization Clip Cos Div Exp Floor GlobalAveragePool LeakyRelu "
+        "Max MaxPool Min Mul Pow ReduceMean ReduceSum Sigmoid Sign Sin Softmax Tanh"
+    )
 
     def version(self) -> str | None:
         """That of Dokimos."""

@@ -40,6 +40,7 @@ class Vibecheck(PinnedVerifier):
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     takes = "vibecheck-nn 1.1.0 from PyPI with torch, about 1.4 GB"
     limitations: ClassVar[str] = "takes `<` for `<=`"
+    unread_operators = "Clip Expand GlobalAveragePool Pad Slice"
     attack_off = ("--no-attack",)
     #: Where the licence of gurobipy is.
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")

@@ -1,37 +1,14 @@
-"""What a rule has to say, and what a rule is."""
+"""What a rule is, and what its function reports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from dokimos.suites.file_findings import LintFinding, LintSeverity
+
 T = TypeVar("T")
-
-
-class LintSeverity(Enum):
-    """How bad it is: an error makes a benchmark wrong, a warning makes it say less than it seems to."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
-
-
-@dataclass(frozen=True)
-class LintFinding:
-    """One thing that is wrong: by which rule, where (a line where there is one), why, and what to do."""
-
-    rule: str
-    severity: LintSeverity
-    file: str
-    line: int | None
-    reason: str
-    remedy: str
-
-    def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {self.severity.value}: {self.reason}; {self.remedy} [{self.rule}]"
 
 
 @dataclass(frozen=True)
