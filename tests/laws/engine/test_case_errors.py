@@ -144,6 +144,15 @@ def test_no_more_than_twenty_count_where_a_batch_fails_as_one(text: str, exhaust
     assert "the first 20 cases all failed in the same way" in summary(found)
 
 
+def test_cases_that_all_fail_in_a_few_ways_are_given_up_on() -> None:
+    def broken(record: Any) -> Any:
+        raise (ValueError if record[3] else TypeError)("no")
+
+    found = run("input x1; var x2 := broken(x1);", of=domain(broken=broken), exhaustive=False, budget=5000)
+    assert found.is_given_up and found.tested == 0 and 20 < found.failed <= 39
+    assert f"given up: the first {found.failed} cases all failed\n" in summary(found)
+
+
 def test_cases_that_fail_alike_beside_others_are_all_tried() -> None:
     def picky(record: Any) -> Any:
         if record[1] > 1:

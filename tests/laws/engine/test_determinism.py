@@ -56,6 +56,14 @@ def test_a_model_that_draws_by_itself() -> None:
     assert run(_SAME, model=batched(lambda records: records[:, :2])).is_exhaustive
 
 
+def test_a_record_that_is_predicted_twice_is_run_twice() -> None:
+    rng = np.random.default_rng(3)
+    twice = "input x1; output d1; output d2; { d1 = predict(x1)\n  d2 = predict(x1) } ensures d1 == d2;"
+    found = run(twice, model=batched(lambda records: rng.integers(0, 2, len(records))), budget=200)
+    assert 50 < found.violated < 150 and found.not_deterministic
+    assert run(twice, model=batched(lambda records: records[:, 1])).is_exhaustive
+
+
 def test_what_is_no_rounding_is_not_called_so() -> None:
     model = batched(lambda records: np.arange(len(records)) % 2)
     found = run("input x1; var x2 := x1; ENSURES d1 == d2 && d1 == 0", model=model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
@@ -52,6 +53,15 @@ def test_a_classifier_on_strings_and_truth_values(tmp_path: Path) -> None:
     shown = [(each.name, each.kind, each.values) for each in domain.layout.features]
     assert shown[2:] == [("city", Kind.CATEGORY, ("Athens", "Bern", "Cairo")), ("member", Kind.INTEGER, ())]
     assert sorted(set(domain.labels())) == [0, 1]
+    assert domain.decide is not None  # a model may give names, or numbers: xgboost's classes are numbers
+    assert list(domain.decide(np.array(["yes", "no"]))) == list(domain.decide(np.array([1, 0]))) == [1, 0]
+
+
+def test_numbers_are_not_taken_for_classes_whose_names_are_numbers(tmp_path: Path) -> None:
+    data = _written(tmp_path, people().assign(loan=["1", "2", "many"] * 20))
+    started = dokimos.init_laws(data, target="loan", out=tmp_path / "laws")
+    decide = load_domain(str(started.domain)).decide
+    assert decide is not None and list(decide(np.array([2, 1]))) == [1, 0]
 
 
 def test_a_regressor_gets_laws_with_a_tolerance(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Boosters of xgboost, by a stand-in: the package is not one that tests install."""
+"""Boosters of xgboost and lightgbm, by stand-ins: tests do not install these packages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
-from dokimos.laws.domain.features import Layout, real
+from dokimos.laws.domain.features import Layout, category, real
 from dokimos.laws.models.lookup import load_model
 from dokimos.laws.models.objects import object_model
 
@@ -24,6 +26,7 @@ class Booster:
 
     def __init__(self, objective: str, names: list[str] | None) -> None:
         self.feature_names, self._objective = names, objective
+        self.feature_types: list[str] | None = None
 
     def save_config(self) -> str:
         return json.dumps({"learner": {"objective": {"name": self._objective}}})
@@ -76,3 +79,79 @@ def test_its_files_are_not_read_and_the_way_is_shown(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text('{"learner": {"attributes": {}}, "version": [3, 0, 0]}')
     with pytest.raises(InputError, match=r"a model of xgboost; load it in a file of Python"):
         load_model(tmp_path / "model.json", None)
+
+
+@pytest.mark.parametrize("name", ["model.ubj", "model.txt", "model.pt", "model.keras"])
+def test_files_of_other_packages_are_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"content")
+    with pytest.raises(InputError, match=r"by its name, a model of \w+; load it in a file of Python"):
+        load_model(tmp_path / name, None)
+
+
+def test_a_file_of_joblib_is_a_pickle(tmp_path: Path) -> None:
+    tree = DecisionTreeClassifier(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    joblib.dump(tree, tmp_path / "tree.joblib", compress=3)
+    assert load_model(tmp_path / "tree.joblib", None).predict(np.array([[0.9], [0.1]])).tolist() == [1, 0]
+    with pytest.raises(InputError, match="is Python code"):
+        load_model(tmp_path / "tree.joblib", None, allow_code=False)
+
+
+CITIES = Domain("d", layout=Layout([category("big city", "Athens", "Bern"), real("b")]))
+RECORDS = np.array([["Bern", 1.0], ["Cairo", 2.0], [None, 3.0]], dtype=object)
+
+
+class Categorical(Booster):
+    """Predicts the place of the category in the sorted names that it was fitted on, or fails."""
+
+    fitted = ("Athens", "Bern", "Cairo")
+
+    def get_categories(self) -> None: ...
+
+    def predict(self, matrix: Any) -> Any:
+        column = matrix.rows["big city"]
+        assert column.dtype == "category" and {"Athens", "Bern"} <= set(column.cat.categories)
+        return np.array([-1.0 if each != each else self.fitted.index(each) for each in column])
+
+
+Categorical.__module__, Categorical.__name__ = "xgboost.core", "Booster"
+
+
+def test_columns_that_were_categories_are_handed_as_such_and_no_value_is_lost() -> None:
+    booster = Categorical("reg:squarederror", ["big city", "b"])
+    booster.feature_types = ["c", "float"]
+    model = object_model(booster, CITIES, name="m")
+    assert model.predict(RECORDS).tolist() == [1.0, 2.0, -1.0]
+    assert model.predict(RECORDS[2:]).tolist() == [-1.0]  # a missing value alone has the categories, too
+
+
+def test_where_only_numbers_of_categories_are_kept_none_is_made_up() -> None:
+    booster = Booster("reg:squarederror", ["big city", "b"])  # before xgboost 3.1: no get_categories
+    booster.feature_types = ["c", "float"]
+    with pytest.raises(ValueError, match="could not convert string"):
+        object_model(booster, CITIES, name="m").predict(RECORDS)
+
+
+class LightBooster:
+    """A Booster of lightgbm: it has _ for spaces in names, and no names of its categories' columns."""
+
+    pandas_categorical = (("Athens", "Bern"),)
+
+    def feature_name(self) -> list[str]:
+        return ["big_city", "b"]
+
+    def model_to_string(self, num_iteration: int) -> str:
+        return "tree\nversion=v4\nobjective=binary sigmoid:1\n"
+
+    def predict(self, rows: pd.DataFrame) -> Any:
+        assert rows.dtypes["big_city"] == "category"
+        return np.where(rows["big_city"].astype(object) == "Bern", 0.9, 0.2)
+
+
+LightBooster.__module__, LightBooster.__name__ = "lightgbm.basic", "Booster"
+
+
+def test_a_booster_of_lightgbm_decides_for_the_likelier_class() -> None:
+    model = object_model(LightBooster(), CITIES, name="m")
+    assert model.predict(RECORDS).tolist() == [1, 0, 0]
+    of_one = model.classes.of(RECORDS, np.array([1, 1, 1]), (), kind="proba")
+    assert of_one == pytest.approx([0.9, 0.2, 0.2])

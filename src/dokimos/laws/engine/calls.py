@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +29,8 @@ class GivenUp(AllFailed):
 class Failures:
     """What went wrong, by case; the first thing in each case counts.
 
-    With `gives_up`, code that runs case by case stops where the first cases all fail in the same way.
+    With `gives_up`, code that runs case by case stops where the first cases all fail, and enough of them in
+    the same way.
     """
 
     by_case: dict[int, str] = field(default_factory=dict)
@@ -39,11 +41,12 @@ class Failures:
         self.by_case.setdefault(case, reason)
 
     def expect_another(self, cases: Rows) -> None:
-        """Raise GivenUp where that is allowed and `cases`, all that were run, failed in the same way."""
-        if self.gives_up and len(cases) == PATIENCE:
-            kinds = {kind_of(self.by_case[case]) for case in cases.tolist() if case in self.by_case}
-            if len(kinds) == 1 and all(case in self.by_case for case in cases.tolist()):
-                raise GivenUp
+        """Raise GivenUp where that is allowed and `cases`, all that were run, failed, many alike."""
+        if not self.gives_up or len(cases) < PATIENCE:
+            return
+        reasons = [self.by_case[case] for case in cases.tolist() if case in self.by_case]
+        if len(reasons) == len(cases) and max(Counter(map(kind_of, reasons)).values()) >= PATIENCE:
+            raise GivenUp
 
     @contextmanager
     def going_on(self) -> Iterator[None]:

@@ -225,15 +225,15 @@ class Runner:
         assert self.plan.predictions is not None
         if not self.plan.predictions:
             return frame
-        names = list(dict.fromkeys(each.record for each in self.plan.predictions))
+        # A record that is predicted twice is run twice: a model that draws by itself gives two answers.
         failures = self._failures()
-        batches = [self._records(frame, name) for name in names]
+        batches = [self._records(frame, each.record) for each in self.plan.predictions]
         try:
             decisions = self._decisions(batches, frame, failures, one_by_one)
         except AllFailed as problem:
             return self._none_left(frame, failures, problem)
-        for each in self.plan.predictions:
-            frame = frame.with_value(each.output, decisions[names.index(each.record)])
+        for each, answers in zip(self.plan.predictions, decisions, strict=True):
+            frame = frame.with_value(each.output, answers)
         return self._without(frame, failures)
 
     def _records(self, frame: Frame, name: str) -> NDArray[Any]:

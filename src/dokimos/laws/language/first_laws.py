@@ -110,9 +110,23 @@ def _domain_text(table: CsvTable, features: Sequence[Feature], target: Predicted
     if not target.by_name:
         return "\n".join([*lines, f"    return {answers}", ""])
     lines += [f"    return [CLASSES.index(each) if each in CLASSES else -1 for each in {answers}]", "", ""]
-    lines += ["def decide(answers):  # a model gives the names of classes, or a score for each"]
-    lines += ["    if answers.ndim > 1:", "        return answers.argmax(axis=1)"]
-    return "\n".join([*lines, "    return [CLASSES.index(str(each)) for each in answers]", ""])
+    return "\n".join([*lines, *_decide_lines(target.classes), ""])
+
+
+def _decide_lines(classes: Sequence[str]) -> list[str]:
+    """The function that makes decisions of what a model gives.
+
+    Integers are taken for numbers of classes only where no class has a number as its name.
+    """
+    by_number = not any(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", each) for each in classes)
+    numbers = " its number in CLASSES," if by_number else ""
+    return [
+        f"def decide(answers):  # a model gives the name of a class,{numbers} or a score for each",
+        "    if answers.ndim > 1:",
+        "        return answers.argmax(axis=1)",
+        *(['    if answers.dtype.kind in "iu":', "        return answers"] if by_number else []),
+        "    return [CLASSES.index(str(each)) for each in answers]",
+    ]
 
 
 def _string(words: str) -> str:

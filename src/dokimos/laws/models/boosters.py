@@ -1,47 +1,61 @@
-"""Boosters of xgboost: they take matrices of their own, and say in their configuration what they give."""
+"""Boosters of xgboost and lightgbm: what they are handed, and what their objective says that they give."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.laws.domain.definition import Domain
+from dokimos.laws.models.categories import is_booster
 from dokimos.laws.models.class_scores import Rows, network_classes
 from dokimos.laws.models.handing import handing
 from dokimos.laws.models.model import Model, decision_of
 
+#: Objectives whose only prediction is the probability of the second of two classes.
+_PROBABILITIES = ("binary:logistic", "binary")
+
 
 def booster_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None) -> Model | None:
-    """A Booster of xgboost as a model; None where it is none. Raises InputError.
+    """A Booster as a model; None where it is none. Raises InputError.
 
     Where it predicts the probability of one of two classes, the decision is the likelier class.
     """
-    kind = type(given)
-    if kind.__name__ != "Booster" or kind.__module__.partition(".")[0] != "xgboost":
+    if is_booster(given, "xgboost"):
+        predict, objective = _of_xgboost(given)
+    elif is_booster(given, "lightgbm"):
+        predict, objective = given.predict, _lightgbm_objective(given)
+    else:
         return None
-    package = sys.modules[kind.__module__.partition(".")[0]]
-    names = given.feature_names
-    hand = handing(_Fitted(names or ()), domain, name=name)
-    objective = json.loads(given.save_config())["learner"]["objective"]["name"]
+    hand = handing(given, domain, name=name)
 
     def scores(records: Rows) -> NDArray[Any]:
-        rows = hand(records)
-        is_table = hasattr(rows, "columns")
-        options = {"enable_categorical": True} if is_table else {"feature_names": names}
-        found = np.asarray(given.predict(package.DMatrix(rows, **options)))
-        if objective == "binary:logistic":
+        found = np.asarray(predict(hand(records)))
+        if objective in _PROBABILITIES:
             return np.stack([1 - found, found], axis=1)
         return found.astype(np.int64) if objective == "multi:softmax" else found
 
     return Model(name, scores, decision_of(domain), sha256, network_classes(scores))
 
 
-class _Fitted:
-    """What `handing` asks an estimator: the columns that it was fitted on."""
+def _of_xgboost(booster: Any) -> tuple[Callable[[Any], Any], str]:
+    """What predicts rows, which xgboost wants in a matrix of its own, and the objective."""
+    package = sys.modules["xgboost"]
+    names = booster.feature_names
 
-    def __init__(self, names: Any) -> None:
-        self.feature_names_in_ = names
+    def predict(rows: Any) -> Any:
+        is_table = hasattr(rows, "columns")
+        options = {"enable_categorical": True} if is_table else {"feature_names": names}
+        return booster.predict(package.DMatrix(rows, **options))
+
+    return predict, str(json.loads(booster.save_config())["learner"]["objective"]["name"])
+
+
+def _lightgbm_objective(booster: Any) -> str:
+    found = re.search(r"^objective=(\w+)", booster.model_to_string(num_iteration=1), re.MULTILINE)
+    return found[1] if found else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import io
 import logging
 import pickle
 from collections.abc import Callable
@@ -30,7 +32,17 @@ _NUMBERS_PER_RUN = 2**18
 _MIN_ROWS_PER_RUN = 256
 #: Where a file of another package says what it is.
 _HEAD = 2**12
+#: How the names of files end that joblib wrote.
+JOBLIB = ".joblib"
 _log = logging.getLogger("dokimos")
+
+
+def in_python(package: str, call: str) -> str:
+    """Whose model a file is, and that it is loaded in a file of Python, by what call."""
+    return f"{package}; load it in a file of Python (model = {call}), named as FILE.py:model"
+
+
+XGBOOST = in_python("xgboost", "xgboost.Booster(model_file=…)")
 
 
 def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
@@ -75,8 +87,7 @@ def _expect_modest(content: bytes, name: str) -> None:
 def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
     """The model in the content of a file of trees. Raises InputError."""
     if content.lstrip().startswith(b"{") and b'"learner"' in content[:_HEAD]:
-        way = "load it in a file of Python (model = xgboost.Booster(model_file=…)), named as FILE.py:model"
-        raise InputError(f"{name}: is a model of xgboost; {way}.")
+        raise InputError(f"{name}: is a model of {XGBOOST}.")
     ensemble = read_trees(content, name=name)
     own = domain is not None and domain.decide is not None
     decide = decision_of(domain) if own else ensemble.decide
@@ -96,10 +107,12 @@ def _warn(path: str, _changed: int, what: str) -> None:
 
 
 def read_pickle(path: Path) -> tuple[Any, bytes]:
-    """What a pickle holds, and its content; opening it runs code. Raises UnreadableFile."""
+    """What a pickle holds (or joblib's), and its content; opening it runs code. Raises UnreadableFile."""
     content = read_whole(path)
     warn_of_code(path, "a pickle")
     try:
+        if path.suffix == JOBLIB:
+            return importlib.import_module("joblib").load(io.BytesIO(content)), content
         return pickle.loads(content), content
     except Exception as problem:
         raise UnreadableFile(

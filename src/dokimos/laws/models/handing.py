@@ -13,6 +13,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
+from dokimos.laws.models.categories import category_columns, fitted_names
 
 Rows = NDArray[Any]
 
@@ -20,14 +21,14 @@ Rows = NDArray[Any]
 def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Rows], Any]:
     """What makes of records what the estimator takes.
 
-    A DataFrame where it was fitted on one (it has `feature_names_in_`), or where the domain's features are
-    the columns of one; then columns are found by name, whatever their order. Otherwise the records as they
-    are. Raises InputError where it was fitted on a column that no feature has the name of.
+    A DataFrame where it was fitted on one, or where the domain's features are the columns of one; then
+    columns are found by name, whatever their order. Otherwise the records as they are. Raises InputError
+    where it was fitted on a column that no feature has the name of.
     """
     layout = None if domain is None else domain.layout
     if layout is None:
         return lambda records: records
-    fitted = [str(each) for each in getattr(estimator, "feature_names_in_", ())]
+    fitted = fitted_names(estimator)
     from_table = all(feature.dtype is not None for feature in layout.features)
     if not fitted and not from_table:
         return lambda records: records
@@ -41,14 +42,15 @@ def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Ro
                 f"{name}: was fitted on the column {column}, and no feature is called so{hint}."
             )
     known = {column: slot for column, slot in slots.items() if slot is not None}
-    return lambda records: _table(records, known)
+    categories = category_columns(estimator, known)
+    return lambda records: _table(records, known, categories)
 
 
 def takes_columns(estimator: Any, domain: Domain | None) -> bool:
     """Whether the estimator takes records column by column, in their order: as numbers, by no name."""
     layout = None if domain is None else domain.layout
     from_table = layout is not None and all(feature.dtype is not None for feature in layout.features)
-    return not len(getattr(estimator, "feature_names_in_", ())) and not from_table
+    return not fitted_names(estimator) and not from_table
 
 
 def _slot(layout: Layout, column: str) -> Slot | None:
@@ -56,7 +58,9 @@ def _slot(layout: Layout, column: str) -> Slot | None:
     for each in (column, layout.column_name(column)):
         if each in layout.names:
             return layout.named(each)
-    return None
+    # lightgbm keeps names with _ for each space
+    spaced = [slot for slot in layout.slots if slot.feature.name.replace(" ", "_") == column]
+    return spaced[0] if len(spaced) == 1 else None
 
 
 def _needed(estimator: Any, fitted: list[str]) -> list[str]:
@@ -77,7 +81,7 @@ def _needed(estimator: Any, fitted: list[str]) -> list[str]:
     return needed
 
 
-def _table(records: Rows, slots: dict[str, Slot]) -> Any:
+def _table(records: Rows, slots: dict[str, Slot], categories: frozenset[str]) -> Any:
     try:
         pandas = importlib.import_module("pandas")
     except ImportError:
@@ -87,7 +91,16 @@ def _table(records: Rows, slots: dict[str, Slot]) -> Any:
     rows = np.asarray(records)
     if rows.ndim != 2:
         raise InputError("A model that was fitted on a DataFrame needs records with features.")
-    return pandas.DataFrame({name: _column(pandas, rows, slot) for name, slot in slots.items()})
+    columns = {name: _column(pandas, rows, slot) for name, slot in slots.items()}
+    for name in categories & columns.keys():
+        if columns[name].dtype != "category":
+            columns[name] = columns[name].astype(_categories(pandas, columns[name], slots[name].feature))
+    return pandas.DataFrame(columns)
+
+
+def _categories(pandas: Any, column: Any, feature: Feature) -> Any:
+    """The declared values as categories, and any others that are there: none may become a missing one."""
+    return pandas.CategoricalDtype(sorted({*feature.values, *column.dropna()}))
 
 
 def _column(pandas: Any, rows: Rows, slot: Slot) -> Any:

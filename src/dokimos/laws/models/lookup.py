@@ -16,13 +16,23 @@ from dokimos.core.files import read_whole
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.user_code import load_module
-from dokimos.laws.models.files import onnx_model, read_pickle, tree_model
+from dokimos.laws.models.files import JOBLIB, XGBOOST, in_python, onnx_model, read_pickle, tree_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.models.objects import object_model
 from dokimos.laws.models.policies import load_policy
 
-_PICKLES = (".pkl", ".pickle")
+_PICKLES = (".pkl", ".pickle", JOBLIB)
 _POLICY = ".zip"
+#: Files of other packages, and how to load one in a file of Python.
+_ELSEWHERE = {
+    ".ubj": XGBOOST,
+    ".bst": XGBOOST,
+    ".txt": in_python("lightgbm", "lightgbm.Booster(model_file=…)"),
+    ".pt": in_python("torch", "torch.jit.load(…), or the module with its weights"),
+    ".pth": in_python("torch", "the module with its weights"),
+    ".h5": in_python("keras", "keras.models.load_model(…)"),
+    ".keras": in_python("keras", "keras.models.load_model(…)"),
+}
 
 
 def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
@@ -41,6 +51,8 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
         _expect_file(path, domain)
         if path.suffix == ".py":
             raise InputError(f"{path}: is a file of Python; name the model in it, as {path}:NAME.")
+        if path.suffix in _ELSEWHERE:
+            raise InputError(f"{path}: is, by its name, a model of {_ELSEWHERE[path.suffix]}.")
         read = tree_model if path.suffix == ".json" else onnx_model
         return read(read_whole(path), domain, name=str(path))
     if not allow_code:

@@ -29,7 +29,8 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
         )
         lines.append(f"  {never}: in {result.held:,} of {result.draws:,} draws")
     if result.is_given_up:
-        lines.append(f"  given up: the first {result.failed:,} cases all failed in the same way")
+        alike = " in the same way" if len(result.errors) == 1 else ""
+        lines.append(f"  given up: the first {result.failed:,} cases all failed{alike}")
     if result.is_interrupted:
         order = ", the draws being gone through in order" if result.is_in_order else ""
         lines.append(f"  interrupted: this is what was found until then{order}")

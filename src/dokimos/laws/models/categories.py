@@ -1,0 +1,51 @@
+"""The DataFrame that a model was fitted on: its columns, and which of them were categories of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dokimos.laws.domain.features import Slot
+
+
+def fitted_names(estimator: Any) -> list[str]:
+    """The columns of the DataFrame that an estimator was fitted on; none where it saw no DataFrame.
+
+    scikit-learn has them in `feature_names_in_`; Boosters of xgboost and of lightgbm in ways of their own.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None and is_booster(estimator, "xgboost"):
+        names = estimator.feature_names
+    if names is None and is_booster(estimator, "lightgbm"):
+        names = estimator.feature_name()
+        if names == [f"Column_{index}" for index in range(len(names))]:  # it was fitted on an array
+            names = None
+    return [] if names is None else [str(each) for each in names]
+
+
+def category_columns(estimator: Any, slots: Mapping[str, Slot]) -> frozenset[str]:
+    """Which columns to hand to the estimator as pandas' categories.
+
+    xgboost marks them with the type `c`; from 3.1 on it finds values by name, whatever their order. Before
+    that it saw the numbers of the categories only, which a domain cannot know: then there are none.
+    lightgbm keeps the values of its categories, and not the names of their columns: all columns of strings.
+    """
+    if _package(estimator) == "xgboost":
+        booster = estimator.get_booster() if hasattr(estimator, "get_booster") else estimator
+        if not hasattr(booster, "get_categories"):
+            return frozenset()
+        types = zip(booster.feature_names or (), booster.feature_types or (), strict=False)
+        return frozenset(name for name, kind in types if kind == "c")
+    booster = getattr(estimator, "booster_", estimator)
+    if is_booster(booster, "lightgbm") and booster.pandas_categorical:
+        return frozenset(name for name, slot in slots.items() if slot.feature.holds_strings)
+    return frozenset()
+
+
+def is_booster(model: Any, package: str) -> bool:
+    """Whether a model is a Booster of that package."""
+    return type(model).__name__ == "Booster" and _package(model) == package
+
+
+def _package(model: Any) -> str:
+    return type(model).__module__.partition(".")[0]
