@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections import Counter
+from dataclasses import asdict
 
 import pytest
 
@@ -14,6 +17,7 @@ from dokimos.constructions.recipes import shipped_recipe
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.instance import Label, Semantics, Truth
 from tests.making import shipped_once
+from tests.shared import SHARED
 
 #: Families with a suite of their own are in no other.
 APART = {"disjuncts", "ops", "parity-lock", "residual", "scale"}
@@ -55,15 +59,148 @@ PUBLISHED = {
 }
 
 
-def test_veristress_is_the_published_grid_without_repetition() -> None:
-    draws = with_seeds(shipped_recipe("veristress")).draws
+@pytest.mark.parametrize("name", ["veristress", "veristress-wide"])
+def test_veristress_has_as_many_of_each_family_as_published(name: str) -> None:
+    draws = with_seeds(shipped_recipe(name)).draws
     assert Counter(draw.family for draw in draws) == PUBLISHED
     assert {draw.labels for draw in draws} == {("unsat",)}
-    assert len({(draw.family, *sorted(draw.knobs.items())) for draw in draws}) == len(draws) == 225
-    networks = Counter(draw.seed for draw in draws if draw.family == "exact-radius")
-    assert sorted(networks.values()) == [1, 6, 6, 6, 6, 6]
+    assert len({(draw.family, draw.seed, *sorted(draw.knobs.items())) for draw in draws}) == 225
     for draw in draws:
         make_knobs(CONSTRUCTIONS[draw.family].knobs_class, draw.knobs, family=draw.family)
+
+
+def test_the_wide_grid_repeats_nothing() -> None:
+    draws = with_seeds(shipped_recipe("veristress-wide")).draws
+    assert len({(draw.family, *sorted(draw.knobs.items())) for draw in draws}) == 225
+    networks = Counter(draw.seed for draw in draws if draw.family == "exact-radius")
+    assert sorted(networks.values()) == [1, 6, 6, 6, 6, 6]
+
+
+#: For each published constructor its family here, and each published parameter with the knob that it is.
+KNOBS_OF = {
+    "mlp_relu.meap": (
+        "exclusive-pairs",
+        {
+            "num_pairs": "pairs",
+            "epsilon": "epsilon",
+            "gamma": "gamma",
+            "input_dim": "inputs",
+            "num_classes": "classes",
+        },
+    ),
+    "mlp_relu.milp.exact_radius": (
+        "exact-radius",
+        {
+            "h1": "width",
+            "h2": "last_width",
+            "epsilon_frac": "slack",
+            "input_dim": "inputs",
+            "num_outputs": "classes",
+        },
+    ),
+    "mlp_relu.corners": (
+        "convex-corners",
+        {
+            "num_hinges": "hinges",
+            "hinge_l1": "scale",
+            "epsilon": "epsilon",
+            "active_dim": "block",
+            "input_dim": "inputs",
+            "num_outputs": "classes",
+        },
+    ),
+    "mlp_relu.embedded_projection": (
+        "constant-on-box",
+        {
+            "num_layers": "depth",
+            "width": "width",
+            "epsilon": "epsilon",
+            "input_dim": "inputs",
+            "output_dim": "classes",
+        },
+    ),
+    "cnn.deep_contractive_cnn": (
+        "contractive-cnn",
+        {
+            "depth": "depth",
+            "channels": "channels",
+            "contraction_rate": "contraction",
+            "margin": "slack",
+            "bias_instability_frac": "unstable",
+            "epsilon": "epsilon",
+            "height": "size",
+            "num_classes": "classes",
+        },
+    ),
+    "cnn.cnn_paired_bias": (
+        "paired-bias",
+        {
+            "num_pairs": "pairs",
+            "margin": "margin",
+            "delta": "gap",
+            "num_backbone_layers": "depth",
+            "height": "size",
+            "in_channels": "colours",
+            "backbone_channels": "channels",
+            "epsilon": "epsilon",
+            "num_classes": "classes",
+        },
+    ),
+    "attention.linear_dominance": (
+        "linear-attention",
+        {
+            "n": "tokens",
+            "d": "width",
+            "d_v": "value_width",
+            "epsilon": "epsilon",
+            "margin_factor": "slack",
+            "gate_scale": "gate",
+            "noise_scale": "noise",
+            "num_classes": "classes",
+        },
+    ),
+    "attention.fixed_pattern": (
+        "softmax-attention",
+        {
+            "n": "tokens",
+            "d": "width",
+            "d_v": "value_width",
+            "alpha": "alpha",
+            "epsilon": "epsilon",
+            "margin_slack": "slack",
+            "num_classes": "classes",
+        },
+    ),
+    "polynomial.algebraic_boundary": (
+        "polynomial",
+        {"degree": "degree", "hidden_dim": "width", "input_dim": "inputs", "delta_prime": "buffer"},
+    ),
+}
+COMBINATIONS = SHARED.parent / "veristressgt" / "combinations.csv"
+
+
+@pytest.mark.skipif(not COMBINATIONS.exists(), reason="the published combinations are not here")
+def test_veristress_is_the_published_combinations() -> None:
+    published: Counter[tuple[object, ...]] = Counter()
+    with COMBINATIONS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            family, names = KNOBS_OF[row["construction"]]
+            # One row has a typing error in the name of a parameter, which then keeps its default.
+            given = {"bias_instability_frac": 0.4, **json.loads(row["parameters"])}
+            values = {knob: float(given[name]) for name, knob in names.items()}
+            if "gap" in values:
+                values["gap"] = 2 * values["gap"]
+            published[(family, *sorted(values.items()))] += 1
+    ours: Counter[tuple[object, ...]] = Counter()
+    for draw in with_seeds(shipped_recipe("veristress")).draws:
+        knobs = asdict(make_knobs(CONSTRUCTIONS[draw.family].knobs_class, draw.knobs, family=draw.family))
+        if draw.family == "exact-radius":
+            knobs["last_width"] = knobs["last_width"] or knobs["width"]
+        if draw.family == "polynomial":
+            assert knobs["epsilon"] + knobs["buffer"] == pytest.approx(0.02)
+        names = dict(KNOBS_OF.values())[draw.family]
+        ours[(draw.family, *sorted((knob, float(knobs[knob])) for knob in names.values()))] += 1
+    assert ours == published
 
 
 @pytest.mark.slow

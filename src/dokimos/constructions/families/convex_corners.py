@@ -43,7 +43,7 @@ class Knobs:
     inputs: int = knob(32, "how many inputs", least=2, most=1000)
     idle: int = knob(0, "how many of them no hinge reads", least=0, most=998)
     block: int = knob(8, "how many inputs a hinge may tie together", least=2, most=12)
-    hinges: int = knob(12, "how many hinges for each block", least=1, most=1024)
+    hinges: int = knob(12, "how many hinges for each block", least=1, most=4096)
     scale: float = knob(1.0, "the sum of a hinge's absolute weights", least=1e-4, most=1e6)
     margin: float = knob(
         0.02, "how far class 0 stays above the others, relative to scale", least=1e-6, most=10.0

@@ -35,19 +35,22 @@ class Knobs:
 
     inputs: int = knob(20, "how many inputs", least=2, most=1000)
     pairs: int = knob(8, "how many pairs of hinges; the minimum over pairs is a tree", least=1, most=512)
-    gamma: float = knob(0.001, "half the overlap of a pair; the margin is half of it", least=1e-6, most=0.4)
+    gamma: float = knob(0.001, "half the overlap of a pair; the margin is half of it", least=1e-6, most=1e4)
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
     offset: float = knob(
         0.8, "where the twin's slab lies, from the centre (0) to the box's faces (1)", least=0.05, most=0.95
+    )
+    scale: float = knob(
+        1.0, "the sum of a hinge's absolute weights, rounded to a power of two", least=1.0, most=2.0**20
     )
 
 
 class ExclusivePairs(Construction[Knobs]):
     """Class 0 scores min over pairs p of max(z₁⁺, z₂⁺), z₁ = γ + u_p, z₂ = γ − u_p; the others score γ/2.
 
-    u_p = w_p·(x − x₀) with ‖w_p‖₁ = 1, so |u_p| <= ε, and z₁ + z₂ = 2γ makes every pair score at least
-    γ. The first pair is off centre: u = w·(x − x₀) − offset·ε. In the twin its two biases have −γ for γ,
+    u_p = w_p·(x − x₀) with ‖w_p‖₁ = s, so |u_p| <= s·ε, and z₁ + z₂ = 2γ makes every pair score at least
+    γ. The first pair is off centre: u = w·(x − x₀) − offset·s·ε. In the twin its two biases have −γ for γ,
     so it scores 0 in the slab |u| <= γ, where class 0 loses by γ/2.
     """
 
@@ -58,12 +61,15 @@ class ExclusivePairs(Construction[Knobs]):
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw the directions; only the first pair's biases differ between the two drafts."""
         epsilon = inward(knobs.epsilon)
-        gamma = dyadic(knobs.gamma, BIAS_BITS)
+        # A power of two: weights and biases are as exact in float32 as with a scale of 1.
+        scale = Fraction(2) ** round(np.log2(knobs.scale))
+        gamma = dyadic(Fraction(knobs.gamma) / scale, BIAS_BITS)
         shift = dyadic(knobs.offset * float(epsilon), BOUND_BITS)
         if not 0 < gamma < epsilon or shift + 2 * gamma >= epsilon:
             raise ConstructionFailed(
-                f"{self.family}: gamma = {knobs.gamma:g} is too large for epsilon = {knobs.epsilon:g} and "
-                f"offset = {knobs.offset:g}: offset·epsilon + 2·gamma must stay below epsilon."
+                f"{self.family}: gamma = {knobs.gamma:g} does not fit epsilon = {knobs.epsilon:g}, "
+                f"offset = {knobs.offset:g} and scale = {float(scale):g}: 2·gamma/scale must lie between 0 "
+                "and (1 - offset)·epsilon."
             )
         centre = random_point(knobs.inputs, rng)
         directions = [
@@ -74,7 +80,7 @@ class ExclusivePairs(Construction[Knobs]):
             for _ in range(knobs.pairs)
         ]
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
-        network = _Network(centre, directions, gamma=gamma, shift=shift, classes=knobs.classes)
+        network = _Network(centre, directions, gamma=gamma, shift=shift, scale=scale, classes=knobs.classes)
         witness = tuple(x + shift * _sign(w) for x, w in zip(centre, directions[0], strict=True))
         return (
             Draft(
@@ -100,27 +106,28 @@ class _Network:
         *,
         gamma: Fraction,
         shift: Fraction,
+        scale: Fraction,
         classes: int,
     ) -> None:
         self._centre, self._directions = centre, directions
-        self._gamma, self._shift, self._classes = gamma, shift, classes
+        self._gamma, self._shift, self._scale, self._classes = gamma, shift, scale, classes
         self._layers, self._top = _aggregation(len(directions))
 
     def build(self, *, first: Fraction) -> bytes:
-        """The network in which the first pair has `first` for γ."""
+        """The network in which the first pair has `first` for γ; both are those of a scale of 1."""
         rows, biases = [], []
         for p, w in enumerate(self._directions):
             middle = sum((a * x for a, x in zip(w, self._centre, strict=True)), Fraction(0))
             middle += self._shift if p == 0 else 0
             level = first if p == 0 else self._gamma
-            rows += [w, [-a for a in w]]
-            biases += [level - middle, level + middle]
+            rows += [[sign * self._scale * a for a in w] for sign in (1, -1)]
+            biases += [self._scale * (level - sign * middle) for sign in (1, -1)]
         builder = ModelBuilder([len(self._centre)]).affine(rows, biases).relu()
         for layer in self._layers:
             builder.affine(layer, np.zeros(len(layer))).relu()
         head = np.zeros((self._classes, self._top.shape[1]), dtype=np.int64)
         head[0] = self._top[0]
-        scores = [Fraction(0), *[self._gamma / 2] * (self._classes - 1)]
+        scores = [Fraction(0), *[self._scale * self._gamma / 2] * (self._classes - 1)]
         return builder.affine(head, scores).build(self._classes)
 
     def slopes(self) -> list[str]:

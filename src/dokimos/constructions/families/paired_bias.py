@@ -45,6 +45,7 @@ class Knobs:
     margin: float = knob(0.01, "how far class 0 stays above the others", least=1e-7, most=10.0)
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
+    colours: int = knob(1, "channels of the image", least=1, most=16)
 
 
 class PairedBias(Construction[Knobs]):
@@ -65,7 +66,7 @@ class PairedBias(Construction[Knobs]):
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw backbone and filters; only the order of the first pair's biases differs."""
         epsilon, gap = inward(knobs.epsilon), dyadic(knobs.gap, BIAS_BITS)
-        centre = random_point(knobs.size**2, rng)
+        centre = random_point(knobs.colours * knobs.size**2, rng)
         backbone = _Backbone.draw(knobs, rng)
         filters = _filters(knobs.pairs, backbone.channels, rng)
         responses = _Responses(backbone, filters)
@@ -77,7 +78,7 @@ class PairedBias(Construction[Knobs]):
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
 
         def build(*, exchanged: bool) -> bytes:
-            builder = ModelBuilder([1, knobs.size, knobs.size])
+            builder = ModelBuilder([knobs.colours, knobs.size, knobs.size])
             backbone.append_to(builder)
             biases = [-level + sign * gap / 2 for level in levels for sign in (1, -1)]
             if exchanged:
@@ -166,7 +167,7 @@ class _Backbone:
 
     @classmethod
     def draw(cls, knobs: Knobs, rng: np.random.Generator) -> _Backbone:
-        channels, weights, biases = 1, [], []
+        channels, weights, biases = knobs.colours, [], []
         for _ in range(knobs.depth):
             weights.append(_filters(knobs.channels, channels, rng))
             biases.append(rng.integers(-8, 9, size=knobs.channels) / FILTER_STEPS)

@@ -1,0 +1,526 @@
+"""What VeriStress-GT's own runs say of its claims: `python scripts/published_study.py FOLDER --out PAGE`.
+
+FOLDER has three tables of facts from the paper's public repository, under these names:
+
+- `combinations.csv`: benchmark, instance, construction, seed, parameters (JSON), onnx_sha256, …;
+- `results.csv`: tool, benchmark, instance, construction, status, wall_seconds;
+- `profiles.csv`: benchmark, instance, and a column for each component.
+
+Every sentence of the page, and every verdict on a claim, is computed from them. Components are tested as
+`dokimos explain` tests them: within constructors, with networks that are the same as one unit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from dokimos.core.files import write_whole
+from dokimos.difficulty.components import symbol
+from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.interaction import interactions
+from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
+from dokimos.difficulty.explain.separation import separations
+from dokimos.difficulty.explain.strata import Strata
+from dokimos.reports.markdown import markdown_table
+from dokimos.suites.folder import Suite, read_suite
+from dokimos.suites.profile_file import COMPONENTS
+
+#: The published column of each component.
+COLUMNS = dict(
+    zip(
+        COMPONENTS,
+        (
+            "margin_sample_min",
+            "ibp_relative_gap",
+            "unstable_frac",
+            "A_tau_local_log",
+            "effective_grad_dim_mean",
+        ),
+        strict=True,
+    )
+)
+#: What a benchmark is called in the table of results, and in that of profiles.
+BENCHMARKS = {
+    "veristress": "sweep_all",
+    "polynomial": "polynomial_stress_22",
+    "mnistfc": "vnncomp_mnist_fc",
+    "oval21": "oval21",
+}
+#: The benchmarks whose instances are all meant to be robust.
+ROBUST = ("veristress", "polynomial")
+#: Table 4 of the paper: UNSAT, SAT, timeout or unknown, error or unsupported.
+TABLE_4 = {
+    "abcrown": (193, 0, 32, 0),
+    "marabou": (122, 5, 41, 57),
+    "neuralsat": (188, 2, 23, 12),
+    "pyrat": (160, 0, 25, 40),
+    "nnenum": (102, 1, 45, 77),
+}
+STATUSES = {"TIMEOUT": Status.TIMEOUT, "UNKNOWN": Status.UNKNOWN, "ERROR": Status.FAILED}
+HOLDS, DOES_NOT, UNSUPPORTED = "holds", "does not hold", "not supported"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One published answer."""
+
+    tool: str
+    benchmark: str
+    instance: str
+    construction: str
+    status: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, what its files say, and whether the one follows from the other."""
+
+    words: str
+    found: str
+    verdict: str
+
+
+class Study:
+    """The published tables, read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runs = [
+            Run(
+                r["tool"],
+                r["benchmark"],
+                r["instance"],
+                r["construction"],
+                r["status"],
+                float(r["wall_seconds"] or 0),
+            )
+            for r in _rows(folder / "results.csv")
+        ]
+        self.profiles = {
+            (r["benchmark"], r["instance"]): {name: float(r[c]) for name, c in COLUMNS.items() if r[c]}
+            for r in _rows(folder / "profiles.csv")
+        }
+        combinations = list(_rows(folder / "combinations.csv"))
+        self.networks = {(r["benchmark"], r["instance"]): r["onnx_sha256"] for r in combinations}
+        self.parameters = {r["instance"]: json.loads(r["parameters"]) for r in combinations}
+        self.repeated = sum(
+            count - 1
+            for count in Counter((r["onnx_sha256"], r["vnnlib_sha256"]) for r in combinations).values()
+        )
+        self.tools = list(dict.fromkeys(run.tool for run in self.runs))
+
+    def profile(self, run: Run) -> Mapping[str, float]:
+        """The components of the instance of a run."""
+        return self.profiles.get((BENCHMARKS[run.benchmark], run.instance), {})
+
+    def answers(self, *benchmarks: str) -> list[Run]:
+        """The runs on some benchmarks."""
+        return [run for run in self.runs if run.benchmark in benchmarks]
+
+    def values(self, benchmark: str, component: str) -> dict[str, float]:
+        """One component of all instances of a benchmark, in their order."""
+        return {
+            instance: found[component]
+            for (of, instance), found in self.profiles.items()
+            if of == BENCHMARKS[benchmark] and component in found
+        }
+
+    def observations(self, tool: str) -> list[Observation]:
+        """What `explain` needs to know of the runs of a tool, on all benchmarks."""
+        return [
+            Observation(
+                suite=run.benchmark,
+                instance=run.instance,
+                position=number,
+                family=run.construction,
+                label="unsat" if run.benchmark in ROBUST else None,
+                verifier=tool,
+                styles=(),
+                status=_status(run),
+                seconds=run.seconds,
+                repeats=1,
+                components=self.profile(run),
+                network_sha256=self.networks.get((BENCHMARKS[run.benchmark], run.instance), run.instance),
+            )
+            for number, run in enumerate(self.runs)
+            if run.tool == tool
+        ]
+
+
+def _rows(path: Path) -> Iterable[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def _status(run: Run) -> Status:
+    """As the paper counts: what is answered is solved, unless it contradicts the label."""
+    if run.status == "SAT" and run.benchmark in ROBUST:
+        return Status.WRONG
+    return STATUSES.get(run.status, Status.SOLVED)
+
+
+def outcomes(study: Study) -> list[str]:
+    """Table 4 beside what the published files add up to."""
+    groups = (("UNSAT",), ("SAT",), ("TIMEOUT", "UNKNOWN"), ("ERROR",))
+    rows = []
+    for tool in study.tools:
+        runs = [run for run in study.answers(*ROBUST) if run.tool == tool]
+        counts = [sum(run.status in group for run in runs) for group in groups]
+        paper = TABLE_4[tool]
+        pairs = [
+            f"{p}" if p == c else f"{p} / **{c}**"
+            for p, c in zip((*paper, 225), (*counts, len(runs)), strict=True)
+        ]
+        rows.append([tool, *pairs])
+    return markdown_table(
+        ["tool", "UNSAT", "SAT", "timeout or unknown", "error or unsupported", "instances"], rows
+    )
+
+
+def components(study: Study, resampling: Resampling) -> list[str]:
+    """How well each component separates timeouts: over everything, and within constructors."""
+    rows = []
+    for tool in study.tools:
+        observations = study.observations(tool)
+        strata = Strata.of(observations, EXPLAINING)
+        for row in separations(tool, observations, resampling, strata):
+            if row.component in COMPONENTS:
+                rows.append(
+                    [
+                        tool,
+                        symbol(row.component),
+                        _number(row.pooled_auc),
+                        _number(row.auc),
+                        _number(row.p_value),
+                        str(row.families),
+                        "separates" if row.separates else row.note or "could be chance",
+                    ]
+                )
+    heads = ["tool", "component", "AUC over everything", "AUC within", "p", "informative", "verdict"]
+    return markdown_table(heads, rows)
+
+
+def claims(study: Study, resampling: Resampling) -> list[Claim]:
+    """Each checkable sentence of section 4, in its order."""
+    return [
+        _false_sat(study),
+        _tolerance(study),
+        _mnistfc_gap(study),
+        _oval_dimension(study),
+        _meap(study),
+        _corners(study),
+        _corners_slow(study),
+        _figure_3_left(study, resampling),
+        _figure_3_right(study, resampling),
+    ]
+
+
+def _false_sat(study: Study) -> Claim:
+    wrong = [run for run in study.answers(*ROBUST) if run.status == "SAT"]
+    by_tool = Counter(run.tool for run in wrong)
+    names = ", ".join(sorted({run.instance for run in wrong}))
+    return Claim(
+        "All labels are UNSAT, and multiple verifiers return false SAT claims.",
+        f"{len(wrong)} SAT answers by {len(by_tool)} tools ({_counts(by_tool)}), on {names}. The label of "
+        "milp26 is itself false at the printed radius: SAT is right there.",
+        HOLDS if len({run.tool for run in wrong if run.instance != "milp26"}) > 1 else DOES_NOT,
+    )
+
+
+def _tolerance(study: Study) -> Claim:
+    wrong = [run for run in study.answers(*ROBUST) if run.status == "SAT" and run.instance != "milp26"]
+    shares = Counter(str(study.parameters[run.instance].get("epsilon_frac", "none")) for run in wrong)
+    at = [run.tool for run in wrong if study.parameters[run.instance].get("epsilon_frac") == 0.999]
+    return Claim(
+        "Many of them come from numerical tolerances: a radius of 0.999 of the exact one led to SAT for a "
+        "number of verifiers.",
+        f"SAT by share of the radius (none: another constructor): {_counts(shares)}. At 0.999: "
+        f"{_counts(Counter(at)) or 'nobody, but on milp26, where SAT is right'}.",
+        HOLDS if len(set(at)) > 1 else DOES_NOT,
+    )
+
+
+def _mnistfc_gap(study: Study) -> Claim:
+    gaps = list(study.values("mnistfc", "ibp_gap").values())
+    last, rest = gaps[-16:], gaps[:-16]
+    above = sum(gap >= 2e5 for gap in last)
+    return Claim(
+        "The final 16 MNIST_fc instances have G_IBP ≥ 2·10⁵, several orders of magnitude above the rest.",
+        f"{above} of the final 16 do, and {sum(g >= 2e5 for g in rest)} of the others; "
+        f"the final 16 begin at "
+        f"{min(last):.3g}, the others reach {max(rest):.3g}.",
+        HOLDS if above == 16 and min(last) > 100 * max(rest) else DOES_NOT,
+    )
+
+
+def _oval_dimension(study: Study) -> Claim:
+    dimensions = list(study.values("oval21", "gradient_dimension").items())
+    named = dimensions[10:17]
+    certified = {
+        name: sum(r.instance == name and r.status == "UNSAT" for r in study.answers("oval21"))
+        for name, _ in named
+    }
+    largest = max(study.values("mnistfc", "gradient_dimension").values())
+    least = min(value for _, value in named)
+    return Claim(
+        "In oval21, instances 10 to 16 are certified by at most two verifiers each and have d_eff > 1000, "
+        "more than twice any value in MNIST_fc.",
+        f"Counted from 0: d_eff from {least:.4g}, at most {max(certified.values())} certificates each, "
+        f"the largest d_eff of MNIST_fc is {largest:.4g}. "
+        f"{sum(v > 1000 for _, v in dimensions)} instances of oval21 exceed 1000.",
+        HOLDS if least > max(1000, 2 * largest) and max(certified.values()) <= 2 else DOES_NOT,
+    )
+
+
+def _meap(study: Study) -> Claim:
+    names = ("ibp_gap", "unstable", "gradient_dimension")
+    found: dict[int, list[tuple[float, ...]]] = defaultdict(list)
+    for (benchmark, instance), profile in study.profiles.items():
+        given = study.parameters.get(instance, {})
+        is_meap = benchmark == "sweep_all" and instance.startswith("meap")
+        if is_meap and (given["epsilon"], given["gamma"]) == (0.1, 0.001):
+            found[given["num_pairs"]].append(tuple(profile[name] for name in names))
+    levels = [tuple(map(median, zip(*found[pairs], strict=True))) for pairs in sorted(found)]
+    rises = [all(a[k] <= b[k] for a, b in pairwise(levels)) for k in range(3)]
+    told = "; ".join(
+        f"{pairs} pairs: G_IBP {gap:.3g}, U {unstable:.3g}, d_eff {dimension:.3g}"
+        for pairs, (gap, unstable, dimension) in zip(sorted(found), levels, strict=True)
+    )
+    return Claim(
+        "For MEAP, increasing difficulty produces large G_IBP, high U and large d_eff.",
+        f"At ε = 0.1 and γ = 10⁻³: {told}. "
+        + " ".join(
+            f"{symbol(n)} {'rises' if r else 'does not rise'} throughout."
+            for n, r in zip(names, rises, strict=True)
+        ),
+        HOLDS if all(rises) else DOES_NOT,
+    )
+
+
+def _corners(study: Study) -> Claim:
+    corners = {
+        name: [p[name] for (_, i), p in study.profiles.items() if i.startswith("rc")]
+        for name in ("regions", "gradient_dimension")
+    }
+    return Claim(
+        "Corners have A_τ = 0 and d_eff ≈ 0.",
+        f"A_τ is 0 for {sum(v == 0 for v in corners['regions'])} of "
+        f"{len(corners['regions'])}, d_eff at most "
+        f"{max(corners['gradient_dimension']):.3g} (any gradient but 0 has at least 1). "
+        f"The margin that was "
+        "profiled is constant almost everywhere, so both measure a constant.",
+        HOLDS if max(corners["regions"]) == 0 and max(corners["gradient_dimension"]) < 0.1 else DOES_NOT,
+    )
+
+
+def _corners_slow(study: Study) -> Claim:
+    late: list[float] = []
+    solved: list[float] = []
+    for run in study.runs:
+        if run.construction.endswith("corners"):
+            gap = study.profile(run)["ibp_gap"]
+            (late if run.status == "TIMEOUT" else solved if run.status == "UNSAT" else []).append(gap)
+    networks = {
+        study.networks["sweep_all", run.instance]
+        for run in study.runs
+        if run.construction.endswith("corners") and run.status == "TIMEOUT"
+    }
+    auc = sum((a > b) + (a == b) / 2 for a in late for b in solved) / (len(late) * len(solved))
+    return Claim(
+        "On corners, verifiers slow down or time out as G_IBP grows, isolated from other causes.",
+        f"Timed out and solved runs differ by G_IBP with an AUC of {auc:.2f}; the "
+        f"{len(late)} timeouts are on "
+        f"{len(networks)} networks. The number of hinges and the scale of their weights "
+        f"move with it, so the "
+        "runs do not isolate it.",
+        UNSUPPORTED,
+    )
+
+
+def _figure_3_left(study: Study, resampling: Resampling) -> Claim:
+    found = [
+        (tool, row)
+        for tool in study.tools
+        for row in separations(tool, study.observations(tool), resampling)
+        if row.component in COMPONENTS
+    ]
+    tested = [(tool, row) for tool, row in found if row.p_value is not None]
+    separating = [f"{symbol(row.component)} for {tool}" for tool, row in tested if row.separates]
+    pooled = sum(abs((row.pooled_auc or 0.5) - 0.5) > 0.1 for _, row in found)
+    return Claim(
+        "Figure 3, left: the components are associated with timeouts.",
+        f"Over all benchmarks together, {pooled} of {len(found)} AUCs lie more than 0.1 "
+        f"from chance. Within "
+        f"constructors, {len(separating)} of {len(tested)} separate"
+        + (f": {', '.join(separating)}." if separating else ".")
+        + " The rest of the association is between constructors, which differ in everything at once.",
+        HOLDS if len(separating) > len(tested) / 2 else UNSUPPORTED,
+    )
+
+
+def _figure_3_right(study: Study, resampling: Resampling) -> Claim:
+    told, significant = [], 0
+    for tool in study.tools:
+        for row in interactions(tool, study.observations(tool), resampling):
+            if {row.first, row.second} == {"unstable", "gradient_dimension"}:
+                significant += row.interacts
+                told.append(f"{tool} {row.note or f'p = {_number(row.p_value)}'}")
+    return Claim(
+        "Figure 3, right: timeouts depend on an interaction of U and d_eff; U has little "
+        "effect where d_eff "
+        "is small.",
+        "The product term within constructors: " + "; ".join(told) + ".",
+        HOLDS if significant > len(study.tools) / 2 else UNSUPPORTED,
+    )
+
+
+Labels = Mapping[str, Suite]
+"""Suites that `dokimos label` has labelled, by benchmark, in the order of the published instances."""
+
+
+def disagreements(study: Study, labels: Labels) -> list[str]:
+    """Instances on which one tool says SAT and another UNSAT, and what is proven."""
+    rows = []
+    for benchmark in BENCHMARKS:
+        by_instance: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for run in study.answers(benchmark):
+            by_instance[run.instance][run.status].append(run.tool)
+        for instance, said in by_instance.items():
+            if "SAT" in said and "UNSAT" in said:
+                proven = _label(benchmark, instance, labels)
+                rows.append([benchmark, instance, ", ".join(said["SAT"]), ", ".join(said["UNSAT"]), proven])
+    return markdown_table(["benchmark", "instance", "SAT", "UNSAT", "proven here"], rows, numbers=False)
+
+
+def settled(study: Study, labels: Labels) -> list[str]:
+    """For each tool, how many of its SAT and UNSAT answers a proof confirms, refutes, or leaves open."""
+    rows = []
+    for benchmark in labels:
+        for tool in study.tools:
+            for status in ("SAT", "UNSAT"):
+                runs = [r for r in study.answers(benchmark) if (r.tool, r.status) == (tool, status)]
+                found = Counter(_label(benchmark, run.instance, labels) for run in runs)
+                other = "unsat" if status == "SAT" else "sat"
+                counts = (len(runs), found[status.lower()], found[other], found["open"])
+                rows.append([benchmark, tool, status, *map(str, counts)])
+    return markdown_table(["benchmark", "tool", "answer", "in all", "confirmed", "refuted", "open"], rows)
+
+
+def _label(benchmark: str, instance: str, labels: Labels) -> str:
+    """`sat` or `unsat` where that is proven, `open` where it is not, `–` where nobody has tried."""
+    if benchmark not in labels:
+        return "–"
+    number = int(instance.rpartition("_")[2])
+    truth = labels[benchmark].entries[number - (benchmark == "mnistfc")].read_truth()
+    return "open" if truth is None else truth.label.value
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _settling(study: Study, labels: Labels) -> list[str]:
+    if not labels:
+        return []
+    return [
+        "## Answers on published benchmarks, held against proofs",
+        "",
+        "`dokimos label FOLDER --budget 8s` looked for a proof of either answer, for 8 "
+        "seconds an instance.",
+        "",
+        *settled(study, labels),
+        "",
+    ]
+
+
+def page(study: Study, resampling: Resampling, labels: Labels) -> str:
+    """The page, in Markdown."""
+    found = claims(study, resampling)
+    marks = Counter(claim.verdict for claim in found)
+    lines: Sequence[str] = [
+        "# The claims of VeriStress-GT, judged by its own runs",
+        "",
+        "*Stress-Testing Neural Network Verifiers with Provably Robust Instances*, D. "
+        "Troxell, Y. Alexandr,",
+        "S. Hunt, S. Lei, G. Montúfar, arXiv 2605.17153, CC BY 4.0. Its public "
+        "repository has the answers of",
+        "five verifiers and the profile of every instance. This page is computed from those tables by",
+        "",
+        "```",
+        "python scripts/published_study.py FOLDER --out docs/veristress-claims.md",
+        "```",
+        "",
+        "where FOLDER holds them under the names that the script lists (and `--labels "
+        "mnistfc=SUITE oval21=SUITE`",
+        "adds the last table). `dokimos explain` tests its own campaigns in the same way, see",
+        "[Explaining](explain.md).",
+        "",
+        "## Outcomes",
+        "",
+        "Table 4 of the paper; where the published files add up to another number, it follows in bold.",
+        "",
+        *outcomes(study),
+        "",
+        f"Of the {len(study.parameters)} published instances, {study.repeated} repeat "
+        f"another one byte for byte.",
+        "",
+        "## The claims of section 4",
+        "",
+        ", ".join(f"{count} {mark}" for mark, count in marks.items())
+        + ". *Not supported* means that the runs neither show nor refute it.",
+        "",
+        *markdown_table(
+            ["claim", "what the files say", "verdict"],
+            [[c.words, c.found, f"**{c.verdict}**"] for c in found],
+            numbers=False,
+        ),
+        "",
+        "## Components and timeouts",
+        "",
+        "*AUC over everything* compares every timeout with everything solved, whatever the constructor, as",
+        "Figure 3 does. *AUC within* compares within constructors only; p is for all components of a tool",
+        "together, by permuting outcomes within constructors; *informative* counts the "
+        "constructors with both",
+        "outcomes.",
+        "",
+        *components(study, resampling),
+        "",
+        "## Tools that contradict each other",
+        "",
+        *disagreements(study, labels),
+        "",
+        *_settling(study, labels),
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the page, or print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--resamples", type=int, default=2000)
+    parser.add_argument("--labels", nargs="*", default=[], metavar="BENCHMARK=SUITE")
+    given = parser.parse_args()
+    labels = {name: read_suite(Path(place)) for name, _, place in (x.partition("=") for x in given.labels)}
+    text = page(Study(given.folder), Resampling(resamples=given.resamples), labels)
+    if given.out:
+        write_whole(given.out, text.encode())
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
