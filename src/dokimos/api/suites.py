@@ -58,6 +58,7 @@ def generate(
     seed: int | None = None,
     count: int | None = None,
     disguise: Sequence[str] = (),
+    lock: int | None = None,
     timeout_seconds: float | None = None,
     jobs: int | None = None,
     plugin_proofs: bool = False,
@@ -66,7 +67,8 @@ def generate(
     """Make instances with proven labels, of one family or a whole suite: `dokimos generate`.
 
     `out` is the folder to write, new or empty. Either `family` is named, with its `knobs`, a `seed`, how
-    many instances (each with its twin) and by what to `disguise` them; or `suite`, a shipped suite or a
+    many instances (each with its twin), by what to `disguise` them, and how many bits a parity `lock` has
+    that makes the pair (none unless given); or `suite`, a shipped suite or a
     recipe (.toml), which says all that itself. `plugin_proofs` trusts kinds of proof that other packages
     add. Interrupted, the same call goes on where it stopped.
 
@@ -79,13 +81,14 @@ def generate(
     if (family is None) == (suite is None):
         raise InputError("Say either a family or --suite; see `dokimos families` and `dokimos suites`.")
     if suite is not None:
-        own = {"seed": seed, "count": count, "disguise": disguise or None, "timeout": timeout_seconds}
+        own: dict[str, Any] = {"seed": seed, "count": count, "disguise": disguise or None}
+        own |= {"lock": lock, "timeout": timeout_seconds}
         for name in [*(knobs or {}), *(name for name, value in own.items() if value is not None)]:
             raise InputError(f"A suite takes no --{name}; change its recipe instead.")
         recipe = _recipe(suite)
     else:
         assert family is not None
-        recipe = _family_recipe(family, knobs or {}, seed, count, disguise, timeout_seconds)
+        recipe = _family_recipe(family, knobs or {}, seed, count, disguise, lock, timeout_seconds)
     folder = Path(out)
     was_there = is_suite_of(folder, recipe)
     all_made: list[GeneratedInstance] = []
@@ -106,6 +109,7 @@ def _family_recipe(
     seed: int | None,
     count: int | None,
     disguise: Sequence[str],
+    lock: int | None,
     timeout_seconds: float | None,
 ) -> Recipe:
     seconds = 60.0 if timeout_seconds is None else timeout_seconds
@@ -115,7 +119,10 @@ def _family_recipe(
         raise InputError(f"The number of instances must be at least 1, not {count}.")
     if seed is not None and seed < 0:
         raise InputError(f"A seed is not negative; {seed} is.")
-    return Recipe("", seed or 0, seconds, (Draw(family, count or 1, knobs, tuple(disguise)),))
+    if lock is not None and lock < 1:
+        raise InputError(f"A lock has at least 1 bit; {lock} is less.")
+    draw = Draw(family, count or 1, knobs, tuple(disguise), lock=lock)
+    return Recipe("", seed or 0, seconds, (draw,))
 
 
 def _recipe(given: str | Path | Recipe) -> Recipe:

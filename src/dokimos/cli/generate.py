@@ -33,6 +33,10 @@ def generate(
         str | None,
         typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity,merge."),
     ] = None,
+    lock: Annotated[
+        int | None,
+        typer.Option(help="Make the pair by a parity lock of so many bits (75 hides), 25 inputs or more."),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
     timeout: Annotated[
         float | None, typer.Option(help="Seconds an instance; 60 unless given.", min=0.001, max=1e9)
@@ -63,6 +67,7 @@ def generate(
             seed=seed,
             count=count,
             disguise=listed(disguise or ""),
+            lock=lock,
             timeout_seconds=timeout,
             jobs=jobs,
             plugin_proofs=plugin_proofs,

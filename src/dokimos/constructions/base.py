@@ -16,8 +16,10 @@ from dokimos.constructions.disguise import disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.parts.hiding import is_easily_found
+from dokimos.constructions.parts.locked_drafts import lock_draft, shape_of
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.writing.builder import NotFloat32
 from dokimos.properties.writing import write_vnnlib1
 from dokimos.provers.base import NoProof
@@ -27,6 +29,8 @@ from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
 
 P = TypeVar("P")
 
+#: From so many bits of a lock on, 10,000 samples should not find its cell.
+HIDDEN_BITS = 20
 #: How often a draw may turn out unusable before the parameters are given up.
 ATTEMPTS = 20
 
@@ -96,9 +100,13 @@ class Construction(ABC, Generic[P]):
         disguise: Sequence[str],
         with_twin: bool,
         knobs: Mapping[str, Any],
+        lock: int | None = None,
         plugin_proofs: bool = False,
     ) -> DrawnInstances:
         """The same, with an account of the draws that were given up.
+
+        With `lock`, the pair is made of the robust instance alone, by a parity lock of so many bits: one
+        that no input opens, and one that opens in one cell (see `parts.locked_drafts`).
 
         Without the twin nothing is asked of it, neither a proof nor that it be hidden: where a draw is
         given up for its twin alone, the `unsat` instance is not the one that comes with a twin. Kinds of
@@ -108,17 +116,20 @@ class Construction(ABC, Generic[P]):
             raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
         chosen = make_knobs(self.knobs_class, knobs, family=self.family)
         origin = asdict(cast(Any, chosen)) | ({"disguise": list(disguise)} if disguise else {})
+        origin |= {} if lock is None else {"lock": lock}
         kinds = trusted_kinds(plugin_proofs=plugin_proofs)
         given_up: list[str] = []
         while len(given_up) < ATTEMPTS:
             rng = np.random.default_rng([seed, len(given_up)])
             try:
                 drafts: Sequence[Draft] = self.construct(chosen, rng)
+                if lock is not None:
+                    drafts, origin = _locked(drafts[0], lock, rng, origin)
                 drafts = disguise_drafts(drafts if with_twin else drafts[:1], disguise, rng)
                 made = tuple(self._prove(draft, origin, seed, timeout_seconds, kinds) for draft in drafts)
                 if (
                     with_twin
-                    and self.hides(chosen)
+                    and (self.hides(chosen) if lock is None else lock >= HIDDEN_BITS)
                     and is_easily_found(drafts[1].network, drafts[1].question, rng)
                 ):
                     raise Unusable("uniform samples find the twin's counterexample")
@@ -162,6 +173,17 @@ class Construction(ABC, Generic[P]):
             witness=draft.witness,
         )
         return LabelledInstance(instance, truth)
+
+
+def _locked(
+    robust: Draft, bits: int, rng: np.random.Generator, origin: dict[str, Any]
+) -> tuple[Sequence[Draft], dict[str, Any]]:
+    """The pair that a lock makes of a robust draft, and how it was made."""
+    if robust.certificate.kind == "parity-lock":
+        raise ConstructionFailed("The family has a parity lock of its own; its knob --bits says how large.")
+    shape = shape_of(bits, read_onnx(robust.network).input_size)
+    pair = lock_draft(robust, shape, rng)
+    return (pair.shut, pair.opened), origin | {"proven_enlarged": pair.is_proven_enlarged}
 
 
 def dyadic(value: float | Fraction, bits: int) -> Fraction:

@@ -59,6 +59,7 @@ class _Pair:
     seed: int
     timeout_seconds: float
     plugin_proofs: bool
+    lock: int | None = None
 
 
 def with_seeds(recipe: Recipe) -> Recipe:
@@ -90,6 +91,7 @@ def _pairs(recipe: Recipe, *, plugin_proofs: bool) -> tuple[list[_Pair], list[in
             seed=seed,
             timeout_seconds=recipe.timeout_seconds,
             plugin_proofs=plugin_proofs,
+            lock=draw.lock,
         )
         for draw, seed in _seeded(recipe, rng)
     ]
@@ -124,6 +126,7 @@ def _make_one(pair: _Pair) -> _Result:
         disguise=pair.disguise,
         with_twin="sat" in pair.labels,
         knobs=dict(pair.knobs),
+        lock=pair.lock,
         plugin_proofs=pair.plugin_proofs,
     )
     kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in pair.labels]

@@ -11,6 +11,7 @@ A recipe is a TOML file:
     knobs = { pairs = 8 }            # the rest at their defaults
     sweep = { gamma = [0.1, 0.01] }  # one draw for each value; with several knobs, for each combination
     labels = ["unsat"]               # without the twins; both unless said
+    lock = 75                        # the pair made by a parity lock of so many bits; none unless said
     disguise = ["permute", "scale"]  # rewritten so, in this order; not at all unless said
     seed = 7                         # one for the whole draw, without a count; each its own unless said
 """
@@ -38,6 +39,7 @@ _DRAW_KEYS = {
     "sweep": dict,
     "labels": list,
     "disguise": list,
+    "lock": int,
     "seed": int,
 }
 _LABELS = ("unsat", "sat")
@@ -62,6 +64,7 @@ class Draw:
     disguise: tuple[str, ...] = ()
     labels: tuple[str, ...] = _LABELS
     seed: int | None = None
+    lock: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "knobs", MappingProxyType(dict(self.knobs)))
@@ -99,6 +102,7 @@ class Recipe:
                     "disguise": list(d.disguise),
                     "labels": list(d.labels),
                     **({} if d.seed is None else {"seed": d.seed}),
+                    **({} if d.lock is None else {"lock": d.lock}),
                 }
                 for d in self.draws
             ],
@@ -179,6 +183,8 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
         raise UnreadableFile(file, f"{where}{unknown_name('family', draw['family'], list(CONSTRUCTIONS))}")
     if "seed" in draw and (draw["seed"] < 0 or "count" in draw):
         raise UnreadableFile(file, f"{where}a seed must be at least 0, and leaves no room for a count")
+    if draw.get("lock", 1) < 1:
+        raise UnreadableFile(file, f"{where}a lock has at least 1 bit")
     labels = tuple(draw.get("labels", _LABELS))
     if not labels or any(labels.count(one) > 1 or one not in _LABELS for one in labels):
         raise UnreadableFile(file, f"{where}labels must be some of {', '.join(_LABELS)}")
@@ -197,6 +203,7 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
             disguise=disguise,
             labels=labels,
             seed=draw.get("seed"),
+            lock=draw.get("lock"),
         )
         for values in product(*sweep.values())
     ]

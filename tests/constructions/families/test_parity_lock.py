@@ -119,7 +119,7 @@ def test_siblings_differ_in_one_right_hand_side() -> None:
 
 
 def test_the_same_seed_gives_the_same_base_without_a_lock() -> None:
-    free, _ = draw("parity-lock", lock="none", **SMALL)
+    free, _ = draw("parity-lock", gate="none", **SMALL)
     locked, twin = draw("parity-lock", **SMALL)
     assert truth_of(free).certificate.kind == "enclosure"
     box: Box = read_vnnlib(free.instance.property_file, file="p").cases[0].box

@@ -53,7 +53,7 @@ class Knobs:
         64, "ReLUs of the base's first layer; its second has half as many", least=2, most=1000
     )
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
-    lock: str = choice("parity", "which lock lies beside the base", options=("parity", "none"))
+    gate: str = choice("parity", "which gate lies beside the base", options=("parity", "none"))
 
 
 class ParityLocks(Construction[Knobs]):
@@ -67,7 +67,7 @@ class ParityLocks(Construction[Knobs]):
 
     With fewer than 20 bits the cell is large enough for samples to find it: that is the easy end.
 
-    Without a lock (lock = none) the same seed gives the same base alone; its twin has a lock of its own.
+    Without a lock (gate = none) the same seed gives the same base alone; its twin has a lock of its own.
     """
 
     family: ClassVar[str] = "parity-lock"
@@ -97,7 +97,7 @@ class ParityLocks(Construction[Knobs]):
         box = ball(centre, inward(knobs.epsilon))
         base, most = _base(knobs, box, rng)
         question = first_class_loses(box, 2)
-        free = knobs.lock == "none"
+        free = knobs.gate == "none"
         lock = draw_lock(shape, box, np.random.default_rng(rng.integers(2**63, size=1 + free)))
         grid = [Fraction(int(k), 16) for k in rng.integers(-12, 13, knobs.inputs)]
         elsewhere = [x + k * inward(knobs.epsilon) for x, k in zip(centre, grid, strict=True)]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import onnx
+from onnx import helper, numpy_helper
 
 from dokimos.constructions.parts.parity_lock import Matrix, ParityLock
 from dokimos.core.errors import ConstructionFailed
@@ -44,6 +47,57 @@ def lock_chain(base: Chain, lock: ParityLock, effect: Sequence[Fraction]) -> Loc
     column = as_float32(list(effect))[:, None]
     layers.append(Layer(np.hstack([last.weight, column]), last.bias, False))
     return LockedChain(Chain(base.input_shape, tuple(layers)), tuple(len(bias) for _, bias in left))
+
+
+def lock_branch(network: bytes, lock: ParityLock, effect: Sequence[Fraction]) -> bytes:
+    """Any network with `effect`[i] times the gate added to output i: the lock is a branch of its own.
+
+    The nodes of the network stay as they are, so that whatever is proven of it is true of what the sum is
+    made of. Raises ConstructionFailed where its output is not of shape [1, outputs].
+    """
+    model = onnx.load_from_string(network)
+    graph = model.graph
+    names = {i.name for i in graph.initializer}
+    (given,) = (i for i in graph.input if i.name not in names)
+    (output,) = graph.output
+    if len(output.type.tensor_type.shape.dim) != 2:
+        raise ConstructionFailed(
+            "A lock is added to an output of shape [1, outputs], which this one is not."
+        )
+    prefix = "lock"
+    used = {name for node in graph.node for name in (*node.input, *node.output)} | names
+    while any(name.startswith(prefix) for name in used):
+        prefix += "_"
+    nodes: list[onnx.NodeProto] = []
+
+    def constant(values: object, name: str) -> str:
+        graph.initializer.append(numpy_helper.from_array(np.asarray(values), f"{prefix}_{name}"))
+        return f"{prefix}_{name}"
+
+    def node(op: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
+        nodes.append(helper.make_node(op, list(inputs), [f"{prefix}_{name}"], **attributes))
+        return f"{prefix}_{name}"
+
+    rank = len(given.type.tensor_type.shape.dim)
+    last = given.name
+    if rank == 1:
+        last = node("Reshape", [last, constant(np.array([1, -1]), "shape")], "flat")
+    elif rank > 2:
+        last = node("Flatten", [last], "flat", axis=1)
+    for k, (weight, bias) in enumerate(lock.layers):
+        row = [last, constant(as_float32(weight), f"w{k}"), constant(as_float32(bias), f"b{k}")]
+        last = node("Relu", [node("Gemm", row, f"z{k}", transB=1)], f"v{k}")
+    column = constant(as_float32(list(effect))[:, None], "effect")
+    added = node("Gemm", [last, column], "added", transB=1)
+    base = f"{prefix}_base"
+    for one in graph.node:
+        for side in (one.input, one.output):
+            side[:] = [base if name == output.name else name for name in side]
+    kept = list(graph.node)
+    del graph.node[:]
+    graph.node.extend([*kept, *nodes, helper.make_node("Add", [base, added], [output.name])])
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString(deterministic=True))
 
 
 def _wide(values: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> Matrix:
