@@ -130,8 +130,8 @@ def _rounded_up(value: Fraction) -> Fraction:
         unit /= 2
     while value >= 2 * unit:
         unit *= 2
-    step = unit / 2**EFFECT_BITS
-    return Fraction(ceil(value / step)) * step
+    step = unit / (1 << EFFECT_BITS)
+    return ceil(value / step) * step
 
 
 def enlarged_question(question: Property) -> Property:
