@@ -31,7 +31,7 @@ SESSIONS = {
         "recheck_law",
     ),
     "models": ("convert_model", "fuzz_domain"),
-    "studies": ("train_study", "compare_studies"),
+    "studies": ("train_study", "compare_studies", "guide_training"),
 }
 #: Their documentation is elsewhere.
 ELSEWHERE = {"__version__", "evaluate"}

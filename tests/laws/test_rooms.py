@@ -14,8 +14,8 @@ from tests.test_imports import FILES, SOURCE, _imports, _module
 ROOMS = ("domain", "language", "models", "engine", "proving", "reporting", "pytest_plugin", "studies")
 LAWS = [path for path in FILES if path.is_relative_to(SOURCE / "laws")]
 STUDIES = "dokimos.laws.studies"
-#: What gives `dokimos law train` and `dokimos law study`.
-OWN_COMMANDS = ("law_studies",)
+#: What gives `dokimos law train`, `dokimos law study` and `dokimos law guide`.
+OWN_COMMANDS = ("law_guiding", "law_studies")
 
 
 def _room(module: str) -> str:

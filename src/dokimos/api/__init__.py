@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dokimos.api.gating import gate
     from dokimos.api.labelling import label
     from dokimos.api.labels import check
+    from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain
     from dokimos.api.law_proofs import recheck_law, verify_law
     from dokimos.api.law_starts import init_laws
@@ -52,6 +53,7 @@ __all__ = [
     "gate",
     "generate",
     "get_data",
+    "guide_training",
     "init_laws",
     "install_verifier",
     "judge",
@@ -86,6 +88,7 @@ _NAMES = {
     "gating": ("gate",),
     "labelling": ("label",),
     "labels": ("check",),
+    "law_guiding": ("guide_training",),
     "law_models": ("convert_model", "fuzz_domain"),
     "law_proofs": ("recheck_law", "verify_law"),
     "law_starts": ("init_laws",),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 
 from dokimos.laws.studies.paper import (
     PAPER_TESTS,
@@ -17,6 +16,7 @@ from dokimos.laws.studies.paper import (
     task_difference,
 )
 from dokimos.laws.studies.runs import Quality, Run, Skipped
+from dokimos.laws.studies.student import mean_interval
 
 _HEAD = """# The laws of the case studies: our counts beside the paper's
 
@@ -39,8 +39,6 @@ networks that were trained with different seeds, its 95 % interval (Student's t;
 a sample from a normal distribution, which five cannot show), and the smallest and the largest. Trees are
 grown without drawing, so there is only one.
 """
-#: The quantiles of Student's t at 0.975, for 1 to 9 degrees of freedom.
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 @dataclass(frozen=True)
@@ -159,13 +157,11 @@ def _summed(rows: Sequence[LawRow]) -> tuple[float, ...]:
 
 def _trainings(means: Sequence[float]) -> str:
     """The mean over the trainings, its interval, and the range; a dash for less than two."""
-    if len(means) < 2:
+    found = mean_interval(means, level=0.95)
+    if found is None:
         return "–"
-    middle = fmean(means)
-    quantile = _STUDENT[min(len(means) - 2, len(_STUDENT) - 1)]
-    half = quantile * stdev(means) / sqrt(len(means))
-    between = f"{max(0.0, middle - half):,.1f} to {middle + half:,.1f}"
-    return f"{middle:,.1f} (95 %: {between}; {min(means):,.1f} to {max(means):,.1f} in {len(means)})"
+    between = f"{max(0.0, found.low):,.1f} to {found.high:,.1f}"
+    return f"{found.mean:,.1f} (95 %: {between}; {min(means):,.1f} to {max(means):,.1f} in {len(means)})"
 
 
 def _thousandths(share: float) -> str:

@@ -34,6 +34,18 @@ class Game:
         landing_games()
         self._env = needed("gymnasium.envs.box2d.lunar_lander", "lander").LunarLander()
         self._seeding = needed("gymnasium.utils.seeding", "lander")
+        self.is_over, self.reward = False, 0.0
+
+    @property
+    def spaces(self) -> tuple[Any, Any]:
+        """Those of observations and of actions."""
+        return self._env.observation_space, self._env.action_space
+
+    def begin(self, seed: int) -> NDArray[np.float32]:
+        """Begin a game as gymnasium draws it. What the policy sees first."""
+        observation, _ = self._env.reset(seed=seed)
+        self.is_over = False
+        return np.asarray(observation, dtype=np.float32)
 
     def start(self, seed: int) -> State:
         """A first state as gymnasium draws them."""
@@ -79,8 +91,9 @@ class Game:
             part.angularVelocity = spin
 
     def step(self, action: int) -> NDArray[np.float32]:
-        """One step; what the policy sees then."""
-        observation, _, self.is_over, _, _ = self._env.step(action)
+        """One step; what the policy sees then. `reward` is what it earned, `is_over` whether it ended."""
+        observation, reward, self.is_over, _, _ = self._env.step(action)
+        self.reward = float(reward)
         return np.asarray(observation, dtype=np.float32)
 
     @property

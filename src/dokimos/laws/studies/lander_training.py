@@ -28,39 +28,51 @@ def train_policy(
     missing.
     """
     gymnasium = landing_games()
-    ppo = needed("stable_baselines3", "lander")
     vector = needed("stable_baselines3.common.vec_env", "lander")
     torch = needed("torch", "lander")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # networks this small gain nothing from a second thread
     try:
-        learner = ppo.PPO(
-            "MlpPolicy",
-            vector.DummyVecEnv([lambda: gymnasium.make("LunarLander-v3")] * games),
-            n_steps=steps,
-            batch_size=64,
-            n_epochs=4,
-            gamma=0.999,
-            gae_lambda=0.98,
-            ent_coef=0.01,
-            policy_kwargs={"activation_fn": torch.nn.ReLU},
-            seed=seed,
-            device="cpu",
-        )
+        played = vector.DummyVecEnv([lambda: gymnasium.make("LunarLander-v3")] * games)
+        learner = new_learner(played, seed=seed, steps=steps)
         learner.learn(updates * games * steps)
     finally:
         torch.set_num_threads(threads)
+    return layers_of(learner)
+
+
+def new_learner(games: Any, *, seed: int, steps: int) -> Any:
+    """PPO of stable-baselines3 before its first step; `steps` of each game between two updates."""
+    ppo = needed("stable_baselines3", "lander")
+    torch = needed("torch", "lander")
+    return ppo.PPO(
+        "MlpPolicy",
+        games,
+        n_steps=steps,
+        batch_size=64,
+        n_epochs=4,
+        gamma=0.999,
+        gae_lambda=0.98,
+        ent_coef=0.01,
+        policy_kwargs={"activation_fn": torch.nn.ReLU},
+        seed=seed,
+        device="cpu",
+    )
+
+
+def layers_of(learner: Any) -> Layers:
+    """The layers of the policy that a learner has so far."""
     policy = learner.policy
     layers = [policy.mlp_extractor.policy_net[0], policy.mlp_extractor.policy_net[2], policy.action_net]
     return [(_numbers(layer.weight), _numbers(layer.bias)) for layer in layers]
 
 
-def rewards(predict: Any) -> tuple[list[float], list[bool]]:
+def rewards(predict: Any, games: int = _JUDGED_GAMES) -> tuple[list[float], list[bool]]:
     """What a policy earns in games that it was not trained on, and whether it landed in each."""
     gymnasium = landing_games()
     env = gymnasium.make("LunarLander-v3")
     earned, landed = [], []
-    for game in range(_JUDGED_GAMES):
+    for game in range(games):
         observation, _ = env.reset(seed=_FIRST_SEED + game)
         total, over, reward = 0.0, False, 0.0
         while not over:

@@ -1,0 +1,123 @@
+"""`guide_training`: a policy trained with what its tests find, beside one that is not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.errors import InputError
+from dokimos.core.files import expect_writable, write_whole
+from dokimos.core.locks import only_one
+from dokimos.laws.studies.guided_page import figure, markdown
+from dokimos.laws.studies.guided_records import Arm, GuidedRecords, PhaseRecord
+from dokimos.laws.studies.guided_table import paired_runs
+
+if TYPE_CHECKING:
+    from dokimos.laws.studies.lander_guided import GuidedSettings
+
+
+@dataclass(frozen=True)
+class GuidedComparison:
+    """The files of a comparison, and how many of the tests that were asked for it has."""
+
+    page: Path
+    data: Path
+    figure: Path
+    tests: int
+    asked: int
+    is_interrupted: bool
+
+
+def guide_training(
+    *,
+    out: str | Path = "law-guide",
+    seeds: int = 5,
+    steps: int = 300_000,
+    settings: GuidedSettings | None = None,
+    progress: ProgressCallback[None] = ignore,
+) -> GuidedComparison:
+    """Train policies for LunarLander, guided by violations of a law and not: `dokimos law guide`.
+
+    For each of `seeds` seeds, both kinds of training for at least so many steps, in whole phases. Writes
+    `out`.md, `out`.svg and `out`.json after each phase, and checkpoints and policies to the folder
+    `out`-runs. Interrupted (Ctrl-C), the same call goes on where it stopped; with more steps or seeds, it
+    goes on from what there is.
+
+    >>> dokimos.guide_training(steps=0)
+    Traceback (most recent call last):
+    dokimos.core.errors.InputError: A training needs at least one step and one seed.
+    """
+    from dokimos.laws.studies.lander_guided import GuidedRun, GuidedSettings, fuzzed_states
+
+    if seeds < 1 or steps < 1:
+        raise InputError("A training needs at least one step and one seed.")
+    chosen = settings or GuidedSettings()
+    base = Path(out)
+    expect_writable(base.with_name(f"{base.name}.md"), what="comparison", example="law-guide")
+    with only_one(base.with_name(f".{base.name}.lock"), doing=f"trains for {base}"):
+        phases = math.ceil(steps / chosen.phase_steps)
+        files = _Files(base, chosen, seeds, phases, progress)
+        is_interrupted = False
+        try:
+            states = fuzzed_states(chosen)
+            for seed, arm in files.runs:
+                folder = base.with_name(f"{base.name}-runs") / f"seed-{seed}-{arm.value}"
+                run = GuidedRun(arm, seed, folder=folder, settings=chosen, states=states)
+                run.train(phases, files.keep)
+        except KeyboardInterrupt:
+            is_interrupted = True
+        files.write_page()
+    return GuidedComparison(files.page, files.data, files.figure, files.count, files.asked, is_interrupted)
+
+
+class _Files:
+    """A comparison as it goes on: its files are written anew after each phase."""
+
+    def __init__(
+        self,
+        base: Path,
+        settings: GuidedSettings,
+        seeds: int,
+        phases: int,
+        progress: ProgressCallback[None],
+    ) -> None:
+        """Reads the records where there are any. Raises InputError, UnreadableFile."""
+        self.page, self.data, self.figure = (
+            base.with_name(f"{base.name}.{suffix}") for suffix in ("md", "json", "svg")
+        )
+        self.runs = [(seed, arm) for seed in range(seeds) for arm in Arm]
+        self.asked = len(self.runs) * phases
+        self._settings, self._seeds, self._phases, self._progress = settings, seeds, phases, progress
+        self._records = GuidedRecords(self.data, settings.recipe)
+
+    @property
+    def count(self) -> int:
+        """How many of the tests that were asked for there are."""
+        return sum(min(self._phases, len(self._records.run(seed, arm))) for seed, arm in self.runs)
+
+    def keep(self, record: PhaseRecord) -> None:
+        """Write one more record down, and show it."""
+        self._records.add(record)
+        self.write_page()
+        bugs = f"{record.held_out} of {self._settings.states} held-out states violate"
+        note = f"seed {record.seed} {record.arm.value}, {record.steps:,} steps: {bugs}, "
+        note += f"reward {record.reward:.0f}"
+        self._progress(ProgressUpdate("guide", self.count, self.asked, note, None))
+
+    def write_page(self) -> None:
+        """The page and its figure, with what there is."""
+        pairs = paired_runs(self._records)
+        if pairs:
+            write_whole(self.figure, figure(pairs), make_folder=False)
+        shown = markdown(
+            self._records,
+            pairs,
+            figure=self.figure.name,
+            seeds=self._seeds,
+            steps=self._phases * self._settings.phase_steps,
+            phases=self._phases,
+        )
+        write_whole(self.page, shown, make_folder=False)

@@ -1,0 +1,36 @@
+"""`dokimos law guide`: a policy trained with what its tests find, beside one that is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dokimos.cli import INTERRUPTED, one_thread
+
+
+def guide(
+    out: Annotated[
+        Path, typer.Option(help="Where to write, without an ending: NAME.md, NAME.svg, NAME.json.")
+    ] = Path("law-guide"),
+    seeds: Annotated[int, typer.Option(help="Pairs of trainings, each with another seed.", min=1)] = 5,
+    steps: Annotated[
+        int, typer.Option(help="Steps of each training, rounded up to whole phases of 10,240.", min=1)
+    ] = 300_000,
+) -> None:
+    """Train policies for LunarLander, guided by states that violate a law and not, and compare them.
+
+    Interrupted, the same command goes on where it stopped; with more seeds or steps, from what there is.
+    """
+    one_thread()
+    import dokimos
+    from dokimos.cli.output import progress_bar
+
+    with progress_bar("guide") as show:
+        found = dokimos.guide_training(out=out, seeds=seeds, steps=steps, progress=show)
+    typer.echo(
+        f"{found.page}: {found.tests:,} tests of {found.asked:,} asked for; the numbers are in {found.data}"
+    )
+    if found.is_interrupted:
+        raise typer.Exit(INTERRUPTED)

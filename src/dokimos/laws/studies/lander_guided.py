@@ -1,0 +1,303 @@
+"""Training of a policy for LunarLander in phases, with a test of a law after each: guided by it, or not.
+
+As in the paper: PPO of stable-baselines3; a test every five rollouts; states in which the policy violates
+the law are kept, and in guided training a growing share of the games begins in one of them.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.files import write_whole
+from dokimos.laws.domain.features import Layout
+from dokimos.laws.engine.fuzzing import fuzz
+from dokimos.laws.engine.pools import pool_file
+from dokimos.laws.studies.domains import lunar_lander
+from dokimos.laws.studies.extras import needed
+from dokimos.laws.studies.guided_records import Arm, PhaseRecord
+from dokimos.laws.studies.kept_files import kept_file, key_of
+from dokimos.laws.studies.lander_checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from dokimos.laws.studies.lander_game import Game, State
+from dokimos.laws.studies.lander_starts import BuggyStates, GameStart, training_game
+from dokimos.laws.studies.lander_training import Layers, layers_of, new_learner, rewards
+from dokimos.laws.studies.network_training import relu_network
+
+#: The probability of beginning in a buggy state rises by so much in so many steps, up to a limit.
+_RISE, _RISE_STEPS, _MOST = 0.15, 102_400, 0.6
+#: How many states there are to draw tests from.
+_SEARCHED_STATES = 500
+
+
+@dataclass(frozen=True)
+class GuidedSettings:
+    """How much is trained and tested.
+
+    A rollout is `steps` of `games` side by side, a phase `rollouts` of them. Each test is on `states`
+    states with `plays` games on either side of the law; the reward is the mean over `judged` games.
+    """
+
+    games: int = 16
+    steps: int = 128
+    rollouts: int = 5
+    states: int = 50
+    plays: int = 10
+    judged: int = 50
+
+    @property
+    def phase_steps(self) -> int:
+        """The steps of a phase."""
+        return self.games * self.steps * self.rollouts
+
+    @property
+    def recipe(self) -> str:
+        """What distinguishes trainings that cannot be compared."""
+        rollout = f"PPO, rollouts of {self.games} x {self.steps} steps, a test every {self.rollouts}"
+        tested = f"{self.states} states x {self.plays} games, reward of {self.judged} games"
+        return f"{rollout}, {tested}"
+
+
+@dataclass(frozen=True)
+class StatePools:
+    """States to draw tests from, and states that are only ever counted on."""
+
+    searched: NDArray[np.float64]
+    held_out: NDArray[np.float64]
+
+
+def fuzzed_states(settings: GuidedSettings) -> StatePools:
+    """States that fuzzing finds with gymnasium's own rule of thumb for landing; kept once found."""
+    searched = _fuzzed(max(_SEARCHED_STATES, settings.states), seed=0)
+    return StatePools(searched, _fuzzed(settings.states, seed=1))
+
+
+def _fuzzed(size: int, *, seed: int) -> NDArray[np.float64]:
+    features = lunar_lander.FEATURES
+    key = key_of(repr((size, seed, features)).encode())
+
+    def play() -> bytes:
+        layout = Layout(features)
+        walked = fuzz(lunar_lander.start, lunar_lander.walk, _rule_of_thumb, layout, size=size, seed=seed)
+        return pool_file(walked, ".npy")
+
+    found: NDArray[np.float64] = np.load(
+        kept_file(f"pools/lunar_lander-guided-{key}.npy", play), allow_pickle=False
+    )
+    return found
+
+
+def _rule_of_thumb(observations: NDArray[Any]) -> NDArray[np.int64]:
+    module = needed("gymnasium.envs.box2d.lunar_lander", "lander")
+    env = _Discrete()
+    return np.array([module.heuristic(env, each) for each in observations], dtype=np.int64)
+
+
+class _Discrete:
+    """All that the rule of thumb asks of an environment: that its actions are numbers of engines."""
+
+    continuous = False
+
+    @property
+    def unwrapped(self) -> _Discrete:
+        return self
+
+
+def policy_of(layers: Layers) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    """The likeliest action for each of a batch of observations."""
+    *hidden, last = [(weight.T.astype(np.float32), bias.astype(np.float32)) for weight, bias in layers]
+
+    def predict(observations: NDArray[Any]) -> NDArray[np.int64]:
+        values = observations
+        for weight, bias in hidden:
+            values = np.maximum(values @ weight + bias, 0)
+        return np.asarray((values @ last[0] + last[1]).argmax(axis=1))
+
+    return predict
+
+
+def violates(game: Game, state: State, seeds: Sequence[int], predict: Any) -> tuple[int, bool]:
+    """How many games a policy wins in a state, and whether it wins fewer with the ground lower everywhere.
+
+    The law is `lunar_lander/relax`; games whose outcome cannot change the answer are not played.
+    """
+    won = sum(game.play(state, seed, predict) for seed in seeds)
+    lowered = lunar_lander.relax_batch(state[None].copy())[0]
+    won_lower = 0
+    for played, seed in enumerate(seeds):
+        if won_lower >= won or won_lower + len(seeds) - played < won:
+            break
+        won_lower += game.play(lowered, seed, predict)
+    return won, won_lower < won
+
+
+def probability_after(steps: int) -> float:
+    """How often a game of guided training begins in a buggy state after so many steps."""
+    return min(_MOST, _RISE * steps / _RISE_STEPS)
+
+
+class GuidedRun:
+    """One training: an arm and a seed. `folder` has its checkpoint and the policy of each phase.
+
+    Interrupted, it goes on from its checkpoint, and ends as if it had not been interrupted.
+    """
+
+    def __init__(
+        self, arm: Arm, seed: int, *, folder: Path, settings: GuidedSettings, states: StatePools
+    ) -> None:
+        """Reads the checkpoint where there is one. Raises InputError, UnreadableFile."""
+        self._arm, self._seed, self._settings, self._states = arm, seed, settings, states
+        self._folder, self._game = folder, Game()
+        self._pool, self.phase = BuggyStates(), 0
+        self._probability, self._cpu_seconds = 0.0, 0.0
+        vector = needed("stable_baselines3.common.vec_env", "lander")
+        self._games = vector.DummyVecEnv(
+            [lambda place=place: training_game(self._drawing(place)) for place in range(settings.games)]
+        )
+        path = self._checkpoint_path
+        self._kept = read_checkpoint(path) if path.exists() else None
+        if self._kept is not None:
+            self._pool, self.phase = self._kept.pool, self._kept.phase
+            self._cpu_seconds = self._kept.cpu_seconds
+            self._probability = self._next_probability()
+
+    @property
+    def _checkpoint_path(self) -> Path:
+        return self._folder / "checkpoint.npz"
+
+    def _drawing(self, place: int) -> Callable[[int], GameStart]:
+        """How games at a place begin, each by its number."""
+
+        def draw(number: int) -> GameStart:
+            rng = np.random.default_rng([self._seed, place, number])
+            return self._pool.draw(self._probability, rng)
+
+        return draw
+
+    def _next_probability(self) -> float:
+        if self._arm is Arm.NORMAL:
+            return 0.0
+        return probability_after(self.phase * self._settings.phase_steps)
+
+    def train(self, phases: int, keep: Callable[[PhaseRecord], None]) -> None:
+        """Train up to so many phases; `keep` gets the record of each before its checkpoint is written."""
+        if self.phase >= phases:
+            return
+        with _one_thread_and_own_numbers() as torch:
+            learner = self._learner(torch)
+            steps = (phases - self.phase) * self._settings.phase_steps
+            learner.learn(steps, callback=self._callback(learner, keep), reset_num_timesteps=False)
+
+    def _learner(self, torch: Any) -> Any:
+        kept = self._kept
+        if kept is None:
+            return new_learner(self._games, seed=self._seed, steps=self._settings.steps)
+        ppo = needed("stable_baselines3", "lander").PPO
+        learner = ppo.load(io.BytesIO(kept.learner), env=self._games, device="cpu", force_reset=False)
+        for place, game in enumerate(kept.games):
+            self._games.env_method("go_on", game, indices=place)
+        torch.set_rng_state(torch.from_numpy(kept.torch_numbers.copy()))
+        np.random.set_state(kept.numpy_numbers)
+        return learner
+
+    def _callback(self, learner: Any, keep: Callable[[PhaseRecord], None]) -> Any:
+        """What stable-baselines3 calls: a phase ends where the next begins, or with the training."""
+        base = needed("stable_baselines3.common.callbacks", "lander").BaseCallback
+        run, phase_steps = self, self._settings.phase_steps
+
+        class AfterEachPhase(base):  # type: ignore[misc, valid-type]
+            def _on_step(self) -> bool:
+                return True
+
+            def _on_rollout_start(self) -> None:
+                if learner.num_timesteps == (run.phase + 1) * phase_steps:
+                    run._end_phase(learner, keep)
+
+            def _on_training_end(self) -> None:
+                self._on_rollout_start()
+
+        run._cpu_mark = time.process_time()
+        return AfterEachPhase()
+
+    _cpu_mark = 0.0
+
+    def _end_phase(self, learner: Any, keep: Callable[[PhaseRecord], None]) -> None:
+        self.phase += 1
+        layers = layers_of(learner)
+        found, record = self._tested(policy_of(layers))
+        self._pool = self._pool.with_found(found)
+        self._probability = self._next_probability()
+        self._cpu_seconds += time.process_time() - self._cpu_mark
+        self._cpu_mark = time.process_time()
+        record = replace(
+            record,
+            pool=len(self._pool),
+            probability=self._probability,
+            cpu_seconds=round(self._cpu_seconds, 1),
+        )
+        write_whole(self._folder / f"phase-{self.phase:03}.onnx", relu_network(layers))
+        keep(record)
+        content = io.BytesIO()
+        learner.save(content)
+        torch = needed("torch", "lander")
+        kept = Checkpoint(
+            phase=self.phase,
+            cpu_seconds=self._cpu_seconds,
+            learner=content.getvalue(),
+            torch_numbers=torch.get_rng_state().numpy(),
+            numpy_numbers=np.random.get_state(legacy=True),
+            games=tuple(self._games.env_method("so_far")),
+            pool=self._pool,
+        )
+        write_whole(self._checkpoint_path, write_checkpoint(kept))
+
+    def _tested(self, predict: Any) -> tuple[list[State], PhaseRecord]:
+        """The states that violate, with the ground lower: there the policy loses; and the record."""
+        settings, states = self._settings, self._states
+        rng = np.random.default_rng([self._seed, self.phase])
+        drawn = rng.choice(len(states.searched), size=settings.states, replace=False)
+        found = []
+        for state in states.searched[drawn]:
+            if violates(self._game, state, self._seeds(rng), predict)[1]:
+                found.append(lunar_lander.relax_batch(state[None].copy())[0])
+        fixed = np.random.default_rng(0)  # the same games on held-out states in every test of every run
+        counted = [violates(self._game, state, self._seeds(fixed), predict) for state in states.held_out]
+        earned, landed = rewards(predict, settings.judged)
+        return found, PhaseRecord(
+            seed=self._seed,
+            arm=self._arm,
+            phase=self.phase,
+            steps=self.phase * settings.phase_steps,
+            bugs=len(found),
+            held_out=sum(is_violated for _, is_violated in counted),
+            won=float(np.mean([won for won, _ in counted])) / settings.plays,
+            reward=float(np.mean(earned)),
+            landed=float(np.mean(landed)),
+            pool=0,
+            probability=0.0,
+            cpu_seconds=0.0,
+        )
+
+    def _seeds(self, rng: np.random.Generator) -> list[int]:
+        return [int(each) for each in rng.integers(2**31, size=self._settings.plays)]
+
+
+@contextmanager
+def _one_thread_and_own_numbers() -> Iterator[Any]:
+    """torch on one thread; afterwards the global random numbers, which PPO draws from, as they were."""
+    torch = needed("torch", "lander")
+    threads, numbers, numpy_numbers = torch.get_num_threads(), torch.get_rng_state(), np.random.get_state()
+    torch.set_num_threads(1)
+    try:
+        yield torch
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_rng_state(numbers)
+        np.random.set_state(numpy_numbers)

@@ -1,0 +1,108 @@
+"""The games that a policy is trained on: they begin as gymnasium draws them, or in states of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dokimos.laws.studies.extras import landing_games
+from dokimos.laws.studies.lander_game import Game, State
+
+#: A game that goes on for this many steps is ended, as gymnasium does.
+_STEPS = 1000
+#: Of the games that begin in a buggy state, the share that begins in one of the latest test.
+_NEWEST = 0.5
+
+
+@dataclass(frozen=True)
+class GameStart:
+    """How a game begins: in a state, or, where there is none, as gymnasium draws it with the seed."""
+
+    seed: int
+    state: State | None = None
+
+
+@dataclass(frozen=True)
+class BuggyStates:
+    """States in which a policy violated a law: those of the latest test that found any, and older ones."""
+
+    newest: tuple[State, ...] = ()
+    older: tuple[State, ...] = ()
+
+    def with_found(self, found: Sequence[State]) -> BuggyStates:
+        """The pool after a test; what was the newest is older now."""
+        return replace(self, newest=tuple(found), older=self.older + self.newest) if found else self
+
+    def __len__(self) -> int:
+        return len(self.newest) + len(self.older)
+
+    def draw(self, probability: float, rng: np.random.Generator) -> GameStart:
+        """How the next game begins: with a probability in a state of the pool, where it has any."""
+        seed = int(rng.integers(2**31))
+        if not len(self) or rng.random() >= probability:
+            return GameStart(seed)
+        is_new = not self.older or rng.random() < _NEWEST
+        states = self.newest if is_new else self.older
+        return GameStart(seed, states[int(rng.integers(len(states)))])
+
+
+@dataclass(frozen=True)
+class GameSoFar:
+    """A game that goes on: its number, how it began, and what was done; played again, it is the same."""
+
+    number: int
+    start: GameStart
+    actions: tuple[int, ...]
+
+
+def training_game(draw: Callable[[int], GameStart]) -> Any:
+    """An environment of gymnasium whose games begin as `draw` says of the number of each.
+
+    `so_far()` is the game that goes on, and `go_on(game)` plays it again up to there: together they let a
+    training that was interrupted go on as if it had not been. Raises InputError where a package is missing.
+    """
+    return _game_class()(draw)
+
+
+@cache
+def _game_class() -> Any:
+    gymnasium = landing_games()
+
+    class TrainingGame(gymnasium.Env):  # type: ignore[misc, name-defined]
+        def __init__(self, draw: Callable[[int], GameStart]) -> None:
+            self._draw, self._game = draw, Game()
+            self.observation_space, self.action_space = self._game.spaces
+            self._number, self._actions = 0, list[int]()
+            self._start = GameStart(0)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            self._number += 1
+            return self._begin(self._draw(self._number)), {}
+
+        def _begin(self, start: GameStart) -> Any:
+            self._start, self._actions = start, []
+            if start.state is None:
+                return self._game.begin(start.seed)
+            return self._game.place(start.state, start.seed)
+
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            self._actions.append(int(action))
+            observation = self._game.step(int(action))
+            ended = bool(self._game.is_over)
+            late = not ended and len(self._actions) >= _STEPS
+            return observation, self._game.reward, ended, late, {}
+
+        def so_far(self) -> GameSoFar:
+            return GameSoFar(self._number, self._start, tuple(self._actions))
+
+        def go_on(self, game: GameSoFar) -> None:
+            self._number = game.number
+            self._begin(game.start)
+            for action in game.actions:
+                self.step(action)
+
+    return TrainingGame
