@@ -48,6 +48,9 @@ COMMANDS = {
     "fuzz_domain": ["law", "fuzz", "x.py", "--out", "x.npy"],
     "train_study": ["law", "train", "mnist", "--out", "x.onnx"],
     "compare_studies": ["law", "study", "--out", "x"],
+    "attack": ["attack", "x", "--attack", "pgd"],
+    "list_data": ["data"],
+    "get_data": ["data", "get", "digits"],
     "guide_training": ["law", "guide", "--out", "x"],
 }
 SHOWING = [["suites"], ["families"], ["families", "ops"], ["verifiers"], ["--version"], ["--help"]]
