@@ -80,6 +80,7 @@ ATTENTION: list[dict[str, Any]] = [
     {"tokens": 3, "width": 4, "value_width": 2, "classes": 2, "hinges": 2, "slack": 1.001},
 ]
 SMALL_ATTENTION = {"tokens": 2, "width": 2, "value_width": 1, "classes": 2, "hinges": 1}
+TOKENS = {"size": 2, "colours": 1, "patch": 1, "width": 8, "heads": 2, "layers": 1, "taps": 3}
 POLYNOMIAL = {"inputs": 2, "width": 2, "epsilon": 0.125, "buffer": 0.02}
 
 #: The same where a search has to do as an oracle: these networks have more than ReLUs.
@@ -95,6 +96,11 @@ SEARCHED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("residual", {**BLOCKS, "classes": 2, "slack": 0.001}),
         ("residual", {**BLOCKS, "blocks": 2, "classes": 3, "epsilon": 0.25}),
         ("residual", {**BLOCKS, "colours": 1, "stages": 1, "pairs": 1, "slack": 0.00001}),
+    ],
+    "fixed-routing": [
+        ("transformer", {**TOKENS, "classes": 2}),
+        ("transformer", {**TOKENS, "classes": 3, "layers": 2, "slack": 0.005}),
+        ("transformer", {**TOKENS, "colours": 2, "slack": 0.001, "epsilon": 0.125}),
     ],
     "pinning": [("polynomial", {**POLYNOMIAL, "degree": degree, "concave": 0.5}) for degree in (2, 3)],
 }
@@ -216,6 +222,7 @@ OTHER_MUTATORS: dict[str, tuple[mutants.Mutator, ...]] = {
     "softmax-attention": (*PLAIN, operator),
     "linear-attention": (*PLAIN, operator),
     "nonexpansive": (*PLAIN, operator, mutants.other_network),
+    "fixed-routing": (*PLAIN, operator, mutants.other_network),
     "convex-tangent": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
     "pinning": (*PLAIN, mutants.data, mutants.other_proof, mutants.other_network),
 }

@@ -13,6 +13,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "convex-corners": "dokimos.checker.proofs.convex_corners:ConvexCornersProof",
         "convex-tangent": "dokimos.checker.proofs.convex_tangent:ConvexTangent",
         "enclosure": "dokimos.checker.proofs.enclosure:EnclosureProof",
+        "fixed-routing": "dokimos.checker.proofs.fixed_routing:FixedRouting",
         "linear-attention": "dokimos.checker.proofs.linear_attention:DominantKey",
         "nonexpansive": "dokimos.checker.proofs.nonexpansive:Nonexpansive",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",

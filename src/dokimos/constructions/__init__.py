@@ -22,6 +22,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "residual": "dokimos.constructions.families.residual:Residual",
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",
+        "transformer": "dokimos.constructions.families.transformer:Transformer",
     },
     group="dokimos.constructions",
     expects=Construction,

@@ -82,6 +82,7 @@ RULES: dict[str, Callable[[list[Any], dict[str, Any]], Any]] = {
     "Pow": lambda a, _: a[0] ** a[1],
     "ReduceSum": lambda a, _: a[0].sum(axis=tuple(a[1]), keepdims=True),
     "Relu": lambda a, _: np.maximum(a[0], 0.0),
+    "Reshape": lambda a, _: a[0].reshape(len(a[0]), *a[1][1:]),
     "Softmax": lambda a, at: _softmax(a[0], at["axis"]),
     "Transpose": lambda a, at: a[0].transpose(at["perm"]),
 }

@@ -13,11 +13,15 @@ from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, a
 from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.nonexpansive import rounding_by_norm
 from dokimos.checker.lemmas.rounding_slack import output_errors
+from dokimos.checker.lemmas.routing import rounding_by_routing
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.exact import Enclosure, Undecided
 from dokimos.properties.model import Box, Point
 from dokimos.properties.violation import slack_range, violations
 from dokimos.suites.instance import Label
+
+#: Beyond so many multiplications float64 is asked first even where the largest margin is wanted.
+EXACT_LATER = 1 << 21
 
 
 class Witness(CertificateKind):
@@ -52,11 +56,15 @@ class Witness(CertificateKind):
 
     def _prove_at(self, problem: Problem, point: Point) -> Proven:
         """The margins, from enclosures that narrow until they show what is asked, or all they can."""
-        errors = rounding_by_norm(problem.network) or output_errors(problem)
+        network = problem.network
+        errors = (
+            rounding_by_norm(network)
+            or rounding_by_routing(network, problem.ulps)
+            or output_errors(problem)
+        )
         proven: Proven | None = None
-        for found in violations(
-            problem.network, problem.property, point, floats_first=problem.asked is not None
-        ):
+        floats_first = problem.asked is not None or network.multiplications > EXACT_LATER
+        for found in violations(network, problem.property, point, floats_first=floats_first):
             if not found.in_box:
                 raise InvalidProof(f"the witness lies outside the box by {about(found.outside_by)}")
             if found.violates is False:

@@ -21,6 +21,7 @@ from dokimos.constructions.parts.robustness import (
     inward,
     random_point,
 )
+from dokimos.constructions.parts.tight_twins import inside_by, lost_share
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.suites.instance import Certificate
@@ -31,12 +32,8 @@ Array = NDArray[np.float64]
 RATE_BITS = 6
 #: Weights of the head are multiples of 2^-HEAD_BITS.
 HEAD_BITS = 8
-#: The witness is a multiple of 2^-POINT_BITS.
-POINT_BITS = 20
 #: Pairs that cancel are this many times as large inside.
 GAIN = 8.0
-#: By how much of what the theorem lets it lose class 0 loses in the twin, at most.
-MOST_LOST = Fraction(1, 4)
 #: Beyond this, generating and checking take more than 2 GB or minutes.
 MOST_WEIGHTS = 20_000_000
 MOST_RELUS = 2_000_000
@@ -111,7 +108,7 @@ class Residual(Construction[Knobs]):
         reach = epsilon * root_above(Fraction(len(centre)))
         head = _Head.draw(body, knobs, reach, rng)
         property_ = first_class_loses(ball(centre, epsilon), knobs.classes)
-        radius = _inside(epsilon, _lost(knobs))
+        radius = inside_by(epsilon, lost_share(knobs.slack))
         witness = tuple(x - radius * int(s) for x, s in zip(centre, signs.flat, strict=True))
 
         def build(first: Fraction) -> bytes:
@@ -270,17 +267,6 @@ def _rates(row_sums: Array) -> Array:
     return rates
 
 
-def _lost(knobs: Knobs) -> Fraction:
-    """By how much class 0 loses in the twin's corner, as a share of what the theorem lets it lose."""
-    return min(Fraction(knobs.slack), MOST_LOST)
-
-
-def _inside(epsilon: Fraction, lost: Fraction) -> Fraction:
-    """How far the witness is from the centre: inside the box by a quarter of what is lost, if it can."""
-    radius = dyadic(epsilon * (1 - lost / 4), POINT_BITS)
-    return radius if epsilon * (1 - lost / 2) < radius < epsilon else epsilon
-
-
 @dataclass(frozen=True)
 class _Head:
     """Rows of all classes, the offsets of all but the first, and how far the twin's first is lower."""
@@ -304,5 +290,5 @@ class _Head:
             for lead, norm in zip(leads, norms, strict=True)
         ]
         drop = norms[0] * reach
-        step = dyadic(drop * (Fraction(knobs.slack) + _lost(knobs)), 24)
+        step = dyadic(drop * (Fraction(knobs.slack) + lost_share(knobs.slack)), 24)
         return cls(np.concatenate([first[None], first - leads]), offsets, max(step, Fraction(1, 2**20)))

@@ -47,7 +47,7 @@ def rounding_bounds(
         _refuse_float64(network)
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))
-    table = {op: _rule(op, ulps) for op in ROUNDING_RULES}
+    table = {op: rounding_rule(op, ulps) for op in ROUNDING_RULES}
     with np.errstate(all="ignore"):
         return propagate(network, value, lift=_lift, table=table, semantics="rounding")
 
@@ -69,7 +69,7 @@ def _lift(array: NDArray[Any]) -> Rounded:
     return Rounded(exact.lower, exact.upper, np.where(np.isfinite(array), 0.0, np.inf))
 
 
-def _rule(op: str, ulps: int) -> Rule[Rounded]:
+def rounding_rule(op: str, ulps: int) -> Rule[Rounded]:
     """The rule of the interval semantics for the real values, that of `rounding_rules` for the error."""
     real_rule, error_rule = INTERVAL_RULES[op], ROUNDING_RULES[op]
 

@@ -221,9 +221,14 @@ class ModelBuilder:
         """y = factor·x, for one number."""
         return self._node("Mul", self._weight(factor, "factor"))
 
-    def transpose(self) -> ModelBuilder:
-        """Swaps the last two of three dimensions."""
-        return self._node("Transpose", perm=[0, 2, 1])
+    def transpose(self, order: Sequence[int] = (0, 2, 1)) -> ModelBuilder:
+        """The dimensions in another order; unless given, the last two of three swapped."""
+        return self._node("Transpose", perm=list(order))
+
+    def reshape(self, shape: Sequence[int]) -> ModelBuilder:
+        """The same numbers, row-major, in another shape."""
+        sizes = self._graph.constant(list(shape), np.int64, name=f"shape_{self._graph.node_count}")
+        return self._node("Reshape", sizes)
 
     def softmax(self) -> ModelBuilder:
         """The softmax along the last dimension."""
