@@ -34,6 +34,7 @@ LAYERS = (
     "difficulty",
     "reports",
     "auditing",
+    "releases",
     "laws",
     "testing",
     "api",

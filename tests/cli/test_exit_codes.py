@@ -28,6 +28,7 @@ COMMANDS = {
     "audit": ["audit", "x", "--results", "y", "--out", "z"],
     "replay": ["replay", "x.onnx", "y.vnnlib", "0"],
     "show": ["show", "x.onnx", "y.vnnlib"],
+    "release": ["release", "x", "--out", "y", "--author", "z"],
     "report": ["report", "x", "--html", "y.html"],
     "profile": ["profile", "x"],
     "explain": ["explain", "x"],

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property
+    from dokimos.api.releasing import release
     from dokimos.api.replaying import replay
     from dokimos.api.showing import show
     from dokimos.api.suite_lookup import read_suite
@@ -69,6 +70,7 @@ __all__ = [
     "read_property",
     "read_suite",
     "recheck_law",
+    "release",
     "replay",
     "replay_law",
     "report",
@@ -96,6 +98,7 @@ _NAMES = {
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),
     "networks": ("evaluate", "read_network", "read_property"),
     "difficulty": ("profile",),
+    "releasing": ("release",),
     "replaying": ("replay",),
     "showing": ("show",),
     "suite_lookup": ("read_suite",),

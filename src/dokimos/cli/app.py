@@ -19,6 +19,7 @@ from dokimos.cli import (
     judge,
     label,
     law,
+    release,
     replay,
     report,
     run,
@@ -69,6 +70,7 @@ app.command("replay", context_settings=replay.CONTEXT)(replay.replay)
 app.command("gate")(gate.gate)
 app.command("report")(report.report)
 app.command("audit")(audit.audit)
+app.command("release")(release.release)
 app.command("profile")(profile.profile)
 app.command("explain")(explain.explain)
 app.command("families")(families.families)

@@ -21,6 +21,7 @@ from dokimos.core.files import append_line, write_whole
 from dokimos.core.locks import only_one
 from dokimos.core.parallel import default_jobs, each
 from dokimos.crosscheck.cross_check import CrossCheck, require_agreement
+from dokimos.suites.card import CARD, suite_card
 from dokimos.suites.finding import cached_folder
 from dokimos.suites.folder import Suite, read_suite, read_suite_file
 from dokimos.suites.instance import sha256
@@ -198,6 +199,9 @@ def _generate(
             recipe=recipe.as_json(),
             version=__version__,
             suite=recipe.name,
+        )
+        write_whole(
+            building / CARD, suite_card(read_suite(building), recipe.name or folder.name), what="the card"
         )
     except InputError:
         _remove_if_empty(building)

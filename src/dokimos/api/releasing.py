@@ -1,0 +1,152 @@
+"""`release`: a suite as a folder and an archive that can be published and cited."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from dokimos.api.labels import check
+from dokimos.api.progress import ProgressCallback, ignore
+from dokimos.api.suite_lookup import SuiteSource, read_suite
+from dokimos.api.verdicts import judge, report
+from dokimos.checker.entry import CheckedEntry
+from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
+from dokimos.releases.archive import files_in, write_archive
+from dokimos.releases.contents import RESULTS, copy_suite, describe
+from dokimos.suites.card import Publication
+from dokimos.suites.folder import Suite, benchmark_name, read_suite_file
+
+#: The licence of suites that Dokimos made, unless another one is given: its own.
+OWN_LICENCE = "Apache-2.0"
+
+
+@dataclass(frozen=True)
+class ReleasedSuite:
+    """A release: its folder, its archive, and what the checker says of each label in it.
+
+    Nothing was written where a label is not proven: `folder` and `archive` are None.
+    """
+
+    checked: tuple[CheckedEntry, ...]
+    unlabelled: tuple[str, ...]
+    folder: Path | None
+    archive: Path | None
+
+    @property
+    def failed(self) -> tuple[CheckedEntry, ...]:
+        """The labels that are not proven."""
+        return tuple(entry for entry in self.checked if not entry.is_proven)
+
+
+def release(
+    suite: SuiteSource,
+    out: str | Path,
+    *,
+    campaigns: Sequence[str | Path] = (),
+    title: str | None = None,
+    licence: str | None = None,
+    authors: Sequence[str] = (),
+    version: str = "1.0",
+    published: str | None = None,
+    url: str = "",
+    jobs: int | None = None,
+    progress: ProgressCallback[CheckedEntry] = ignore,
+) -> ReleasedSuite:
+    """Make a suite ready to be published, as a folder and an archive beside it: `dokimos release`.
+
+    `out` is the folder to write, new or empty. It gets the suite in the layout of VNN-COMP with its proofs,
+    a card (README.md), a table of labels, Croissant metadata, CITATION.cff and checksums; with `campaigns`,
+    their judged results as tables and a page. `licence` must be given for a suite that others made.
+    `published` is the date, today unless given. Every label is proven again on the copied files first.
+
+    >>> released = dokimos.release("tiny", "released", authors=["A. Author"], published="2026-01-31")
+    >>> released.archive.name, len(released.checked), len(released.failed)
+    ('released.tar.gz', 2, 0)
+    >>> dokimos.check("released").is_proven
+    True
+    """
+    source, folder = read_suite(suite), Path(out)
+    about = _publication(source, title, licence, authors, version, published, url)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
+    place = folder.absolute()
+    building = place.with_name(f".{place.name}.part")
+    try:
+        shutil.rmtree(building, ignore_errors=True)
+        building.mkdir(parents=True)
+        copied = copy_suite(source, building)
+        checked = check(copied, jobs=jobs, progress=progress)
+        if checked.failed:
+            return ReleasedSuite(checked.entries, checked.unlabelled, None, None)
+        if campaigns:
+            _write_results(source, campaigns, building / RESULTS, name=place.name)
+        describe(copied, about)
+        if folder.exists():
+            folder.rmdir()
+        building.replace(folder)
+    except OSError as error:
+        at = error.filename or folder
+        raise InputError(f"{at} cannot be written ({error.strerror}); choose another --out.") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    archive = place.with_name(f"{place.name}.tar.gz")
+    write_archive(folder, place.name, archive)
+    return ReleasedSuite(checked.entries, checked.unlabelled, folder, archive)
+
+
+def _publication(
+    suite: Suite,
+    title: str | None,
+    licence: str | None,
+    authors: Sequence[str],
+    version: str,
+    published: str | None,
+    url: str,
+) -> Publication:
+    made = read_suite_file(suite.folder)
+    if licence is None and made is None:
+        raise InputError(f"Dokimos did not make {suite.folder}: give its --licence, such as CC-BY-4.0.")
+    if not authors:
+        raise InputError("A release names its authors: give --author, once for each.")
+    day = published or datetime.now(UTC).date().isoformat()
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        raise InputError(f"{day!r} is not a date; write it as 2026-01-31.") from None
+    texts = [title or "", licence or "", version, url, *authors]
+    if not version or not all(text.isprintable() for text in texts):
+        raise InputError("Title, licence, version, url and authors are single lines of text.")
+    if url and not re.match(r"https?://", url):
+        raise InputError(f"{url!r} is not an address; it begins with https://.")
+    name = title or (made and made.suite) or benchmark_name(suite.folder)
+    return Publication(name, licence or OWN_LICENCE, tuple(authors), version, day, url)
+
+
+def _write_results(suite: Suite, campaigns: Sequence[str | Path], folder: Path, *, name: str) -> None:
+    """The tables and the page of campaigns on this very suite, which is called `name` in them.
+
+    Nothing in them says where suite and campaigns are on this machine.
+    """
+    judged = judge(campaigns, suites=[suite.folder])
+    known = {entry.network_sha256 for entry in suite.entries}
+    for (run_suite, instance), facts in judged.facts.items():
+        if facts.network_sha256 not in known:
+            raise InputError(
+                f"The run on {run_suite}/{instance} is about other files than {suite.folder} holds; "
+                "release the suite that was run."
+            )
+    folder.mkdir()
+    report(judged, html=folder / "report.html", csv=folder / "tables")
+    places = {suite.folder: name, **{Path(campaign): Path(campaign).name for campaign in campaigns}}
+    for path in files_in(folder):
+        text = path.read_text(encoding="utf-8")
+        for where, called in places.items():
+            for spelling in (where.resolve(), where.absolute(), where):
+                if spelling.is_absolute():
+                    text = text.replace(str(spelling), called)
+        write_whole(path, text)

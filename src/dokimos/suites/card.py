@@ -1,0 +1,125 @@
+"""The card of a suite: one page, in Markdown, that says what it is and how its labels are proven."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dokimos.suites.entry import SuiteEntry
+from dokimos.suites.folder import Suite, read_suite_file
+from dokimos.suites.forms import SuiteForm
+from dokimos.suites.instance import Semantics, Truth
+
+CARD = "README.md"
+"""What the card is called in a suite's folder."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What the files cannot say: who publishes a suite, under which licence and name."""
+
+    title: str = ""
+    licence: str = ""
+    authors: tuple[str, ...] = ()
+    version: str = ""
+    date: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class _Row:
+    entry: SuiteEntry
+    truth: Truth | None
+
+
+def suite_card(suite: Suite, title: str, published: Publication | None = None) -> str:
+    """The card of a suite, from its files alone; with a licence and a citation where it is `published`."""
+    made = read_suite_file(suite.folder)
+    rows = [_Row(entry, entry.read_truth()) for entry in suite.entries]
+    labels = Counter("no label" if row.truth is None else row.truth.label.value for row in rows)
+    about = str(made.recipe.get("about", "")) if made is not None else ""
+    lines = [
+        f"# {title}",
+        "",
+        *([f"{about[0].upper()}{about[1:]}.", ""] if about else []),
+        f"{_count(len(rows), 'instance')} of neural-network verification in the layout of VNN-COMP: "
+        + ", ".join(f"{count} {label}" for label, count in sorted(labels.items()))
+        + ". An instance asks",
+        "whether some input of a set has an unsafe output; `sat` means yes.",
+        "",
+        *_table(rows),
+        "",
+        "## Files",
+        "",
+        "- `instances.csv`: a network, a property and a time limit in seconds for each instance",
+        "- `onnx/`, `vnnlib/`: the networks and the properties, for any tool that reads them",
+        "- `truth/`: for each instance its label, the proof, and the hashes of both files; leave it out",
+        "  for a blind evaluation",
+        *(["- `suite.json`: how the suite was made"] if made is not None else []),
+        "",
+        "## How the labels are proven",
+        "",
+        *_proofs(rows, made),
+    ]
+    return "\n".join([*lines, *(_published(title, published) if published else []), ""])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _table(rows: Sequence[_Row]) -> list[str]:
+    groups: dict[tuple[str, str, str], list[Truth]] = {}
+    unlabelled: Counter[str] = Counter()
+    for row in rows:
+        if row.truth is None:
+            unlabelled[row.entry.family] += 1
+        else:
+            key = (row.entry.family, row.truth.label.value, row.truth.certificate.kind)
+            groups.setdefault(key, []).append(row.truth)
+    lines = [
+        "| family | label | proof | instances | over the reals | in float32 |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    for (family, label, kind), truths in sorted(groups.items()):
+        proven = [sum(truth.claim(semantics).proven for truth in truths) for semantics in Semantics]
+        lines.append(f"| {family} | {label} | `{kind}` | {len(truths)} | {proven[0]} | {proven[1]} |")
+    lines += [f"| {family} | – | – | {count} | – | – |" for family, count in sorted(unlabelled.items())]
+    return lines
+
+
+def _proofs(rows: Sequence[_Row], made: SuiteForm | None) -> list[str]:
+    if all(row.truth is None for row in rows):
+        return ["No instance has a label."]
+    return [
+        "Each label carries a certificate, which a small checker proves on the very files that a verifier",
+        "reads, in exact rationals, rigorous balls or outward-rounded floats. With Dokimos installed:",
+        "",
+        "```",
+        "dokimos check .",
+        "```",
+        "",
+        "*Over the reals* means the network over the real numbers, *in float32* every float32 input,",
+        "each node evaluated as written, sums in any order.",
+        *(["", f"Made by Dokimos {made.dokimos}."] if made is not None else []),
+    ]
+
+
+def _published(title: str, published: Publication) -> list[str]:
+    who = ", ".join(published.authors)
+    parts = [
+        who,
+        title,
+        published.version and f"version {published.version}",
+        published.date,
+        published.url,
+    ]
+    return [
+        "",
+        "## Licence and citation",
+        "",
+        f"Licence: {published.licence}.",
+        "",
+        "> " + ". ".join(part for part in parts if part) + ".",
+    ]

@@ -1,0 +1,96 @@
+"""A release: complete, its own proof, the same bytes for the same contents, and honest about what fails."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import dokimos
+from dokimos.core.errors import InputError
+
+ABOUT = {"authors": ["A. Author", "B. Büthor"], "published": "2026-01-31"}
+
+
+@pytest.fixture(scope="module")
+def tiny(copy_of_tiny: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_tiny(tmp_path_factory.mktemp("release") / "tiny")
+
+
+def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_path: Path) -> None:
+    campaign = tmp_path / "run"
+    dokimos.run(tiny, ["reference"], campaign, timeout_seconds=60)
+    released = dokimos.release(tiny, tmp_path / "bench", campaigns=[campaign], title="Bench", **ABOUT)
+    assert released.archive is not None and not released.failed
+    with tarfile.open(released.archive) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    folder = tmp_path / "unpacked" / "bench"
+    assert dokimos.check(folder).is_proven
+    sums = dict(line.split("  ")[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    found = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
+    assert sums.keys() == found.keys() - {"SHA256SUMS"}
+    for name, recorded in sums.items():
+        assert hashlib.sha256(found[name].read_bytes()).hexdigest() == recorded
+    with (folder / "labels.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["label"] for row in rows} == {"sat", "unsat"} and all(
+        (folder / r["network"]).exists() for r in rows
+    )
+    metadata = json.loads((folder / "croissant.json").read_text())
+    assert metadata["name"] == "Bench" and metadata["distribution"][0]["sha256"] == sums["labels.csv"]
+    assert 'name: "B. Büthor"' in (folder / "CITATION.cff").read_text()
+    assert {"results/report.html"} <= found.keys() and any(n.startswith("results/tables/") for n in found)
+    for path in found.values():
+        assert str(tmp_path).encode() not in path.read_bytes(), f"{path} names a folder of this machine"
+
+
+def test_the_same_contents_give_the_same_archive(tiny: Path, tmp_path: Path) -> None:
+    archives = [
+        dokimos.release(tiny, tmp_path / place / "bench", **ABOUT).archive for place in ("one", "other")
+    ]
+    one, other = (archive.read_bytes() for archive in archives if archive is not None)
+    assert one == other
+
+
+def test_a_label_that_is_not_proven_is_not_released(
+    copy_of_tiny: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    suite = copy_of_tiny(tmp_path / "suite")
+    truth = next(p for p in (suite / "truth").iterdir() if '"unsat"' in p.read_text())
+    truth.write_text(truth.read_text().replace('"unsat"', '"sat"', 1))
+    released = dokimos.release(suite, tmp_path / "out", **ABOUT)
+    assert [one.name for one in released.failed] == [truth.stem]
+    assert released.folder is None and not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob("*.tar.gz")) and not list(tmp_path.glob(".*part"))
+
+
+def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    for changed, message in [
+        ({"authors": []}, "give --author"),
+        ({"published": "yesterday"}, "not a date"),
+        ({"url": "ftp"}, "not an address"),
+        ({"authors": ["A\nB"]}, "single lines"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            dokimos.release(tiny, tmp_path / "out", **{**ABOUT, **changed})
+    with pytest.raises(InputError, match="something else"):
+        dokimos.release(tiny, tmp_path / "full", **ABOUT)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    for name in ("onnx", "vnnlib", "instances.csv"):
+        (foreign / name).symlink_to(tiny / name)
+    with pytest.raises(InputError, match="leads out of the folder"):
+        dokimos.release(foreign, tmp_path / "out", **ABOUT)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_generated_suite_has_its_card(tiny: Path) -> None:
+    card = (tiny / "README.md").read_text()
+    assert "4 instances" in card and "| exclusive-pairs | unsat | `slopes-and-splits` | 1 | 1 | 1 |" in card
