@@ -15,7 +15,8 @@ from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 from dokimos.verifiers.base import Invocation
-from tests.crosscheck.test_cross_check import leaky, misread, slope_of_zero, suite_of
+from tests.crosscheck.test_cross_check import leaky, misread, of, slope_of_zero, suite_of
+from tests.networks.building import Builder
 
 PROVEN = LabelCheck(LabelStanding.PROVEN)
 
@@ -161,4 +162,23 @@ def test_a_label_of_a_network_that_is_misread_fails(
     result = tmp_path / "result.json"
     paths = [str(p) for p in (entry.network_path, entry.property_path, entry.truth_path)]
     label_process.main(str(result), entry.name, *paths)
-    assert json.loads(result.read_text()).startswith("onnxruntime computes Y_0 = -")
+    assert json.loads(result.read_text())["problem"].startswith("onnxruntime computes Y_0 = -")
+
+
+def test_a_label_that_no_runtime_can_be_compared_with_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float32 the product is infinite: there is nothing to compare the exact value with."""
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+    build = Builder((1, 1), opset=13)
+    huge = build.constant([[3e38]])
+    model = build.model(build.add("Mul", build.add("Mul", "x", huge), huge))
+    instance, truth = of(model, [(1.0, 2.0)])
+    (entry,) = read_suite(suite_of(tmp_path, instance, truth)).entries
+    found = LabelChecker()(entry)
+    assert (found.is_proven, found.not_compared) == (
+        True,
+        "float32 evaluation may overflow at every point that was tried",
+    )
+    monkeypatch.setattr(label_checks, "_check", never)
+    assert LabelChecker()(entry) == found

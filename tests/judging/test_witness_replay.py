@@ -3,6 +3,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from dokimos.core.errors import InputError
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import Enclosure, Undecided
-from dokimos.networks.semantics.replay import nearest_float
+from dokimos.networks.semantics.replay import NO_RUNTIME, ONNXRUNTIME, REFERENCE, Replayer, nearest_float
 from tests.scripting import at_least, relu_network, sigmoid_network
 
 F = Fraction
@@ -144,6 +145,33 @@ def test_equality_at_an_irrational_output_is_not_shown() -> None:
     asked = Question(sigmoid_network(), at_least("0.5"), "it")
     replays = replay_witness(asked, (F(0), F(0)))
     assert replays.floating is not None
+
+
+def test_a_network_of_an_opset_that_onnxruntime_does_not_read_is_replayed_by_the_reference() -> None:
+    model = onnx.load_from_string(relu_network())
+    model.opset_import[0].version, model.ir_version = onnx.defs.onnx_opset_version(), onnx.IR_VERSION
+    question = Question(model.SerializeToString(), at_least("1.5"), "i")
+    found = replay_witness(question, (F(1), F(1)))
+    assert found.exact is not None
+    assert (found.exact.onnxruntime_outputs, found.exact.float_type) == ((2.0,), "float32")
+    assert found.exact.runtime in (ONNXRUNTIME, REFERENCE)
+
+
+@pytest.mark.parametrize("fails_at", ["__init__", "__call__"])
+def test_where_no_runtime_runs_the_network_exact_values_show_and_none_is_refuted(
+    monkeypatch: pytest.MonkeyPatch, fails_at: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise InputError("no kernel")
+
+    monkeypatch.setattr(Replayer, fails_at, refuse)
+    question = Question(relu_network(), at_least("1.5"), "i")
+    shown, failing, outside = (replay_witness(question, (F(x), F(x))) for x in (1, 0, 2))
+    assert shown.exact is not None
+    assert (shown.exact.runtime, shown.exact.onnxruntime_outputs) == (NO_RUNTIME, ())
+    assert not failing.proves_sat
+    assert not failing.is_refuted  # in floats it may violate
+    assert outside.is_refuted
 
 
 def test_files_that_do_not_belong_together() -> None:

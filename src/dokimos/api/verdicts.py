@@ -60,7 +60,7 @@ def judge(
     done = itertools.count(1)
 
     def label_checked(instance: str, found: LabelCheck) -> None:
-        note = f"{instance}: {found.standing.value}"
+        note = f"{instance}: {found.standing.value}{', not cross-checked' * bool(found.not_compared)}"
         progress(ProgressUpdate("checking labels", next(done), None, note, found))
 
     judged = judge_campaigns(
@@ -82,6 +82,12 @@ def warn_of_labels(judged: JudgedCampaigns) -> None:
         _log.warning("%s", printable(failed_label_in_words(suite, instance, problem)))
     for (suite, instance), problem in judged.unchecked_labels.items():
         _log.warning("%s/%s: its label is not checked, and blames nobody: %s", suite, instance, problem)
+    for (suite, instance), why in judged.not_compared.items():
+        _log.warning("%s/%s: its label is proven, but not cross-checked: %s", suite, instance, why)
+    if left_out := len(judged.not_compared):
+        checked = {(j.record.suite, j.record.instance) for j in judged.judgements if j.label_check}
+        done = len(checked) - left_out
+        _log.warning("%d of the %d labels that were checked are cross-checked", done, len(checked))
     for one in judged.campaigns:
         if one.missing:
             _log.warning(

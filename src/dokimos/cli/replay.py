@@ -70,7 +70,11 @@ def _exactly(replay: Replay) -> str:
 
 
 def _in_runtime(found: ReplayedPoint) -> str:
+    from dokimos.networks.semantics.replay import NO_RUNTIME
+
     replay, near = found.replay, found.in_floats
+    if replay.runtime == NO_RUNTIME:
+        return "not evaluated: neither onnxruntime nor ONNX's reference evaluator runs the network"
     if near is None:
         return f"not evaluated: the point is out of the range of {replay.float_type}"
     said = "it violates" if replay.violates_in_onnxruntime else "it does not violate"

@@ -72,7 +72,7 @@ from dokimos.judging.misreading import contradiction
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
-from dokimos.networks.semantics.replay import ONNXRUNTIME
+from dokimos.networks.semantics.replay import NO_RUNTIME, ONNXRUNTIME
 from dokimos.provers.plugin_kinds import plugin_kind
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import read_content
@@ -391,6 +391,8 @@ def _stand_in(replays: WitnessReplays | None) -> str:
     replay = replays.telling if replays else None
     if replay is None or replay.runtime == ONNXRUNTIME:
         return ""
+    if replay.runtime == NO_RUNTIME:
+        return "; no runtime runs this network, so that its witness was evaluated exactly alone"
     return f"; replayed by {replay.runtime}: onnxruntime cannot run this network in {replay.float_type}"
 
 

@@ -83,6 +83,16 @@ class JudgedCampaigns:
         """The labels that could not be checked where somebody was to be blamed by them, and why."""
         return checked_labels(self.judgements, LabelStanding.NOT_CHECKED)
 
+    @cached_property
+    def not_compared(self) -> Mapping[InstanceKey, str]:
+        """The labels that were proven before somebody was blamed by them, but that no runtime could be
+        compared with, and why."""
+        return {
+            (j.record.suite, j.record.instance): j.label_check.not_compared
+            for j in self.judgements
+            if j.label_check is not None and j.label_check.not_compared
+        }
+
     @property
     def is_published(self) -> bool:
         """Whether others ran the verifiers of one of these campaigns, and published what they answered."""

@@ -25,6 +25,7 @@ from dokimos.core.strict_json import read, write
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.execution.process import run_limited
+from dokimos.judging.label_process import ProofFinding
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
 from dokimos.verifiers.own_interpreter import our_module
@@ -44,10 +45,14 @@ class LabelStanding(Enum):
 
 @dataclass(frozen=True)
 class LabelCheck:
-    """What came of checking a label, and why it is not proven; `problem` is empty where it is."""
+    """What came of checking a label, and why it is not proven; `problem` is empty where it is.
+
+    `not_compared` says why no runtime could be compared with the exact values, where that is so.
+    """
 
     standing: LabelStanding
     problem: str = ""
+    not_compared: str = ""
 
     @property
     def is_proven(self) -> bool:
@@ -75,6 +80,7 @@ class _Finding:
     standing: LabelStanding
     problem: str
     cpu_seconds: float
+    not_compared: str = ""
 
 
 class LabelChecker:
@@ -99,10 +105,11 @@ class LabelChecker:
         if kept is not None and (
             kept.standing is not LabelStanding.NOT_CHECKED or kept.cpu_seconds >= self._cpu_seconds
         ):
-            return LabelCheck(kept.standing, kept.problem)
+            return LabelCheck(kept.standing, kept.problem, kept.not_compared)
         found, is_lasting = _check(instance, self._cpu_seconds)
         if is_lasting:
-            _keep(place, _Finding(found.standing, found.problem, self._cpu_seconds))
+            kept = _Finding(found.standing, found.problem, self._cpu_seconds, found.not_compared)
+            _keep(place, kept)
         if self._checked is not None:
             self._checked(instance.name, found)
         return found
@@ -143,9 +150,9 @@ def _check(instance: LabelledFiles, cpu_seconds: float) -> tuple[LabelCheck, boo
             environment={**os.environ, **call.environment},
         )
         if outcome.termination is Termination.EXITED and outcome.exit_code == 0:
-            problem = read(result.read_bytes(), str, file=result, what="a result")
-            standing = LabelStanding.FAILED if problem else LabelStanding.PROVEN
-            return LabelCheck(standing, problem), True
+            finding = read(result.read_bytes(), ProofFinding, file=result, what="a finding")
+            standing = LabelStanding.FAILED if finding.problem else LabelStanding.PROVEN
+            return LabelCheck(standing, finding.problem, finding.not_compared), True
     if outcome.termination is Termination.CPU_LIMIT:
         problem = f"its proof takes more than {cpu_seconds:g} s of CPU time"
         return LabelCheck(LabelStanding.NOT_CHECKED, problem), True

@@ -1,12 +1,12 @@
 """Checks one label: `python -m dokimos.judging.label_process RESULT NAME NETWORK PROPERTY TRUTH`.
 
-Writes what is the matter with the label to RESULT, as a string in JSON: empty where it is proven, and no
-runtime contradicts the values that the network has as it is read here.
+Writes a `ProofFinding` to RESULT, in JSON.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.checker.entry import check_entry
@@ -14,6 +14,15 @@ from dokimos.core.files import write_whole
 from dokimos.core.strict_json import write
 from dokimos.crosscheck.cross_check import cross_check
 from dokimos.suites.entry import SuiteEntry
+
+
+@dataclass(frozen=True)
+class ProofFinding:
+    """What is the matter with a label: `problem` is empty where it is proven, and no runtime contradicts
+    the values that the network has as it is read here. `not_compared` says why none could be asked."""
+
+    problem: str
+    not_compared: str = ""
 
 
 def main(result: str, name: str, network: str, property_: str, truth: str) -> None:
@@ -28,9 +37,11 @@ def main(result: str, name: str, network: str, property_: str, truth: str) -> No
     )
     problem = check_entry(entry).problem
     known = None if problem else entry.read_truth()
+    finding = ProofFinding(problem)
     if known is not None:
-        problem = cross_check(entry.read_instance(), known).contradiction
-    write_whole(Path(result), write(problem))
+        compared = cross_check(entry.read_instance(), known)
+        finding = ProofFinding(compared.contradiction, "" if compared.is_done else compared.remark)
+    write_whole(Path(result), write(finding))
 
 
 if __name__ == "__main__":

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dokimos.core.errors import InputError
+from dokimos.crosscheck.cross_check import float_type
 from dokimos.judging.recent_networks import NETWORKS
 from dokimos.judging.referee import Referee
 from dokimos.judging.verdicts import Replay
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
-from dokimos.networks.semantics.replay import Replayer, nearest_float
+from dokimos.networks.semantics.replay import NO_RUNTIME, Replayer, nearest_float
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import outside_by, violation_at
@@ -57,9 +59,17 @@ class Question:
         return found
 
     @cached_property
-    def replayer(self) -> Replayer:
-        """The network in onnxruntime, or in what stands in for it."""
-        return Replayer(self.network_file, name=self._places[0])
+    def replayer(self) -> Replayer | None:
+        """The network in onnxruntime, or in what stands in for it; None where nothing runs it."""
+        try:
+            return Replayer(self.network_file, name=self._places[0])
+        except InputError:
+            return None
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the network's numbers."""
+        return float_type(self.network) if self.replayer is None else self.replayer.dtype
 
     @cached_property
     def referee(self) -> Referee:
@@ -123,8 +133,10 @@ class WitnessReplays:
     def is_refuted(self) -> bool:
         """Whether it is certain that the witness violates nowhere: not exactly, clipped or in floats."""
         looked_at = (*self._both, *(() if self.clipped is None else (self.clipped,)))
+        in_box = any(replay.in_box for replay in looked_at)
         return (
             self.can_be_checked
+            and not (in_box and any(replay.runtime == NO_RUNTIME for replay in looked_at))
             and all(replay.is_decided for replay in looked_at)
             and not self.proves_sat
             and self.floating is None
@@ -161,7 +173,7 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
 
 def _in_floats(question: Question, point: Point) -> Point | None:
     """The nearest point of the network's type; None where a coordinate is out of its range."""
-    near = [nearest_float(x, question.replayer.dtype) for x in point]
+    near = [nearest_float(x, question.dtype) for x in point]
     within = tuple(x for x in near if x is not None)
     return within if len(within) == len(point) else None
 
@@ -215,13 +227,24 @@ def _replay_clipped(question: Question, witness: Point) -> tuple[Point, Replay |
     return found
 
 
+def _run(question: Question, near: Point | None) -> tuple[str, tuple[float, ...]]:
+    """What runs the network, and what it computes at `near`: nothing where there is no such point."""
+    replayer = question.replayer
+    if replayer is None:
+        return NO_RUNTIME, ()
+    if near is None:
+        return replayer.runtime, ()
+    row = np.array([[float(x) for x in near]], dtype=replayer.dtype)
+    try:
+        return replayer.runtime, tuple(float(y) for y in replayer(row)[0])
+    except InputError:
+        return NO_RUNTIME, ()
+
+
 def _replay(question: Question, point: Point, near: Point | None) -> Replay:
     """What happens at `point`; the runtime is asked at `near`, the nearest point of the network's type."""
-    asked, replayer = question.property, question.replayer
-    runtime: tuple[float, ...] = ()
-    if near is not None:
-        row = np.array([[float(x) for x in near]], dtype=replayer.dtype)
-        runtime = tuple(float(y) for y in replayer(row)[0])
+    asked = question.property
+    name, runtime = _run(question, near)
     finite = bool(runtime) and bool(np.all(np.isfinite(runtime)))
     in_runtime = finite and near is not None and asked.unsafe(near, [Fraction(y) for y in runtime])
     holding = [case for case in asked.cases if point in case.box]
@@ -234,8 +257,8 @@ def _replay(question: Question, point: Point, near: Point | None) -> Replay:
         violates_in_onnxruntime=in_runtime,
         onnxruntime_outputs=runtime,
         witness_in_float32=point == near,
-        runtime=replayer.runtime,
-        float_type=str(replayer.dtype),
+        runtime=name,
+        float_type=str(question.dtype),
         is_decided=not any(case.any_of for case in holding),
     )
     try:

@@ -1,6 +1,7 @@
 """What onnxruntime computes: each node as it is in the file, in its type, on one thread of the CPU.
 
-Where it has no float64 kernel for a node, ONNX's reference evaluator computes instead.
+Where it cannot load a network (it lacks kernels for float64, and the newest opsets), ONNX's reference
+evaluator computes instead.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Points = NDArray[Any]
 
 ONNXRUNTIME = "onnxruntime"
 REFERENCE = "ONNX's reference evaluator"
+NO_RUNTIME = "no runtime"
 
 #: Onnxruntime's level for fatal problems: lesser ones reach the caller as exceptions, not on stderr.
 _FATAL = 4
@@ -36,6 +38,10 @@ _RELATIVE_TOLERANCE = 1e-4
 MOST_MEMORY = 1 << 30
 _SMALL_FILE = 1 << 24
 _MOST_AXES = 32
+#: What onnxruntime puts before its reason: a number and a word, and where in its own source it is.
+_CODE = re.compile(
+    r"\[ONNXRuntimeError\] : \d+ : \w+ : |/\S+\.(?:h|cc):\d+ [^()]*\((?:[^()]|\([^()]*\))*+\)(?: const)? ?"
+)
 _OUT_OF_MEMORY = re.compile(r"Available memory of \d+ is smaller than requested bytes of \d+")
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
@@ -45,8 +51,8 @@ class Replayer:
 
     Points are flat: [k, input_size] in, [k, output_size] out. They are float32, or float64 where the
     network is (`dtype`), and so are the answers: those of a float64 network at float32 points are
-    rounded. `runtime` says what computes: onnxruntime, or ONNX's reference evaluator for float64 networks
-    that onnxruntime cannot load, mostly for want of a kernel. A single point is run exactly as the file
+    rounded. `runtime` says what computes: onnxruntime, or ONNX's reference evaluator for networks that
+    onnxruntime cannot load, mostly for want of a kernel. A single point is run exactly as the file
     says. Several are run as one batch where the network allows it: then a row may differ from its single
     run in the last bits, and nowhere by more than the order of summation explains; networks that mix the
     rows of a batch, or fix its size, are run point by point.
@@ -55,7 +61,7 @@ class Replayer:
     def __init__(self, model: bytes, *, name: str = "network") -> None:
         """Load the content of an ONNX file, which may be compressed; `name` is how messages call it.
 
-        Raises UnreadableFile where onnxruntime cannot load it.
+        Raises UnreadableFile where neither can load it.
         """
         content = uncompressed(model, file=name)
         self._name = name
@@ -215,7 +221,7 @@ def _is_misread(node: onnx.NodeProto) -> bool:
 
 
 def _session_for(content: bytes, name: str) -> tuple[str, Any]:
-    """onnxruntime's session, or the reference evaluator's where only that computes in float64."""
+    """onnxruntime's session, or the reference evaluator's where only that loads the network."""
     try:
         return ONNXRUNTIME, load_session(content, name)
     except UnreadableFile:
@@ -223,7 +229,8 @@ def _session_for(content: bytes, name: str) -> tuple[str, Any]:
             session = ReferenceSession(content, name)
         except UnreadableFile:
             session = None
-        if session is None or [value.type for value in session.get_inputs()] != ["tensor(double)"]:
+        types = {value.type for value in session.get_inputs()} if session else set()
+        if not types or not types <= set(_TYPES):
             raise
     return REFERENCE, session
 
@@ -320,5 +327,5 @@ def _fixed(shape: list[Any], name: str) -> tuple[int, ...]:
 
 
 def _first_line(problem: Exception) -> str:
-    line = str(problem).strip().partition("\n")[0].rstrip(".")
+    line = _CODE.sub("", str(problem).strip().partition("\n")[0]).rstrip(".")
     return line if len(line) <= 300 else line[:297] + "..."
