@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
 from dokimos.provers.linear_halving import prove_by_linear_halving
 from dokimos.provers.reference import decide
+from dokimos.provers.slope_search import prove_by_slopes
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics
 from dokimos.testing import mutants
 from dokimos.testing.mutants import Rng
@@ -158,6 +160,23 @@ def enclosed() -> list[LabelStatement]:
     return made
 
 
+def bounded_linearly() -> list[LabelStatement]:
+    """Random ReLU networks, robust by as much as linear bounds show, and a little more."""
+    made = []
+    for seed in range(6):
+        drawn = SmallReluNetwork.draw(
+            np.random.default_rng(seed), sizes=((2, 3, 2), (2, 3, 2, 2))[seed % 2]
+        )
+        question = first_class_loses(ball([Fraction(0)] * 2, drawn.radius), 2)
+        bound = prove_by_slopes(read_onnx(drawn.instance().network_file), question).bound
+        network = drawn.lifted(Fraction(1 - floor(64 * bound), 64)).instance().network_file
+        found = prove_by_slopes(read_onnx(network), question)
+        assert found.data is not None
+        draft = Draft(network, question, Certificate("linear-bounds", found.data))
+        made.append(statement_of(draft, margin=bool(seed % 2)))
+    return made
+
+
 def rewritten() -> list[LabelStatement]:
     """Tiny networks in other words, by each of the steps that fit them."""
     made = []
@@ -182,6 +201,7 @@ def locked() -> list[LabelStatement]:
 
 MADE: dict[str, Callable[[], list[LabelStatement]]] = {
     "enclosure": enclosed,
+    "linear-bounds": bounded_linearly,
     "parity-lock": locked,
     "rewritten": rewritten,
 }

@@ -15,6 +15,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "enclosure": "dokimos.checker.proofs.enclosure:EnclosureProof",
         "fixed-routing": "dokimos.checker.proofs.fixed_routing:FixedRouting",
         "linear-attention": "dokimos.checker.proofs.linear_attention:DominantKey",
+        "linear-bounds": "dokimos.checker.proofs.linear_bounds:LinearBoundsProof",
         "nonexpansive": "dokimos.checker.proofs.nonexpansive:Nonexpansive",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
         "parity-lock": "dokimos.checker.proofs.parity_lock:ParityLockProof",

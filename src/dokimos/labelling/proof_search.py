@@ -67,6 +67,7 @@ def find_label(
     for stage in (
         search.look_first,
         search.attack,
+        search.bound_with_slopes,
         search.halve,
         search.halve_linearly,
         search.bound_linearly,
@@ -115,6 +116,19 @@ class _LabelSearch:
                     self._settle(point, name) for point in _candidates(result.point, self._asked)
                 ):
                     return
+
+    def bound_with_slopes(self) -> None:
+        """Linear bounds on the whole boxes: for affine operators and ReLUs in any graph."""
+        from dokimos.provers.slope_search import prove_by_slopes
+
+        try:
+            found = prove_by_slopes(self._network, self._asked)
+        except (InvalidProof, UnsupportedOp) as error:
+            self._note(f"linear-bounds: {error}")
+            return
+        self._bounded(found.bound)
+        if found.data is not None:
+            self._prove(Certificate("linear-bounds", found.data), "linear bounds with slopes")
 
     def halve(self) -> None:
         """Interval arithmetic on pieces of the boxes: for every operator."""

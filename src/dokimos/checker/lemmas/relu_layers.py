@@ -13,6 +13,7 @@ import numpy as np
 from dokimos.checker.lemmas.affine import affine_layer, in_a_row
 from dokimos.checker.lemmas.case_tree import Leaf, require_relus
 from dokimos.checker.lemmas.float_ends import box_floats, outward
+from dokimos.checker.lemmas.relu_lines import FLUSHED, ROUNDED, at_most, loss_of_sum, through_relu
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.expressions import AffineExpression
@@ -26,8 +27,6 @@ from dokimos.properties.model import Box, Conjunction
 BATCH = 1024
 #: A layer with more weights than this is not written out.
 MOST_WEIGHTS = 1 << 24
-#: What the last rounding of a float64 sum loses, relative to the sum; and more than all underflows lose.
-_ROUNDED, _FLUSHED = 2.0**-52, 2.0**-900
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ class BoundedLayers:
         c·W, and where |v| <= m, |fl(c·W)·v − (c·W)·v| <= γ_n |c|·|W|·m + n·2^-1074 Σ m. Every q is as the
         theorem needs it, for rounding is monotone: fl(c·s) lies between 0 and c for s in [0, 1], and
         fl(c − β) <= c for β >= 0. `lost` itself is a sum of fewer than 2^10 terms >= 0, computed to a
-        relative 2^-43 each, which `safe` makes up for, and so does _FLUSHED for all underflows.
+        relative 2^-43 each, which `safe` makes up for, and so does FLUSHED for all underflows.
         """
         ends = np.cumsum([each.shape[-1] for each in self.arguments])
         by_layer = np.split(cases, ends, axis=-1)
@@ -176,57 +175,28 @@ class BoundedLayers:
             layer = self.layers[number]
             values = self.arguments[number - 1] if number else self.box
             most = np.maximum(values.upper, 0.0) if number else values.magnitude
-            size = _at_most(most @ np.abs(layer.weights).T, len(layer.weights.T))
-            size = size + np.abs(layer.biases) + _FLUSHED
+            size = at_most(most @ np.abs(layer.weights).T, len(layer.weights.T))
+            size = size + np.abs(layer.biases) + FLUSHED
             loss = gamma(len(layer.weights)) * size + layer.noise
-            lost = lost + _at_most((np.abs(factors) * loss).sum(-1), len(layer.weights))
-            lost = lost + _at_most((unknown * (size + layer.noise)).sum(-1), len(layer.weights))
+            lost = lost + at_most((np.abs(factors) * loss).sum(-1), len(layer.weights))
+            lost = lost + at_most((unknown * (size + layer.noise)).sum(-1), len(layer.weights))
             constant = constant + factors @ layer.biases
-            lost = lost + _ROUNDED * np.abs(constant) + _FLUSHED * (1.0 + most.sum(-1))
+            lost = lost + ROUNDED * np.abs(constant) + FLUSHED * (1.0 + most.sum(-1))
             factors, unknown = factors @ layer.weights, np.zeros(1)
             if number:
-                factors, shift = _through_relu(factors, values, *by_layer[number - 1])
+                phases, slopes, multipliers = by_layer[number - 1]
+                factors, shift = through_relu(factors, values, slopes, phases, multipliers)
                 constant = constant + shift.sum(-1)
-                lost = lost + _loss_of_sum(shift) + _ROUNDED * np.abs(constant)
+                lost = lost + loss_of_sum(shift) + ROUNDED * np.abs(constant)
         if inputs is not None:
             factors = factors + inputs.lower
-            loss = _ROUNDED * np.abs(factors) + (inputs.upper - inputs.lower)
-            lost = lost + _at_most((loss * self.box.magnitude).sum(-1), loss.shape[-1])
+            loss = ROUNDED * np.abs(factors) + (inputs.upper - inputs.lower)
+            lost = lost + at_most((loss * self.box.magnitude).sum(-1), loss.shape[-1])
         corner = np.minimum(factors * self.box.lower, factors * self.box.upper)
         lowest = constant + corner.sum(-1)
-        lost = lost + _loss_of_sum(corner) + _ROUNDED * np.abs(lowest)
+        lost = lost + loss_of_sum(corner) + ROUNDED * np.abs(lowest)
         lowest = down(lowest - safe(lost))
         return np.where(np.isfinite(lowest), lowest, -np.inf)
-
-
-def _at_most(total: Floats, terms: int) -> Floats:
-    """An upper bound of a sum of so many products >= 0 that was computed as `total`, but for underflow."""
-    return total * (1.0 + 2.0 * gamma(terms + 2))
-
-
-def _loss_of_sum(terms: Floats) -> Floats:
-    """What a sum of n terms, each computed in at most two roundings, may be off by.
-
-    Theorem. Each term is within γ_3 of the one meant, relative to itself (the third rounding for which of
-    two is the smaller); adding up loses γ_{n−1} Σ|terms|, and γ_{n−1} + γ_3 <= γ_{n+2}.
-    """
-    count = terms.shape[-1]
-    return np.asarray(gamma(count + 2) * _at_most(np.abs(terms).sum(-1), count) + _FLUSHED)
-
-
-def _through_relu(
-    factors: Floats, arguments: Interval, phases: Floats, slopes: Floats, multipliers: Floats
-) -> tuple[Floats, Floats]:
-    """Coefficients of ReLUs turned into coefficients of their arguments, and what is added for each."""
-    low, high = arguments.lower, arguments.upper
-    silent = phases == 0
-    on, off = (phases > 0) | (silent & (low >= 0)), (phases < 0) | (silent & (low < 0) & (high <= 0))
-    chord = np.nan_to_num(np.clip(high / (high - low), 0.0, 1.0))
-    if_positive, if_negative = (np.where(on, 1.0, np.where(off, 0.0, each)) for each in (slopes, chord))
-    turned = factors * np.where(factors < 0, if_negative, if_positive) - phases * multipliers
-    low, high = (np.where(on | off, 0.0, end) for end in (low, high))
-    shift = np.minimum(-turned * low, (factors - turned) * high)
-    return turned, np.minimum(shift, 0.0)
 
 
 def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:

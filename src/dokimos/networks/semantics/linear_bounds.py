@@ -71,6 +71,7 @@ class LinearBounds:
             for name, array in network.constants.items()
         }
         self._graphs: dict[str, tuple[dict[str, Tensor], Tensor]] = {}
+        self._slopes: Mapping[str, Tensor] = {}
         ends = torch.from_numpy(lower), torch.from_numpy(upper)
         self._centre, self._radius = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
         self._bounds = {
@@ -117,8 +118,19 @@ class LinearBounds:
 
         Raises UnsupportedOp at a node without a linear relaxation.
         """
-        slopes, constants = self.lower_lines(name, weights, place, inputs)
-        return constants + slopes @ self._centre - slopes.abs() @ self._radius
+        factors, constants = self.lower_lines(name, weights, place, inputs)
+        return constants + factors @ self._centre - factors.abs() @ self._radius
+
+    def lower_with(self, slopes: Mapping[str, Tensor], name: str, weights: Tensor, place: int) -> Tensor:
+        """`lower`, the lower lines of rectifiers having these slopes, by the name of their output.
+
+        The bound is differentiable in them.
+        """
+        self._slopes = slopes
+        try:
+            return self.lower(name, weights, place)
+        finally:
+            self._slopes = {}
 
     def lower_lines(
         self, name: str, weights: Tensor, place: int, inputs: Tensor | None = None
@@ -153,14 +165,20 @@ class LinearBounds:
         unstable = (lower < 0) & (upper > 0)
         chord = torch.where(unstable, (upper - alpha * lower) / (upper - lower), 1.0)
         chord = torch.where(upper <= 0, alpha, chord)
-        line = torch.where(unstable & (upper <= -lower), alpha, torch.where(upper <= 0, alpha, 1.0))
+        usual = torch.where(upper <= -lower, alpha, 1.0)
+        line = torch.where(unstable, self._slopes.get(node.output, usual), chord)
         return line, chord, torch.where(unstable, alpha * lower - chord * lower, 0.0)
 
     def transpose(self, node: Node, functional: Tensor) -> Earlier:
         """λ·A(u) = Aᵀλ·u + λ·A(0), by pulling λ back through the operator at 0."""
         sources, at_zero = self._at_zero(node)
         parts = torch.autograd.grad(
-            at_zero, list(sources.values()), functional, is_grads_batched=True, retain_graph=True
+            at_zero,
+            list(sources.values()),
+            functional,
+            is_grads_batched=True,
+            retain_graph=True,
+            create_graph=functional.requires_grad,
         )
         offset = (functional * at_zero.detach()).reshape(len(functional), -1).sum(1)
         return dict(zip(sources, parts, strict=True)), offset

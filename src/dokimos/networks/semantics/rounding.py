@@ -44,7 +44,7 @@ def rounding_bounds(
     if ulps < 1:
         raise InputError(f"ulps is {ulps}, but no float32 function is off by less than one; give 1 or more")
     if not float64:
-        _refuse_float64(network)
+        refuse_float64(network)
     box = outward_box(network, lower, upper)
     value = Rounded(box.lower, box.upper, np.zeros(box.shape))
     table = {op: rounding_rule(op, ulps) for op in ROUNDING_RULES}
@@ -52,7 +52,8 @@ def rounding_bounds(
         return propagate(network, value, lift=_lift, table=table, semantics="rounding")
 
 
-def _refuse_float64(network: Network) -> None:
+def refuse_float64(network: Network) -> None:
+    """Raise UnsupportedOp where a node has a float64 constant: rounding is bounded for float32 only."""
     for node in network.nodes:
         for name in node.inputs:
             constant = network.constants.get(name)
