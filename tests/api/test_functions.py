@@ -133,3 +133,17 @@ def test_what_judge_gave_is_not_judged_again(scripted: Path, monkeypatch: pytest
     monkeypatch.delattr("dokimos.api.verdicts.judge_campaigns")
     assert len(dokimos.explain(judged, resamples=100).observations) == 2
     assert dokimos.report(judged, html="report.html").report.findings.judgements
+
+
+def test_laws_of_one_domain_share_its_data_and_its_model(workplace: Path) -> None:
+    counting = (
+        "CALLS = []\n"
+        "def inputs():\n    CALLS.append('inputs')\n    return [[1.0], [2.0]]\n"
+        "def model():\n    CALLS.append('model')\n    return lambda record: len(CALLS)\n"
+    )
+    Path("counting.py").write_text(counting)
+    law = "import counting; input x1; output d1; { d1 = predict(x1) } ensures d1 == 2;"
+    for name in ("one", "two", "three"):
+        Path(f"{name}.law").write_text(law)
+    tested = dokimos.test_law(["one.law", "two.law", "three.law"])
+    assert [result.is_violated for result in tested.results] == [False] * 3  # no call but the first two

@@ -50,7 +50,8 @@ def guide_training(
     Traceback (most recent call last):
     dokimos.core.errors.InputError: A training needs at least one step and one seed.
     """
-    from dokimos.laws.studies.lander_guided import GuidedRun, GuidedSettings, fuzzed_states
+    from dokimos.laws.studies.lander_bugs import fuzzed_states
+    from dokimos.laws.studies.lander_guided import GuidedRun, GuidedSettings
 
     if seeds < 1 or steps < 1:
         raise InputError("A training needs at least one step and one seed.")
@@ -62,10 +63,11 @@ def guide_training(
         files = _Files(base, chosen, seeds, phases, progress)
         is_interrupted = False
         try:
-            states = fuzzed_states(chosen)
+            states = fuzzed_states(chosen.states)
             for seed, arm in files.runs:
                 folder = base.with_name(f"{base.name}-runs") / f"seed-{seed}-{arm.value}"
                 run = GuidedRun(arm, seed, folder=folder, settings=chosen, states=states)
+                files.expect_records_of(run.phase, seed, arm, folder)
                 run.train(phases, files.keep)
         except KeyboardInterrupt:
             is_interrupted = True
@@ -97,6 +99,14 @@ class _Files:
     def count(self) -> int:
         """How many of the tests that were asked for there are."""
         return sum(min(self._phases, len(self._records.run(seed, arm))) for seed, arm in self.runs)
+
+    def expect_records_of(self, phase: int, seed: int, arm: Arm, folder: Path) -> None:
+        """Raise InputError where a training has gone farther than its records."""
+        if len(self._records.run(seed, arm)) < phase:
+            known = f"{self.data} does not have all its tests"
+            raise InputError(
+                f"{folder}: its checkpoint is of phase {phase}, and {known}; remove the folder."
+            )
 
     def keep(self, record: PhaseRecord) -> None:
         """Write one more record down, and show it."""

@@ -30,7 +30,7 @@ from dokimos.laws.language.imports import domain_of
 from dokimos.laws.language.parser import SUFFIXES, read_law
 from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.models.lookup import as_model, load_model
+from dokimos.laws.models.lookup import as_domain_model, as_model, load_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.reporting.page import PageContext, write_page
 from dokimos.laws.reporting.violation_files import read_violations, save_result
@@ -186,13 +186,11 @@ def test_law(
     if html is not None:
         expect_writable(Path(html), what="page", example="laws.html")
     tested: list[TestedLaw] = []
+    load = _LoadedOnce(model, domain, chosen)
     for path, law in [(path, read_law(path)) for path in files]:
-        found = law_domain(law, path, domain, allow_code=chosen.allow_code)
-        found = None if found is None else with_table(found, chosen.source)
+        found, loaded = load(law, path)
         for feature in chosen.by:
             _expect_feature(feature, found)
-        named = isinstance(model, str | Path)
-        loaded = load_model(model, found, allow_code=chosen.allow_code) if named else model
         result = law_test.test_law(law, model=loaded, domain=found, settings=chosen)
         saved = None if out is None else Path(out) / f"{path.stem}.json"
         if saved is not None:
@@ -210,6 +208,30 @@ def test_law(
 
 
 test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
+
+
+class _LoadedOnce:
+    """The domains and models of several laws: laws that import the same share its data and its model."""
+
+    def __init__(self, model: Any, domain: str | None, settings: LawSettings) -> None:
+        self._model, self._domain, self._settings = model, domain, settings
+        self._loaded: dict[tuple[Path, tuple[str, ...]], tuple[Domain | None, Any]] = {}
+
+    def __call__(self, law: Law, path: Path) -> tuple[Domain | None, Any]:
+        """The domain of a law, and the model that it is tested on. Raises InputError."""
+        key = path.parent, tuple(each.name for each in law.imports)
+        if key not in self._loaded:
+            found = law_domain(law, path, self._domain, allow_code=self._settings.allow_code)
+            found = None if found is None else with_table(found, self._settings.source)
+            self._loaded[key] = found, self._model_of(found)
+        return self._loaded[key]
+
+    def _model_of(self, domain: Domain | None) -> Any:
+        if isinstance(self._model, str | Path):
+            return load_model(self._model, domain, allow_code=self._settings.allow_code)
+        if self._model is None and domain is not None and domain.model is not None:
+            return as_domain_model(None, domain)
+        return self._model
 
 
 def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | None) -> str:

@@ -13,15 +13,9 @@ import dokimos
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.studies.domains import lunar_lander as lander
 from dokimos.laws.studies.guided_records import Arm, PhaseRecord
+from dokimos.laws.studies.lander_bugs import StatePools, policy_of, violates
 from dokimos.laws.studies.lander_checkpoints import read_checkpoint
-from dokimos.laws.studies.lander_guided import (
-    GuidedRun,
-    GuidedSettings,
-    StatePools,
-    policy_of,
-    probability_after,
-    violates,
-)
+from dokimos.laws.studies.lander_guided import GuidedRun, GuidedSettings, probability_after
 from dokimos.laws.studies.lander_starts import BuggyStates, GameStart, training_game
 from tests.laws.studies.test_lander import state
 
@@ -163,7 +157,7 @@ def test_a_policy_as_numbers_decides_as_its_network(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_its_files_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dokimos.laws.studies.lander_guided.fuzzed_states", lambda settings: states())
+    monkeypatch.setattr("dokimos.laws.studies.lander_bugs.fuzzed_states", lambda count: states())
     notes: list[str] = []
     out = tmp_path / "guide"
     for steps in (1, 300):
@@ -186,11 +180,16 @@ def test_the_command_writes_its_files_and_goes_on(tmp_path: Path, monkeypatch: p
     again = dokimos.guide_training(out=out, seeds=2, steps=300, settings=TINY)
     assert (again.tests, again.asked, again.is_interrupted) == (4, 8, True)
     assert "Finished: 2 of 4 runs" in again.page.read_text()
+    found.data.unlink()
+    with pytest.raises(
+        InputError, match=r"its checkpoint is of phase 2, and .* does not have all its tests"
+    ):
+        dokimos.guide_training(out=out, seeds=1, steps=300, settings=TINY)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "stable_baselines3.common.vec_env", None)
-    monkeypatch.setattr("dokimos.laws.studies.lander_guided.fuzzed_states", lambda settings: states())
+    monkeypatch.setattr("dokimos.laws.studies.lander_bugs.fuzzed_states", lambda count: states())
     with pytest.raises(InputError, match=r"pip install 'dokimos\[lander\]'"):
         dokimos.guide_training(out=tmp_path / "x", steps=1, seeds=1)
     assert [path.name for path in tmp_path.iterdir()] == []

@@ -17,13 +17,13 @@ _HEAD = """# Guided training of a policy for LunarLander
 feasibility study of Christakis, Eniser, Hoffmann, Singla, Wüstholz: *Specifying and Testing k-Safety
 Properties for Machine-Learning Models* (2022), Table 2 and Figure 5.
 
-A policy is trained by PPO of stable-baselines3, in rollouts of 2,048 steps (16 games side by side, 128
-steps each). After every five rollouts it is tested on 50 states, drawn from 500, against the law
-`lunar_lander/relax`: with the ground lower everywhere, it wins no fewer of ten games. A state in which
-it does is a *bug*. In *guided* training the state with the lower ground is kept, and later games begin
-in such states with a probability that rises by 0.15 in 102,400 steps, up to 0.6: half of them in one of
-the latest test, half in an older one. *Normal* training is tested in the same way and learns nothing of
-it. Both begin with the same weights and have the same tests.
+A policy is trained by PPO of stable-baselines3 with its own settings, in rollouts of 2,048 steps (16
+games side by side, 128 steps each). After every five rollouts it is tested on 50 states, drawn from
+500, against the law `lunar_lander/relax`: with the ground lower everywhere, it wins no fewer of ten
+games. A state in which it wins fewer is a *bug*. In *guided* training the state with the lower ground
+is kept, and later games begin in such states with a probability that rises by 0.15 in 102,400 steps, up
+to 0.6: half of them in one of the latest test, half in an older one. *Normal* training is tested in the
+same way and learns nothing of it. Both begin with the same weights and have the same tests.
 
 Bugs are counted on 50 *held-out* states, in which no game of a training ever begins, with the same
 games for every policy; the reward is the mean over 50 games of gymnasium. A policy that always crashes

@@ -11,6 +11,7 @@ from dokimos.laws.studies.extras import landing_games, needed
 
 #: Games that are played side by side, steps of each between two updates, and updates.
 _GAMES, _STEPS, _UPDATES = 16, 1024, 36
+_OPTIONS = {"batch_size": 64, "n_epochs": 4, "gamma": 0.999, "gae_lambda": 0.98, "ent_coef": 0.01}
 #: Identifies this way of training.
 RECIPE = f"PPO, ReLU, {_GAMES} games, {_STEPS} steps, {_UPDATES} updates"
 _JUDGED_GAMES, _FIRST_SEED = 50, 1_000_000
@@ -34,29 +35,28 @@ def train_policy(
     torch.set_num_threads(1)  # networks this small gain nothing from a second thread
     try:
         played = vector.DummyVecEnv([lambda: gymnasium.make("LunarLander-v3")] * games)
-        learner = new_learner(played, seed=seed, steps=steps)
+        learner = new_learner(played, seed=seed, steps=steps, **_OPTIONS)
         learner.learn(updates * games * steps)
     finally:
         torch.set_num_threads(threads)
     return layers_of(learner)
 
 
-def new_learner(games: Any, *, seed: int, steps: int) -> Any:
-    """PPO of stable-baselines3 before its first step; `steps` of each game between two updates."""
+def new_learner(games: Any, *, seed: int, steps: int, **options: Any) -> Any:
+    """PPO of stable-baselines3 before its first step, with its own settings but for the `options`.
+
+    There are `steps` of each game between two updates.
+    """
     ppo = needed("stable_baselines3", "lander")
     torch = needed("torch", "lander")
     return ppo.PPO(
         "MlpPolicy",
         games,
         n_steps=steps,
-        batch_size=64,
-        n_epochs=4,
-        gamma=0.999,
-        gae_lambda=0.98,
-        ent_coef=0.01,
         policy_kwargs={"activation_fn": torch.nn.ReLU},
         seed=seed,
         device="cpu",
+        **options,
     )
 
 
