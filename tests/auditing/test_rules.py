@@ -164,6 +164,23 @@ def test_a_product_of_variables_is_noted(tmp_path: Path) -> None:
     assert findings["products"].line == 7
 
 
+def test_instances_of_several_networks_are_tried_as_one(tmp_path: Path) -> None:
+    text = "(vnnlib-version <2.0>)\n" + "".join(
+        f"(declare-network {f} (declare-input X{f} real [1,2]) (declare-output Y{f} real [1,1]))\n"
+        for f in "fg"
+    )
+    text += "".join(
+        f"(assert (and (>= X{f}[0,{i}] -1) (<= X{f}[0,{i}] 1)))\n" for f in "fg" for i in (0, 1)
+    )
+    networks = "[('f','onnx/n.onnx'),('g','onnx/n.onnx')]"
+    row = f'"{networks}",vnnlib/p.vnnlib,60'
+    findings = found(benchmark(tmp_path / "a", text + "(assert (< Yf[0,0] Yg[0,0]))\n", rows=[row]))
+    assert findings["easy-sat"].file == str(tmp_path / "a" / "vnnlib" / "p.vnnlib")
+    assert "with n.onnx: it is sat" in findings["easy-sat"].reason
+    findings = found(benchmark(tmp_path / "b", text + "(assert (> Yf[0,0] (+ Yg[0,0] 4)))\n", rows=[row]))
+    assert "easy-unsat" in findings
+
+
 def conjunction(*asserts: str) -> tuple[Linear, ...]:
     (case,) = parse_vnnlib(DECLARED + BOX + "".join(f"(assert {one})\n" for one in asserts)).cases
     (only,) = case.any_of

@@ -58,6 +58,23 @@ def test_files_that_are_not_read_are_still_shown(dokimos: Dokimos, bench: Path) 
     assert ran.out.count("not read here: ") == 2 and "MatMup" in ran.out
 
 
+def test_several_networks_are_shown_as_their_row_names_them(dokimos: Dokimos, bench: Path) -> None:
+    declared = "(vnnlib-version <2.0>)\n" + "".join(
+        f"(declare-network {f} (declare-input X{f} real [1,2]) (declare-output Y{f} real [1,1]))\n"
+        for f in "fg"
+    )
+    equal = " ".join(f"(== Xf[0,{i}] Xg[0,{i}])" for i in range(2))
+    boxes = " ".join(f"(>= X{f}[0,{i}] 0) (<= X{f}[0,{i}] 1)" for f in "fg" for i in range(2))
+    text = f"{declared}(assert (and {boxes} {equal} (< Yf[0,0] Yg[0,0])))\n"
+    (bench / "vnnlib" / "two.vnnlib").write_text(text)
+    networks = "[('f','onnx/net.onnx'),('g','onnx/net.onnx')]"
+    (bench / "instances.csv").write_text(f'"{networks}",vnnlib/two.vnnlib,60\n')
+    ran = dokimos("show", bench / "net__two")
+    assert ran.code == 0
+    assert f"g = {bench / 'onnx' / 'net.onnx'}" in ran.out and "verifiers get one network" in ran.out
+    assert "Xf[0,0] = Xg[0,0] and Xf[0,1] = Xg[0,1] and Yf[0,0] < Yg[0,0]" in ran.out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

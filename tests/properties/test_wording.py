@@ -63,6 +63,12 @@ def test_networks_and_products_have_the_names_of_the_file() -> None:
     assert unsafe_in_words(asked.cases[0].any_of, asked) == ("V[0,0]·Y[0,0] < 2·X[0,0]",)
 
 
+def test_bounds_from_both_sides_are_an_equality() -> None:
+    both = "(assert (<= X_0 X_1))(assert (<= Y_0 2))(assert (<= X_1 X_0))(assert (>= Y_0 2))"
+    asked = parse_vnnlib(f"{DECLARED}{BOX}{both}\n")
+    assert unsafe_in_words(asked.cases[0].any_of, asked) == ("X_0 = X_1 and Y_0 = 2",)
+
+
 def test_a_box_says_what_it_leaves_out() -> None:
     asked = parse_vnnlib(f"{DECLARED}{BOX}(assert (<= Y_0 2))\n")
     box = asked.cases[0].box

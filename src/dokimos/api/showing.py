@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from dokimos.properties.model import Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.entry import SuiteEntry, read_content
 from dokimos.suites.facts import read_facts, read_truth_form
-from dokimos.suites.folder import Suite
+from dokimos.suites.folder import Suite, row_files
 from dokimos.suites.instance import Truth
 from dokimos.suites.pairs import is_network, pair_suite
 from dokimos.suites.profile_file import Profile
@@ -28,7 +28,9 @@ from dokimos.suites.profile_file import Profile
 class ShownInstance:
     """What is known of one instance of a suite.
 
-    `property` is None where it cannot be read: then `property_problem` says why. `truth` is its label, and
+    `networks` and `property_path` are the files that its row names: several networks, or products of
+    variables, are lowered to the one network that `network` is about (`is_lowered`). `asked` is None
+    where it cannot be read: then `property_problem` says why. `truth` is its label, and
     `label_check` what the checker said of it; where there is none, `kept_open` is what `dokimos label`
     found out. `profile` is None where none was measured on these files. `judgements` are the answers in the
     campaigns that were named.
@@ -36,14 +38,21 @@ class ShownInstance:
 
     suite: Suite
     entry: SuiteEntry
+    networks: Mapping[str, Path]
+    property_path: Path
     network: NetworkSummary
-    property: Property | None
+    asked: Property | None
     property_problem: str
     truth: Truth | None
     label_check: LabelCheck | None
     kept_open: OpenForm | None
     profile: Profile | None
     judgements: tuple[Judgement, ...]
+
+    @property
+    def is_lowered(self) -> bool:
+        """Whether verifiers get another network than the row names."""
+        return self.entry.network_path not in self.networks.values()
 
 
 def show(
@@ -70,12 +79,15 @@ def show(
     suite, entry = _find(str(instance), property, folders)
     checker = LabelChecker()
     truth = entry.read_truth()
-    asked, problem = _read_property(entry)
+    networks, place = row_files(suite.folder, entry.name)
+    asked, problem = _read_property(place)
     return ShownInstance(
         suite=suite,
         entry=entry,
+        networks=networks,
+        property_path=place,
         network=summarise(read_content(entry.network_path), name=str(entry.network_path)),
-        property=asked,
+        asked=asked,
         property_problem=problem,
         truth=truth,
         label_check=None if truth is None else checker(entry),
@@ -121,9 +133,9 @@ def _in_campaigns(suite: str, name: str, campaigns: Sequence[Path]) -> tuple[Sui
     return None
 
 
-def _read_property(entry: SuiteEntry) -> tuple[Property | None, str]:
+def _read_property(place: Path) -> tuple[Property | None, str]:
     try:
-        return read_vnnlib(read_content(entry.property_path), file=str(entry.property_path)), ""
+        return read_vnnlib(read_content(place), file=str(place)), ""
     except UnreadableFile as error:
         return None, str(error)
 

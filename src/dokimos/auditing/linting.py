@@ -23,16 +23,20 @@ from dokimos.auditing.subjects import (
 )
 from dokimos.campaigns.campaign import Campaign
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.errors import DokimosError
 from dokimos.core.parallel import each
+from dokimos.properties.lowering import is_plain
 from dokimos.suites.file_findings import LintFinding
 from dokimos.suites.folder import instance_names
+from dokimos.suites.lowered_files import lowered_files
 
 
 @dataclass(frozen=True)
 class LintTask:
     """One network with one property, and which of the two nobody has looked at yet.
 
-    An instance of several networks has a task for each of them, and none that looks at both files together.
+    An instance of several networks has a task for each of them; the first looks at the whole instance:
+    `together` has the files of its networks by name.
     """
 
     network: Path | None
@@ -40,7 +44,7 @@ class LintTask:
     folder: Path
     network_is_new: bool
     property_is_new: bool
-    is_pair: bool
+    together: tuple[tuple[str, Path], ...]
 
 
 def lint_benchmark(
@@ -86,8 +90,10 @@ def _tasks(table: BenchmarkTable) -> Iterator[LintTask]:
     pairs: set[tuple[Path | None, Path | None]] = set()
     for row in table.listed:
         asked = table.path(row.property)
-        for name in row.networks:
-            network = table.path(name)
+        paths = [table.path(name) for name in row.networks]
+        named = [(name, path) for name, path in zip(row.names or ("",), paths, strict=True) if path]
+        together = tuple(named) if len(named) == len(paths) else ()
+        for network in paths:
             if (network, asked) in pairs:
                 continue
             pairs.add((network, asked))
@@ -97,8 +103,9 @@ def _tasks(table: BenchmarkTable) -> Iterator[LintTask]:
                 table.folder,
                 network_is_new=network is not None and network not in seen,
                 property_is_new=asked is not None and asked not in seen,
-                is_pair=len(row.networks) == 1,
+                together=together,
             )
+            together = ()
             seen |= {path for path in (network, asked) if path is not None}
 
 
@@ -110,8 +117,25 @@ def _lint(task: LintTask) -> list[LintFinding]:
         found += [one for rule in NETWORK_RULES for one in rule.findings(network, str(task.network))]
     if asked is not None and task.property_is_new:
         found += [one for rule in PROPERTY_RULES for one in rule.findings(asked, str(task.property))]
-    if network is not None and asked is not None and task.is_pair:
-        both = InstancePair(network, asked)
+    if asked is not None and task.together and (both := _whole(task, asked)) is not None:
         own = [one for rule in INSTANCE_RULES for one in rule.findings(both, str(task.property))]
-        found += [replace(one, reason=f"with {network.path.name}: {one.reason}") for one in own]
+        networks = " and ".join(dict.fromkeys(path.name for _, path in task.together))
+        found += [replace(one, reason=f"with {networks}: {one.reason}") for one in own]
     return found
+
+
+def _whole(task: LintTask, asked: PropertyFile) -> InstancePair | None:
+    """The instance as two files, lowered to them where it has several networks or products of variables."""
+    if asked.problem is not None:
+        return None
+    if is_plain(asked.property):
+        ((_, network),) = task.together[:1]
+        return InstancePair(NetworkFile(network), asked) if len(task.together) == 1 else None
+    signatures = [signature.name for signature in asked.property.networks]
+    names = [name or signature for (name, _), signature in zip(task.together, signatures, strict=False)]
+    networks = {name: path for name, (_, path) in zip(names, task.together, strict=True)}
+    try:
+        network, lowered = lowered_files(networks, asked.path, stem="lowered")
+    except DokimosError:
+        return None
+    return InstancePair(NetworkFile(network), PropertyFile(lowered, asked.folder))

@@ -23,10 +23,14 @@ from dokimos.suites.folder import instances_table, present
 
 @dataclass(frozen=True)
 class ListedRow:
-    """A row of the table: its line, its files as it names them, its seconds, and what is wrong with it."""
+    """A row of the table: its line, its files as it names them, its seconds, and what is wrong with it.
+
+    `names` are those of several networks in the property; a lone network has none.
+    """
 
     line: int
     networks: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     property: str = ""
     timeout_seconds: float = math.nan
     problem: str = ""
@@ -77,13 +81,14 @@ def _row(line: int, cells: list[str]) -> ListedRow:
         seconds = math.nan
     if not 0 < seconds < math.inf:
         return ListedRow(line, problem=f"the timeout {timeout[:40]!r} is not a positive number of seconds")
+    if network[:1] != "[":
+        return ListedRow(line, (network,), (), property_, seconds)
     try:
-        networks = (
-            tuple(str(path) for _, path in ast.literal_eval(network)) if network[:1] == "[" else (network,)
-        )
+        named = [(str(name), str(path)) for name, path in ast.literal_eval(network)]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return ListedRow(line, problem="its networks are not a list of names and files")
-    return ListedRow(line, networks, property_, seconds)
+    networks = tuple(path for _, path in named)
+    return ListedRow(line, networks, tuple(name for name, _ in named), property_, seconds)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,10 @@ def _lines(shown: ShownInstance) -> Iterator[str]:
 
 def _network(shown: ShownInstance) -> Iterator[str]:
     found = shown.network
-    yield _field("network", str(shown.entry.network_path))
+    for name, path in shown.networks.items():
+        yield _field("network", f"{name} = {path}" if name else str(path))
+    if shown.is_lowered:
+        yield _field("", f"verifiers get one network for all that is asked: {shown.entry.network_path}")
     if found.problem:
         yield _field("", f"not read here: {found.problem}")
     else:
@@ -89,8 +92,8 @@ def _shape(shape: tuple[int, ...]) -> str:
 def _property(shown: ShownInstance) -> Iterator[str]:
     from dokimos.properties.wording import box_in_words, unsafe_in_words
 
-    entry, asked = shown.entry, shown.property
-    yield _field("property", f"{entry.property_path}, {entry.timeout_seconds:g} s")
+    asked = shown.asked
+    yield _field("property", f"{shown.property_path}, {shown.entry.timeout_seconds:g} s")
     if asked is None:
         yield _field("", f"not read here: {shown.property_problem}")
         return

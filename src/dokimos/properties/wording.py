@@ -24,7 +24,7 @@ def namer(asked: Property) -> Namer:
 
 
 def _elements(name: str, shape: tuple[int, ...]) -> list[str]:
-    flat = len(shape) == 1  # VNN-LIB 1.0
+    flat = len(shape) == 1 and name in ("X", "Y")  # as VNN-LIB 1.0 has it
     return [f"{name}_{k}" if flat else spell_element(name, shape, k) for k in range(prod(shape))]
 
 
@@ -58,10 +58,26 @@ def unsafe_in_words(any_of: Sequence[Conjunction], asked: Property) -> tuple[str
     name = namer(asked)
     if not any_of:
         return ("nothing is unsafe",)
-    lines = [
-        " and ".join(constraint_in_words(one, name) for one in part) or "every output" for part in any_of
-    ]
+    lines = [" and ".join(_conjunction_in_words(part, name)) or "every output" for part in any_of]
     return (*_meaning(any_of, asked, name), *dict.fromkeys(lines))
+
+
+def _conjunction_in_words(part: Conjunction, name: Namer) -> list[str]:
+    """Its constraints, each once; two that bound the same terms from both sides are one equality."""
+    equal = {one for one in part if not one.strict and _turned(one) in part}
+    words: dict[str, None] = {}
+    for one in part:
+        if one not in equal:
+            words.setdefault(constraint_in_words(one, name))
+        elif part.index(one) < part.index(_turned(one)):
+            words.setdefault(constraint_in_words(one, name).replace("<=", "=").replace(">=", "="))
+    return list(words)
+
+
+def _turned(one: Linear) -> Linear:
+    """The constraint that bounds the same terms from the other side."""
+    inputs, outputs = (tuple((i, -c) for i, c in terms) for terms in (one.inputs, one.outputs))
+    return Linear(inputs, outputs, -one.bound, one.strict)
 
 
 def _meaning(any_of: Sequence[Conjunction], asked: Property, name: Namer) -> tuple[str, ...]:

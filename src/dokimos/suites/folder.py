@@ -75,11 +75,7 @@ def read_suite(folder: Path) -> Suite:
     table = instances_table(folder)
     made = read_suite_file(folder)
     families: Mapping[str, str] = {} if made is None else made.families
-    try:
-        numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
-    except csv.Error as error:
-        raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
-    rows = [_row(row, f"{table}:{number}") for number, row in numbered if any(cell.strip() for cell in row)]
+    rows = _rows(table)
     names = instance_names([(row.network, row.property) for row in rows])
     default = _families_of_others(folder, rows)
     listed = (_entry(folder, row, name, families, default) for row, name in zip(rows, names, strict=True))
@@ -92,6 +88,29 @@ def read_suite(folder: Path) -> Suite:
                 table, f"the instance {name!r} is listed twice, differently; remove one row"
             )
     return Suite(folder=folder, entries=entries)
+
+
+def row_files(folder: Path, name: str) -> tuple[dict[str, Path], Path]:
+    """The files that the row of an instance names, before anything is lowered: networks, and the property.
+
+    Networks are by their names in the property; a lone one that the row gives no name is by "".
+    """
+    rows = _rows(instances_table(folder))
+    names = instance_names([(row.network, row.property) for row in rows])
+    row = rows[names.index(name)]
+    networks = row.networks or {"": row.network}
+    return (
+        {own: _row_file(folder, path, row.place) for own, path in networks.items()},
+        _row_file(folder, row.property, row.place),
+    )
+
+
+def _rows(table: Path) -> list[_Row]:
+    try:
+        numbered = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
+    except csv.Error as error:
+        raise UnreadableFile(table, f"not a table of comma-separated values: {error}") from None
+    return [_row(row, f"{table}:{number}") for number, row in numbered if any(cell.strip() for cell in row)]
 
 
 def benchmark_folders(folder: Path) -> tuple[Path, ...]:
