@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -263,3 +264,25 @@ def test_infinite_responses_give_no_order_in_float32() -> None:
     proven = prove(instance, certificate, Label.UNSAT, None)
     assert proven.real == 1
     assert proven.float32 is None
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (2, 3, 2)])
+def test_a_constant_matrix_on_the_left_multiplies_the_second_axis_from_the_end(
+    shape: tuple[int, ...],
+) -> None:
+    """Every output is the sum that numpy has there, over the reals and with noise for float32."""
+    weights, size = np.arange(12.0).reshape(4, 3) - 5, int(np.prod(shape))
+    out = np.matmul(weights, np.zeros(shape)).shape
+    network = read_onnx(model([("MatMul", ["w", "X"], "Y")], {"w": weights}, list(shape), list(out)))
+    point = [Fraction(k * k - 2) for k in range(size)]
+    expected = np.matmul(weights, np.array([float(x) for x in point]).reshape(shape)).ravel()
+
+    def value(terms: Mapping[int, Fraction], constant: Fraction) -> Fraction:
+        return constant + sum((c * point[v] for v, c in terms.items() if v < size), Fraction(0))
+
+    real = piecewise_linear(network)
+    assert [value(e.terms, e.constant) for e in real.outputs] == [Fraction(y) for y in expected]
+    bounds = rounding_bounds(network, [Fraction(-9)] * size, [Fraction(40)] * size)
+    noisy = piecewise_linear(network, rounding=bounds)
+    assert [value(e.terms, e.constant) for e in noisy.outputs] == [Fraction(y) for y in expected]
+    assert len(noisy.noise) == len(expected) and min(noisy.noise.values()) > 0

@@ -97,7 +97,7 @@ def audit(
             expect_writable(Path(path), what="report", example="audit.html")
     places = [place for folder in given for place in benchmark_folders(Path(folder))]
     processes = default_jobs() if jobs is None else jobs
-    suites = [] if results is None else _suites_of(places, Path(results))
+    suites = [] if results is None else suites_with_results(places, Path(results))
     found = Audit(tuple(one for place in places for one in _linted(place, processes, progress)))
     if results is not None:
         imported = _imported(Path(results), suites, Path(out), not_scored, progress)
@@ -184,7 +184,7 @@ def _judged(
     return judged
 
 
-def _suites_of(places: Sequence[Path], results: Path) -> list[CampaignSuite]:
+def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignSuite]:
     """The benchmarks that there are results on; of two with one name, the first: that in VNN-LIB 1.0."""
     wanted = {table.category for table in find_results(results)}
     by_name: dict[str, Path] = {}

@@ -134,10 +134,15 @@ class _Translation:
         return self._affine(a, weights, bias[0], self._sizes(node.inputs[0]))
 
     def _matmul(self, node: Node, parts: Sequence[Array | None]) -> Array:
-        a, weights = _only(parts), _constant(node, _present(parts[1]))
+        left, right = _present(parts[0]), _present(parts[1])
+        if left.dtype != object and right.dtype == object:
+            return self._constant_times(node, left.astype(np.float64), right)
+        return self._times_constant(_expressions(left), _constant(node, right), self._sizes(node.inputs[0]))
+
+    def _times_constant(self, a: Array, weights: Array, sizes: Array | None) -> Array:
+        """a · weights along the last axis of `a`."""
         if weights.ndim != 2:
             raise UnsupportedOp("MatMul", "only a constant matrix on the right has an affine form here")
-        sizes = self._sizes(node.inputs[0])
         rows = self._affine(
             a.reshape(-1, a.shape[-1]),
             weights,
@@ -145,6 +150,16 @@ class _Translation:
             None if sizes is None else sizes.reshape(-1, a.shape[-1]),
         )
         return rows.reshape(*a.shape[:-1], weights.shape[1])
+
+    def _constant_times(self, node: Node, weights: Array, x: Array) -> Array:
+        """weights · x = (xᵀ · weightsᵀ)ᵀ: the same products, summed over the same terms."""
+        if weights.ndim != 2:
+            raise UnsupportedOp("MatMul", "only a constant matrix on the left has an affine form here")
+        sizes = self._sizes(node.inputs[1])
+        if x.ndim == 1:
+            return self._times_constant(x, weights.T, sizes)
+        turned = None if sizes is None else np.swapaxes(sizes, -1, -2)
+        return np.swapaxes(self._times_constant(np.swapaxes(x, -1, -2), weights.T, turned), -1, -2)
 
     def _conv(self, node: Node, parts: Sequence[Array | None]) -> Array:
         x, w = _only(parts), _constant(node, _present(parts[1]))
@@ -255,7 +270,7 @@ def _each(function: Callable[[AffineExpression], AffineExpression], x: Array) ->
 def _constant(node: Node, x: Array) -> Array:
     """The numbers of a tensor that must be constant."""
     if x.dtype == object:
-        raise UnsupportedOp(node.op, "only a constant factor on the right has an affine form")
+        raise UnsupportedOp(node.op, "the product of two computed tensors has no affine form")
     return x.astype(np.float64)
 
 

@@ -56,10 +56,11 @@ class PenaltyRow:
 
 @dataclass(frozen=True)
 class RankRow:
-    """The place of one verifier under each rule set, by what all benchmarks are worth to it."""
+    """The place of one verifier under each rule set, by what all benchmarks together are worth to it."""
 
     verifier: str
     places: tuple[int, ...]
+    worths: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,11 @@ class Penalties(Section[PenaltyRows]):
         ]
         yield table("penalties", [PenaltyRow, "rules", "penalised", "others penalised"], wrong)
         places = [
-            (row.verifier, name, row.places[k]) for row in rows.ranking for k, name in enumerate(rows.rules)
+            (row.verifier, name, row.places[k], row.worths[k])
+            for row in rows.ranking
+            for k, name in enumerate(rows.rules)
         ]
-        yield table("ranking", ["verifier", "rules", "place"], places)
+        yield table("ranking", ["verifier", "rules", "place", "worth"], places)
         yield table(
             "witnesses",
             ["benchmark", "verifier", *QUALITIES],
@@ -154,13 +157,17 @@ def _penalty_row(verifier: str, judgements: Sequence[Judgement], rules: Sequence
 
 
 def _ranking(judgements: Sequence[Judgement], rules: Sequence[str]) -> tuple[RankRow, ...]:
-    places: dict[str, dict[str, int]] = {}
+    places: dict[str, dict[str, tuple[int, float]]] = {}
+    every = totals(scores(judgements))
     for name in rules:
-        own = [total for total in totals(scores(judgements)) if total.rules == name]
+        own = [total for total in every if total.rules == name]
         for total in own:
             better = sum((other.worth, other.points) > (total.worth, total.points) for other in own)
-            places.setdefault(printable(total.verifier), {})[name] = better + 1
-    found = [RankRow(verifier, tuple(own[name] for name in rules)) for verifier, own in places.items()]
+            places.setdefault(printable(total.verifier), {})[name] = (better + 1, total.worth)
+    found = [
+        RankRow(verifier, tuple(own[name][0] for name in rules), tuple(own[name][1] for name in rules))
+        for verifier, own in places.items()
+    ]
     return tuple(sorted(found, key=lambda row: (*row.places, row.verifier)))
 
 
@@ -186,12 +193,16 @@ def _penalised(row: PenaltyRow, k: int) -> str:
 
 
 def _ranking_table(rows: PenaltyRows) -> Table:
-    shown = Table(title=Text("Places under each rule set"), title_justify="left")
+    shown = Table(
+        title=Text("Places under each rule set (and the sum of what each benchmark is worth, up to 100)"),
+        title_justify="left",
+    )
     shown.add_column("verifier", overflow="fold")
     for name in rows.rules:
         shown.add_column(Text(name), justify="right")
     for row in rows.ranking:
-        shown.add_row(Text(row.verifier), *map(str, row.places))
+        cells = zip(row.places, row.worths, strict=True)
+        shown.add_row(Text(row.verifier), *(f"{place} ({worth:.0f})" for place, worth in cells))
     return shown
 
 
