@@ -23,6 +23,7 @@ from dokimos.reports.sections.base import Command, Section
 from dokimos.reports.sections.registry import SECTIONS, sections
 from dokimos.reports.state import state_page
 from dokimos.reports.terminal import print_findings
+from dokimos.suites.file_findings import LintFinding, LintSeverity
 from tests.reports.explanation_sample import explained, known_facts
 from tests.reports.sample import CONTEXT, sample_judgements
 from tests.reports.sections.test_rules import RUNS
@@ -30,6 +31,7 @@ from tests.reports.sections.test_support import known, three
 from tests.reports.test_state import UNSOUND, state
 
 EVERY = pytest.mark.parametrize("section", sections(), ids=lambda section: section.name)
+FOUND = LintFinding("infix", LintSeverity.ERROR, "p.vnnlib", 3, "an operator between operands", "move it")
 
 
 def full() -> list[Findings]:
@@ -38,7 +40,7 @@ def full() -> list[Findings]:
     return [
         Findings.of(runs, known=known_facts(runs), explanation=explained(runs)),
         Findings.of(three(), known=known(three())),
-        Findings.of(RUNS, is_published=True),
+        Findings.of(RUNS, is_published=True, files=[FOUND]),
     ]
 
 
