@@ -50,7 +50,7 @@ def judged(folder: Path, network: bytes, *witness: Fraction, bound: str) -> Judg
 def test_a_witness_is_replayed_at_the_nearest_float64_point(network: bytes) -> None:
     asked = Question(network, at_least("1.0", low="-2.0", high="2.0"), "it")
     found = replay_witness(asked, (NEAR_ONE, F(0)))
-    assert found.in_floats is found.as_spelt is found.floating is not None
+    assert found.in_floats is found.as_written is found.floating is not None
     assert found.in_floats.onnxruntime_outputs == (float(NEAR_ONE),)
     assert (found.in_floats.float_type, found.in_floats.witness_in_float32) == ("float64", True)
     third = replay_witness(asked, (F(4, 3), F(0))).in_floats

@@ -49,7 +49,7 @@ def test_rounding_twice_is_avoided() -> None:
 
 def test_a_violation_inside_the_box() -> None:
     replays = replay_witness(question(), (F(1), F(3, 4)))
-    replay = replays.as_spelt
+    replay = replays.as_written
     assert replay is not None
     assert replay is replays.in_floats is replays.exact is replays.floating is replays.telling
     assert (replay.in_box, replay.outside_by, replay.violates_exactly) == (True, 0, True)
@@ -78,19 +78,19 @@ def test_a_point_outside_the_box() -> None:
 def test_out_of_the_box_by_a_double_but_not_by_a_float() -> None:
     spelt = (F("1.0000000000000002"), F(3, 4))
     replays = replay_witness(question(), spelt)
-    assert replays.as_spelt is not None
-    assert not replays.as_spelt.in_box
-    assert not replays.as_spelt.witness_in_float32
+    assert replays.as_written is not None
+    assert not replays.as_written.in_box
+    assert not replays.as_written.witness_in_float32
     assert replays.exact is replays.in_floats is replays.telling
 
 
-def test_in_the_box_as_spelt_but_not_as_a_float() -> None:
+def test_in_the_box_as_written_but_not_as_a_float() -> None:
     # 0.1 in float32 is larger than 0.1, the box's end.
     asked = question("0.2", high="0.1")
     replays = replay_witness(asked, (F("0.1"), F("0.1")))
     assert replays.in_floats is not None
     assert not replays.in_floats.in_box
-    assert replays.exact is replays.as_spelt
+    assert replays.exact is replays.as_written
     assert replays.floating is None
 
 
@@ -107,8 +107,8 @@ def test_violating_in_float32_only() -> None:
 def test_beyond_float32_there_is_nothing_to_run() -> None:
     replays = replay_witness(question(), (F(10) ** 60, F(0)))
     assert replays.in_floats is replays.floating is None
-    assert replays.as_spelt is not None
-    assert replays.as_spelt.onnxruntime_outputs == ()
+    assert replays.as_written is not None
+    assert replays.as_written.onnxruntime_outputs == ()
 
 
 def test_overflow_in_float32_shows_nothing() -> None:
@@ -134,7 +134,7 @@ def test_irrational_outputs_are_decided_by_precision() -> None:
     above = below[:-1] + "8"
     for bound, violates in ((below, True), (above, False)):
         asked = Question(sigmoid_network(), at_least(bound), "it")
-        replay = replay_witness(asked, (F(1), F(0))).as_spelt
+        replay = replay_witness(asked, (F(1), F(0))).as_written
         assert replay is not None
         assert replay.violates_exactly is violates
         assert replay.violation is not None
@@ -186,9 +186,9 @@ def test_a_value_that_no_precision_tells_shows_nothing(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("dokimos.networks.semantics.exact.evaluate", undecided)
     replays = replay_witness(question(), (F(1), F(1)))
-    assert replays.as_spelt is not None
-    assert (replays.as_spelt.violates_exactly, replays.as_spelt.violation) == (False, None)
-    assert replays.as_spelt.exact_outputs == ()
+    assert replays.as_written is not None
+    assert (replays.as_written.violates_exactly, replays.as_written.violation) == (False, None)
+    assert replays.as_written.exact_outputs == ()
     assert replays.floating is not None
 
 
@@ -200,7 +200,7 @@ def test_an_enclosure_that_cannot_be_narrowed_decides_what_it_can(monkeypatch: p
 
     monkeypatch.setattr("dokimos.networks.semantics.exact.evaluate", wide)
     for bound, violates in (("1.0", True), ("1.5", False), ("2.5", False)):
-        replay = replay_witness(question(bound), (F(1), F(1))).as_spelt
+        replay = replay_witness(question(bound), (F(1), F(1))).as_written
         assert replay is not None
         assert replay.violates_exactly is violates
         assert replay.exact_outputs == (F(3, 2),)
@@ -210,13 +210,13 @@ def test_an_enclosure_that_cannot_be_narrowed_decides_what_it_can(monkeypatch: p
 def test_what_float64_decides_is_said_to_be_near_the_exact_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dokimos.networks.semantics.exact.EXACT_FIRST", -1)
     for bound, violates in (("1.5", True), ("1.8", False)):
-        replay = replay_witness(question(bound), (F(1), F(3, 4))).as_spelt
+        replay = replay_witness(question(bound), (F(1), F(3, 4))).as_written
         assert replay is not None
         assert (replay.violates_exactly, replay.is_decided) == (violates, True)
         assert 0 < replay.output_error < F(1, 10**14)
         assert abs(replay.exact_outputs[0] - F(7, 4)) <= replay.output_error
         assert replay.violation is not None
         assert F(7, 4) - F(bound) - F(1, 10**14) < replay.violation <= F(7, 4) - F(bound)
-    touching = replay_witness(question("1.75"), (F(1), F(3, 4))).as_spelt
+    touching = replay_witness(question("1.75"), (F(1), F(3, 4))).as_written
     assert touching is not None
     assert (touching.violates_exactly, touching.violation, touching.output_error) == (True, 0, 0)

@@ -59,15 +59,15 @@ def replay(network: str | Path, property: str | Path, point: str | Path | Sequen
     question = Question(content, asked, str(files[0]), (str(files[0]), str(files[1])))
     written = read_point(point)
     found = replay_witness(question, written)
-    if found.as_spelt is None:
+    if found.as_written is None:
         raise InputError(
             f"{files[0]}: the point has {len(written)} numbers where the network takes "
             f"{question.network.input_size}; give one for each input, row by row."
         )
     near = found.in_floats
     nodes = (
-        NodeComparison(remark=f"the point is out of the range of {found.as_spelt.float_type}")
+        NodeComparison(remark=f"the point is out of the range of {found.as_written.float_type}")
         if near is None
         else compare_nodes(content, question.network, found.points[1])
     )
-    return ReplayedPoint(found.as_spelt, near, nodes)
+    return ReplayedPoint(found.as_written, near, nodes)

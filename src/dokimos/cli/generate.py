@@ -95,7 +95,7 @@ def _knobs(words: list[str]) -> dict[str, str]:
     while rest:
         word = rest.pop(0)
         if not word.startswith("--"):
-            raise InputError(f"Did not expect {word!r}; knobs are spelt --NAME VALUE.")
+            raise InputError(f"Did not expect {word!r}; write knobs as --NAME VALUE.")
         name, has_value, value = word.removeprefix("--").partition("=")
         if not has_value:
             if not rest or rest[0].startswith("--"):

@@ -64,7 +64,7 @@ def least_number(value: Fraction) -> Number:
 
 
 def float_number(value: float) -> Number:
-    """A float for display; nan and the infinities are spelt out."""
+    """A float for display; nan and the infinities are written out."""
     return Number(short=f"{value:.{_SHORT_DIGITS}g}", full=repr(value))
 
 

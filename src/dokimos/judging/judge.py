@@ -398,7 +398,7 @@ def _stand_in(replays: WitnessReplays | None) -> str:
 
 def _how_far_out(replays: WitnessReplays) -> str:
     """By how much the witness leaves every box, in brackets; empty where it lies in another one."""
-    replay = replays.as_spelt
+    replay = replays.as_written
     return f" ({_about(replay.outside_by)})" if replay and replay.outside_by else ""
 
 

@@ -92,7 +92,7 @@ class WitnessReplays:
     where it is the network that we cannot evaluate. `points` has the points of the three replays.
     """
 
-    as_spelt: Replay | None
+    as_written: Replay | None
     in_floats: Replay | None
     problem: str = ""
     clipped: Replay | None = None
@@ -123,7 +123,7 @@ class WitnessReplays:
     @property
     def shown(self) -> tuple[Point, Replay] | None:
         """The point that `proves_sat`, and the replay there."""
-        replays = (self.as_spelt, self.in_floats, self.clipped)
+        replays = (self.as_written, self.in_floats, self.clipped)
         for point, replay in zip(self.points, replays, strict=True):
             if replay is not None and replay.in_box and replay.violates_exactly:
                 return point, replay
@@ -146,11 +146,11 @@ class WitnessReplays:
     def telling(self) -> Replay | None:
         """The replay to show: one that violates, or else the one that comes closest to the box."""
         inside = next((r for r in self._both if r.in_box), None)
-        return self.exact or self.floating or inside or self.as_spelt
+        return self.exact or self.floating or inside or self.as_written
 
     @property
     def _both(self) -> tuple[Replay, ...]:
-        return tuple(r for r in (self.as_spelt, self.in_floats) if r is not None)
+        return tuple(r for r in (self.as_written, self.in_floats) if r is not None)
 
 
 def replay_witness(question: Question, witness: Point) -> WitnessReplays:
@@ -163,8 +163,8 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
     if near is None:
         return WitnessReplays(_replay(question, witness, None), None, points=(witness, (), ()))
     in_floats = _replay(question, near, near)
-    as_spelt = in_floats if near == witness else _replay(question, witness, near)
-    found = WitnessReplays(as_spelt, in_floats, points=(witness, near, ()))
+    as_written = in_floats if near == witness else _replay(question, witness, near)
+    found = WitnessReplays(as_written, in_floats, points=(witness, near, ()))
     if found.exact:
         return found
     moved, clipped = _replay_clipped(question, witness)
@@ -182,7 +182,7 @@ def clip(box: Box, point: Point) -> Point | None:
     """`point` moved into `box`, where every coordinate that leaves it does so by a rounding; else None.
 
     By a rounding: by no more than the distance from the bound to the next float32 number beyond it, as
-    spelt or at the nearest float32 number (which decimals seldom spell to the last digit). That is what
+    written or at the nearest float32 number (which decimals seldom give to the last digit). That is what
     printing or reading a bound in float32 can do to it, and what nobody means to do.
     """
     moved = []

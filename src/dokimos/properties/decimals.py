@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dokimos.core.errors import InputError
 
-#: More digits than any float64 spelt out in full, fewer than Python refuses to convert.
+#: More digits than any float64 written in full, fewer than Python refuses to convert.
 MAX_DIGITS = 4000
 _MAX_EXPONENT = 400
 #: No floating-point number that we read reaches this.

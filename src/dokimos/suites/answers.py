@@ -27,7 +27,7 @@ class Answer(Enum):
 
 @dataclass(frozen=True)
 class VerifierAnswer:
-    """An answer, the witness that came with it (exactly as the verifier spelt it), and a remark.
+    """An answer, the witness that came with it (exactly as the verifier wrote it), and a remark.
 
     `outputs` is what the verifier says the network gives at the witness; None where it does not say.
     """

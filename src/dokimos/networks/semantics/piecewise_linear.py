@@ -1,4 +1,4 @@
-"""A ReLU network spelt out as exact affine expressions, over the reals or in float32.
+"""A ReLU network written out as exact affine expressions, over the reals or in float32.
 
 Theorem (float32 as extra inputs). Let every affine node, evaluated in float32 in any order and with or
 without FMA, differ from its real value *on the same float32 inputs* by at most ν. Then each float32

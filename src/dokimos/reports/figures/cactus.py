@@ -1,4 +1,4 @@
-"""The cactus plot: how many runs a verifier solves when each may take so long."""
+"""The cactus plot: how many instances each verifier solves within a given time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many runs each verifier solves when each may take so long."""
+"""How many instances each verifier solves within a given time."""
 
 from __future__ import annotations
 

@@ -253,8 +253,12 @@ def _missing_in_words(found: Explanation) -> list[tuple[str, str]]:
     return [
         (
             f"{row.suite}: {len(row.instances)} "
-            f"{'instance has' if len(row.instances) == 1 else 'instances have'} no usable profile "
-            f"({row.reason}) and so no part in what follows, as far as it needs one.",
+            + (
+                "instance has no profile and is"
+                if len(row.instances) == 1
+                else "instances have no profile and are"
+            )
+            + f" left out below ({row.reason}).",
             row.remedy,
         )
         for row in found.missing

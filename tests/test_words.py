@@ -1,0 +1,58 @@
+"""Plain English: phrases that readers stumbled over do not come back."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+#: What not to write, and what an engineer would say instead.
+FORBIDDEN = {
+    r"when each may take so long": "within a given time",
+    r"that have none to be held against": "that have no label",
+    r"\bno illness\b": "does not count as a failure",
+    r"is there where Dokimos is installed": "installing Dokimos installs it",
+    r"Nobody waits, nothing runs": "if your process ends, its runs end too",
+    r"no part in what follows": "left out below",
+    r"is told in one sentence": "is reported in one sentence",
+    r"the others go on\b": "the rest continue",
+    r"\bspelt\b": "written",
+    r"\bnobody has said where\b": "no path given",
+    r"\b1 inputs\b": "1 input",
+    r"\bWRONG nobody\b": "FAIL",
+}
+
+
+@pytest.fixture(scope="module")
+def words() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("words", ROOT / "scripts" / "words.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["words"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_text_has_a_phrase_that_readers_stumbled_over(words: ModuleType) -> None:
+    pattern = re.compile("|".join(FORBIDDEN), re.IGNORECASE)
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [str(text) for text in words.all_texts() if pattern.search(text.words)]
+    found += [str(page) for page in pages if pattern.search(" ".join(page.read_text().split()))]
+    assert found == []
+
+
+def test_the_page_has_messages_docstrings_templates_and_headings(words: ModuleType) -> None:
+    kinds = {text.kind for text in words.all_texts()}
+    assert kinds == {"message", "docstring", "page", "heading"}
+
+
+def test_a_message_is_found_with_its_values_left_out(words: ModuleType, tmp_path: Path) -> None:
+    source = tmp_path / "module.py"
+    source.write_text('"""A module."""\n\ndef f(x):\n    raise ValueError(f"{x} is spelt {x!r} here")\n')
+    texts = {text.words for text in words.source_texts(source)}
+    assert texts == {"A module.", "… is spelt … here"}
