@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ from dokimos.laws.studies.guided_table import paired_runs
 
 if TYPE_CHECKING:
     from dokimos.laws.studies.lander_guided import GuidedSettings
+
+#: How many phases of a run are trained before it is the other's turn.
+_PHASES_IN_TURN = 5
 
 
 @dataclass(frozen=True)
@@ -64,15 +68,24 @@ def guide_training(
         is_interrupted = False
         try:
             states = fuzzed_states(chosen.states)
-            for seed, arm in files.runs:
+            for seed, arm, goal in _stages(seeds, phases):
                 folder = base.with_name(f"{base.name}-runs") / f"seed-{seed}-{arm.value}"
                 run = GuidedRun(arm, seed, folder=folder, settings=chosen, states=states)
                 files.expect_records_of(run.phase, seed, arm, folder)
-                run.train(phases, files.keep)
+                run.train(goal, files.keep)
         except KeyboardInterrupt:
             is_interrupted = True
         files.write_page()
     return GuidedComparison(files.page, files.data, files.figure, files.count, files.asked, is_interrupted)
+
+
+def _stages(seeds: int, phases: int) -> Iterator[tuple[int, Arm, int]]:
+    """Which run to train next, and up to which phase: both of a seed in turn, so that pairs can be compared
+    before they are finished."""
+    for seed in range(seeds):
+        for goal in range(_PHASES_IN_TURN, phases + _PHASES_IN_TURN, _PHASES_IN_TURN):
+            for arm in Arm:
+                yield seed, arm, min(goal, phases)
 
 
 class _Files:

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dokimos.api.law_guiding import _stages
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.studies.guided_page import figure, markdown
 from dokimos.laws.studies.guided_records import Arm, GuidedRecords, PhaseRecord
@@ -110,6 +111,13 @@ def test_the_figure_has_two_lines_and_their_bands_in_each_part(tmp_path: Path) -
     assert sum("band" in each for each in paths) == 4
     assert sum(each.startswith("line s") for each in paths) == 4 + 2  # with the keys
     assert "bugs on 50 held-out states" in drawn
+
+
+def test_both_runs_of_a_seed_are_trained_in_turn() -> None:
+    found = [(seed, arm.value, goal) for seed, arm, goal in _stages(2, 12)]
+    first = [(0, arm, goal) for goal in (5, 10, 12) for arm in ("normal", "guided")]
+    assert found == [*first, *((1, arm, goal) for _, arm, goal in first)]
+    assert [goal for *_, goal in _stages(1, 5)] == [5, 5]
 
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
