@@ -93,7 +93,7 @@ def test_other_mistakes(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             load_data(where)
     np.savez(tmp_path / "a.npz", x=np.zeros((2, 3)))
-    with pytest.raises(InputError, match="has no labels: name them 'y'"):
+    with pytest.raises(InputError, match="has no array 'y'"):
         load_data(tmp_path / "a.npz")
     for text in ("cifar", "1:0", "a:b", "1,2"):
         with pytest.raises(InputError, match="ormalisation"):

@@ -6,7 +6,9 @@ A path stands for a file that is a link to it.
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import zipfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -259,6 +261,37 @@ def results() -> Named:
         "blanks before an answer": blanks + b"sat",
         "a long number": b"sat\nX f [" + b"1" * 10_000 + b"]\n1\n",
         "deep": b"[" * DEEP,
+        "a device": Path("/dev/zero"),
+    }
+
+
+def archive(**arrays: bytes) -> bytes:
+    """An .npz file of the contents of .npy files."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as there:
+        for name, content in arrays.items():
+            there.writestr(f"{name}.npy", content)
+    return file.getvalue()
+
+
+def named_archives() -> Named:
+    small = {title: content for title, content in pools().items() if isinstance(content, bytes)}
+    found: Named = {title: archive(x=content, y=content) for title, content in small.items()}
+    stated = bytearray(archive(x=bytes(1000), y=bytes(8)))
+    size = stated.index(b"PK\x01\x02") + 24  # of the first array, in the table of contents
+    stated[size : size + 4] = b"\xf0" * 4
+    found["4 GB, it says"] = bytes(stated)
+    found["a device"] = Path("/dev/zero")
+    return found
+
+
+def tables() -> Named:
+    return {
+        "a class of 300 digits": b"0.5,1e300\n",
+        "a number beyond float32": b"1e300,1\n",
+        "a class in the millions": b"0.5,2000000000\n",
+        "a field without end": b'"' + b"a" * 1_000_000,
+        "a NUL": b"0.5,\x001\n",
         "a device": Path("/dev/zero"),
     }
 

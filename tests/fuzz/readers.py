@@ -34,6 +34,7 @@ from dokimos.constructions.generation import with_seeds
 from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.recipes import parse_recipe
 from dokimos.core.errors import DokimosError
+from dokimos.datasets.catalogue import load_data
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.written_points import read_point
@@ -83,8 +84,10 @@ from tests.fuzz.mutators import (
 )
 from tests.fuzz.named_inputs import (
     Named,
+    archive,
     deep_json,
     journals,
+    named_archives,
     named_domains,
     named_laws,
     named_truths,
@@ -93,6 +96,7 @@ from tests.fuzz.named_inputs import (
     properties,
     recipes,
     results,
+    tables,
 )
 from tests.laws.toy import domain, risk
 
@@ -421,6 +425,15 @@ def arrays() -> list[bytes]:
     return [pool_file(np.arange(6.0).reshape(3, 2), ".npy")]
 
 
+def read_any_data(path: Path, number: int) -> None:
+    str(load_data(path).classes)
+
+
+def archives() -> list[bytes]:
+    labels = pool_file(np.array([0, 1]), ".npy")
+    return [archive(x=pool_file(np.eye(2), ".npy"), y=labels)]
+
+
 def contents(folder: Path, pattern: str) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.glob(pattern))]
 
@@ -476,4 +489,6 @@ READERS: dict[str, Reader] = {
     ),
     "point": Reader("point", lambda p, _: read_point(p), TEXT, lambda: POINTS),
     "pool": Reader("pool.npy", read_any_pool, (change_bytes,), arrays, pools),
+    "npz": Reader("data.npz", read_any_data, (change_bytes,), archives, named_archives),
+    "table": Reader("data.csv", read_any_data, TEXT, lambda: [b"a,b,label\n0.5,1,0\n0.25,0,1\n"], tables),
 }

@@ -12,6 +12,8 @@ from dokimos.core.errors import InputError
 Records = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
+MOST_CLASSES = 1_000_000
+
 
 def from_bytes(pixels: NDArray[np.uint8]) -> Records:
     """Pixels of 8 bits as float32 numbers from 0 to 1, the quotient by 255 rounded once."""
@@ -44,6 +46,10 @@ class DataSet:
             raise InputError(f"{self.source}: a record has a value that is not a finite number.")
         if (self.labels < 0).any():
             raise InputError(f"{self.source}: a label is negative; labels count classes from 0.")
+        if (self.labels > MOST_CLASSES).any():
+            raise InputError(
+                f"{self.source}: a label is beyond {MOST_CLASSES:,}; labels count classes from 0."
+            )
         if self.limits is not None:
             low, high = self.limits
             outside = np.argwhere((self.records < low) | (self.records > high))

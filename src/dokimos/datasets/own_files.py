@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
-import zipfile
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.datasets.data_set import DataSet, Records, from_bytes
+from dokimos.core.arrays import arrays_in
+from dokimos.core.errors import Place, UnreadableFile
+from dokimos.core.files import read_whole
+from dokimos.datasets.data_set import MOST_CLASSES, DataSet, Records, from_bytes
 from dokimos.datasets.pictures import SUFFIXES, read_picture
 
 _RECORDS = ("x", "X", "images", "records", "data", "inputs", "x_test")
@@ -27,14 +29,7 @@ def read_npz(path: Path, limits: Limits) -> DataSet:
 
     Bytes become pixels from 0 to 1; where channels come last, they are put first.
     """
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            records = _named(path, dict(arrays.items()), _RECORDS, "records")
-            labels = _named(path, dict(arrays.items()), _LABELS, "labels")
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise UnreadableFile(path, f"is not an .npz file of plain arrays ({error})") from None
+    records, labels = arrays_in(read_whole(path), (_RECORDS, _LABELS), file=path)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise UnreadableFile(path, "its labels are not a list of integers; give one class for each record")
     if records.ndim < 2 or not (
@@ -42,16 +37,6 @@ def read_npz(path: Path, limits: Limits) -> DataSet:
     ):
         raise UnreadableFile(path, "its records are not an array of numbers, a record in each row")
     return DataSet(path.name, _pixels(records), labels.astype(np.int64), limits)
-
-
-def _named(
-    path: Path, arrays: dict[str, NDArray[np.generic]], names: tuple[str, ...], what: str
-) -> NDArray[np.generic]:
-    found = next((arrays[name] for name in names if name in arrays), None)
-    if found is None:
-        there = ", ".join(sorted(arrays)) or "none"
-        raise UnreadableFile(path, f"has no {what}: name them {names[0]!r} (it has the arrays {there})")
-    return found
 
 
 def _pixels(records: NDArray[np.generic]) -> Records:
@@ -68,9 +53,9 @@ def _pixels(records: NDArray[np.generic]) -> Records:
 def read_csv(path: Path, limits: Limits) -> DataSet:
     """A record in each line; its class in the column `label` (or class, target, y), or in the last one."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            lines = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = io.StringIO(read_whole(path).decode("utf-8-sig"), newline="")
+        lines = [(number, row) for number, row in enumerate(csv.reader(text), 1) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
         raise UnreadableFile(path, f"cannot be read as CSV ({error})") from None
     if not lines:
         raise UnreadableFile(path, "is empty")
@@ -91,9 +76,10 @@ def read_csv(path: Path, limits: Limits) -> DataSet:
                 Place(str(path), number, wrong + 1), f"{row[wrong][:40]!r} is not a number"
             )
         label = float(row[column])
-        if label != int(label):
+        if label != int(label) or abs(label) > MOST_CLASSES:
             raise UnreadableFile(
-                Place(str(path), number, column + 1), f"the class {row[column]!r} is not an integer"
+                Place(str(path), number, column + 1),
+                f"the class {row[column][:40]!r} is not an integer, or too large",
             )
         labels.append(int(label))
         records.append([float(cell) for place, cell in enumerate(row) if place != column])
@@ -117,7 +103,7 @@ def read_picture_folder(folder: Path, limits: Limits) -> DataSet:
         )
     records: list[Records] = []
     for _, path in pictures:
-        pixels = from_bytes(read_picture(path, str(path)))
+        pixels = from_bytes(read_picture(io.BytesIO(read_whole(path)), str(path)))
         record = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
         if records and record.shape != records[0].shape:
             raise UnreadableFile(path, f"has the shape {record.shape}, others have {records[0].shape}")

@@ -21,7 +21,7 @@ def read_picture(source: Path | IO[bytes], what: str) -> NDArray[np.uint8]:
     Raises InputError where `what` is no picture, is too large, or the package Pillow is not here.
     """
     try:
-        from PIL import Image, UnidentifiedImageError
+        from PIL import Image
     except ImportError:
         raise InputError(
             f"{what}: reading pictures needs the package Pillow; install it: pip install 'dokimos[data]'."
@@ -32,5 +32,7 @@ def read_picture(source: Path | IO[bytes], what: str) -> NDArray[np.uint8]:
                 raise UnreadableFile(what, f"has more than {_MOST_PIXELS:,} pixels")
             grey = picture.mode in ("L", "1", "I;16", "I")
             return np.asarray(picture.convert("L" if grey else "RGB"))
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError) as error:
+    except UnreadableFile:
+        raise
+    except Exception as error:  # the formats of pictures are many, and each reader raises what it likes
         raise UnreadableFile(what, f"is not a picture that can be read ({error})") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.core import strict_json
+from dokimos.core.arrays import array_in
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
 from dokimos.laws.domain.features import Layout
@@ -62,12 +62,7 @@ def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
     """
     content = read_whole(path)
     if path.suffix == ".npy":
-        try:
-            array = _array(content)
-        except Exception as problem:  # numpy reads the header as Python, and raises whatever that does
-            reason = " ".join(str(problem).split())[:200]
-            raise UnreadableFile(path, f"is no array: {reason}.") from None
-        return as_records(array, layout, str(path))
+        return as_records(array_in(content, file=path), layout, str(path))
     if path.suffix == ".json":
         document = strict_json.parse(content, file=path, nan=True)
         rows = strict_json.convert(document, list[Any], file=path, what="a list of records")
@@ -84,26 +79,6 @@ def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
     if len({len(line) for line in lines}) > 1:
         raise UnreadableFile(path, "its lines have different numbers of columns.")
     return as_records(np.array(lines, dtype=object), layout, str(path))
-
-
-def _array(content: bytes) -> NDArray[Any]:
-    """The array in the content of a .npy file, which must hold what its header says. Raises ValueError."""
-    file = io.BytesIO(content)
-    version = np.lib.format.read_magic(file)
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    if version not in readers:
-        raise ValueError(f"it has version {version} of the format")
-    shape, is_fortran, dtype = readers[version](file)
-    if dtype.kind not in "biufSU" or dtype.itemsize == 0:
-        raise ValueError(f"its values are {dtype}, neither numbers nor texts")
-    stated, there = math.prod(shape) * dtype.itemsize, len(content) - file.tell()
-    if stated != there or any(size < 0 for size in shape):
-        raise ValueError(f"its header says {stated} bytes, and it holds {there}")
-    flat = np.frombuffer(content, dtype, offset=file.tell())
-    return flat.reshape(shape, order="F" if is_fortran else "C").copy()
 
 
 def pool_file(records: NDArray[Any], suffix: str) -> bytes:
