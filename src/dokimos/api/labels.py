@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.checker.entry import CheckedEntry, check_entry
+from dokimos.core.costs import Cost, measured
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs, each
 from dokimos.suites.entry import SuiteEntry, exists
@@ -84,14 +85,20 @@ def check(
     cross_checks: dict[str, CrossCheck] = {}
     checker = check_entry if core_only else _plugin_checker(trusted=plugin_proofs)
     work = partial(_check_one, checker, compare=not core_only)
-    for index, (one, compared) in each(work, labelled, jobs=processes):
+    for index, ((one, compared), cost) in each(partial(_costed, work), labelled, jobs=processes):
         checked[index] = one
         if compared is not None:
             cross_checks[one.name] = compared
-        note = f"{one.name}: {one.label}, proven" if one.is_proven else f"{one.name}: NOT PROVEN"
+        note = f"{one.name}: {one.label}, proven ({cost})" if one.is_proven else f"{one.name}: NOT PROVEN"
         progress(ProgressUpdate("checking", len(checked), count, note, one))
     entries = tuple(checked[index] for index in range(count))
     return CheckedSuite(found, entries, cross_checks, tuple(unlabelled))
+
+
+def _costed(
+    work: Callable[[SuiteEntry], tuple[CheckedEntry, CrossCheck | None]], entry: SuiteEntry
+) -> tuple[tuple[CheckedEntry, CrossCheck | None], Cost]:
+    return measured(partial(work, entry))
 
 
 def _unlabelled(suite: Suite) -> dict[str, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class Family:
     name: str
     summary: str
     knobs: tuple[Knob, ...]
+    theorem: str = ""
+    """Why the labels hold, in a few sentences."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def generate(
     def step(made: GeneratedInstance) -> None:
         all_made.append(made)
         at = f" at draw {made.draws}" if made.draws > 1 else ""
-        note = f"{made.name}: {made.label}, proven{at}"
+        cost = f" ({made.cost} with its twin)" if made.draws else ""
+        note = f"{made.name}: {made.label}, proven{at}{cost}"
         progress(ProgressUpdate("proving", len(all_made), recipe.size, note, made))
 
     written = generate_suite(recipe, folder, jobs=jobs, plugin_proofs=plugin_proofs, progress=step)
@@ -152,7 +156,8 @@ def find_family(name: str) -> Family:
 
 
 def _family(name: str, construction: Construction[Any]) -> Family:
-    return Family(name, construction.summary, knobs_of(construction.knobs_class))
+    theorem = inspect.getdoc(type(construction)) or ""
+    return Family(name, construction.summary, knobs_of(construction.knobs_class), theorem)
 
 
 def list_suites() -> tuple[ShippedSuite, ...]:

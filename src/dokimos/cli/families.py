@@ -10,7 +10,7 @@ import typer
 def families(
     name: Annotated[str | None, typer.Argument(help="Show the knobs of this family.")] = None,
 ) -> None:
-    """The families of instances; with a name, the knobs of that family."""
+    """The families of instances; with a name, the knobs of that family and why its labels hold."""
     from rich.table import Table
 
     import dokimos
@@ -28,6 +28,7 @@ def families(
             default = knob.default if knob.options else f"{knob.default:g}"
             table.add_row(option, default, span, knob.help)
         out.print(table)
+        out.print(family.theorem, markup=False)
         return
     table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")
     table.add_column("family")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +15,7 @@ from dokimos import __version__
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
 from dokimos.core import strict_json
+from dokimos.core.costs import NO_COST, Cost, measured
 from dokimos.core.errors import InputError, Place, UnreadableFile
 from dokimos.core.files import append_line, write_whole
 from dokimos.core.locks import only_one
@@ -36,8 +36,8 @@ _log = logging.getLogger("dokimos")
 class GeneratedInstance:
     """What is reported of each instance as it is finished.
 
-    `draws` is how many draws it took, all but one of which could not be proven or hidden, and `seconds`
-    the CPU time of all of them; both are 0 for a twin that came with its sibling. `cross_check` is what the
+    `draws` is how many draws it took, all but one of which could not be proven or hidden, and `cost` what
+    all of them took; both are 0 for a twin that came with its sibling. `cross_check` is what the
     comparison with the runtimes came to.
     """
 
@@ -45,7 +45,7 @@ class GeneratedInstance:
     label: str
     family: str
     draws: int
-    seconds: float
+    cost: Cost
     cross_check: CrossCheck
 
 
@@ -112,15 +112,15 @@ class _Result:
     files: tuple[InstanceFiles, ...]
     cross_checks: tuple[CrossCheck, ...]
     draws: int
-    seconds: float
+    cost: Cost = NO_COST
 
 
 def _make(pairs: Sequence[_Pair]) -> list[_Result]:
-    return [_make_one(pair) for pair in pairs]
+    made = (measured(partial(_make_one, pair)) for pair in pairs)
+    return [replace(result, cost=cost) for result, cost in made]
 
 
 def _make_one(pair: _Pair) -> _Result:
-    start = time.process_time()
     drawn = CONSTRUCTIONS[pair.family].draw(
         seed=pair.seed,
         timeout_seconds=pair.timeout_seconds,
@@ -132,8 +132,7 @@ def _make_one(pair: _Pair) -> _Result:
     )
     kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in pair.labels]
     compared = tuple(require_agreement(one.instance, one.truth) for one in kept if one.truth is not None)
-    seconds = time.process_time() - start
-    return _Result(tuple(map(files_of, kept)), compared, 1 + len(drawn.given_up), seconds)
+    return _Result(tuple(map(files_of, kept)), compared, 1 + len(drawn.given_up))
 
 
 def generate_suite(
@@ -232,10 +231,10 @@ def _build(
             finished[number] = [files.name for files in result.files]
             line = json.dumps([number, finished[number]])
             append_line(building / "done.jsonl", line, what="the list of what is done")
-            cost = (result.draws, result.seconds)
+            cost = (result.draws, result.cost)
             for files, compared in zip(result.files, result.cross_checks, strict=True):
                 progress(GeneratedInstance(files.name, files.label, pairs[number].family, *cost, compared))
-                cost = (0, 0.0)
+                cost = (0, NO_COST)
     return [name for number in range(len(pairs)) for name in finished[number]]
 
 

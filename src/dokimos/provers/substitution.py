@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dokimos.checker.lemmas.case_tree import Leaf
 from dokimos.checker.lemmas.relu_regions import Region, inequalities
-from dokimos.networks.semantics.expressions import ZERO, AffineExpression, combine
+from dokimos.networks.semantics.expressions import AffineExpression, combine
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear
 
 
@@ -28,7 +28,7 @@ def substituted(
     above: dict[int, Fraction] = {}
     relus = tuple(form.relus.items())
     for k in reversed(range(len(relus))):
-        factor = expression.terms.get(relus[k][0], ZERO)
+        factor = expression.factor(relus[k][0])
         low, high = where.arguments[k]
         if factor == 0 or high <= 0 or (factor > 0 and high <= -low):
             continue

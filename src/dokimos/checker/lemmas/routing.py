@@ -333,8 +333,7 @@ class RoutedNetwork:
             if slope is None:
                 continue
             if node.output in self.local:
-                felt = slope.magnitude * self.local[node.output]
-                bound = float(safe(felt.sum() * (1.0 + 2.0 * gamma(felt.size + 1))))
+                bound = _felt(slope.magnitude, self.local[node.output])
                 if not np.isfinite(bound):
                     raise InvalidProof("float32 evaluation may overflow on this box")
                 found += Fraction(bound)
@@ -363,6 +362,13 @@ class RoutedNetwork:
         assert weights is not None
         back = weights if node.op == "Gemm" and node.integer("transB") else weights.T
         return [(source, bilinear(slope, point(back), np.matmul, len(back)))]
+
+
+def _felt(slope: Floats, error: Floats) -> float:
+    """Σ slope·error, rounded up; ∞ where an error is."""
+    with np.errstate(all="ignore"):
+        products = safe(slope * error)
+        return float(safe(products.sum() * (1.0 + 2.0 * gamma(products.size + 1))))
 
 
 def _has_batch(shape: tuple[int, ...]) -> bool:

@@ -13,7 +13,7 @@ from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, 
 from dokimos.checker.data import read_data
 from dokimos.checker.lemmas.objective import objective, ranges
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics.expressions import AffineExpression, combine
+from dokimos.networks.semantics.expressions import ONE, ZERO, AffineExpression
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box, Linear
@@ -21,8 +21,6 @@ from dokimos.suites.instance import Label
 
 #: More cases than any honest certificate of this kind needs.
 MOST_LEAVES = 100_000
-#: Scaled rows that are kept for other cases and constraints.
-MOST_KEPT = 10_000
 
 
 class SlopesAndSplitsData(Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,14 +69,13 @@ class SlopesAndSplits(CertificateKind):
 
 
 class SlopedForm:
-    """A network with one slope for each ReLU; constraints share what they substitute."""
+    """A network with one slope for each ReLU."""
 
     def __init__(self, form: PiecewiseLinear, slopes: Sequence[Fraction]) -> None:
         if len(slopes) != len(form.relus):
             raise InvalidProof(f"{len(slopes)} slopes for {len(form.relus)} ReLUs")
         self._form = form
         self._slope_of = dict(zip(form.relus, slopes, strict=True))
-        self._scaled: dict[tuple[int, Fraction], AffineExpression] = {}
 
     def lower_bound(self, constraint: Linear, box: Box) -> Fraction:
         """A lower bound on left side − bound over the box, by the theorem of `SlopesAndSplits`."""
@@ -88,7 +85,7 @@ class SlopedForm:
         leaves = 0
         while pending:
             expression = pending.pop()
-            last = max((v for v in expression.terms if v in self._slope_of), default=None)
+            last = max((v for v in expression.variables if v in self._slope_of), default=None)
             if last is None:
                 leaves += 1
                 if leaves > MOST_LEAVES:
@@ -96,20 +93,8 @@ class SlopedForm:
                 value = expression.minimum(lower, upper)
                 smallest = value if smallest is None else min(smallest, value)
                 continue
-            factor = expression.terms[last]
-            if factor > 0:
-                pending.append(self._replaced(expression, last, factor * self._slope_of[last]))
-            else:
-                pending.append(self._replaced(expression, last, factor))
-                pending.append(self._replaced(expression, last, Fraction(0)))
+            argument = self._form.relus[last]
+            shares = (self._slope_of[last],) if expression.is_increasing_in(last) else (ONE, ZERO)
+            pending += [expression.replace(last, share, argument) for share in shares]
         assert smallest is not None
         return smallest
-
-    def _replaced(self, expression: AffineExpression, relu: int, factor: Fraction) -> AffineExpression:
-        """The expression with factor·e in place of its term in max(0, e)."""
-        key = (relu, factor)
-        if key not in self._scaled:
-            if len(self._scaled) >= MOST_KEPT:
-                self._scaled.clear()
-            self._scaled[key] = combine([(factor, self._form.relus[relu])])
-        return expression.replace(relu, Fraction(1), self._scaled[key])

@@ -93,7 +93,7 @@ class _Translation:
     def _with_noise(self, exact: AffineExpression, bound: float) -> AffineExpression:
         number = self.new_variable()
         self.noise[number] = Fraction(bound)
-        return AffineExpression(exact.constant, {**exact.terms, number: Fraction(1)})
+        return exact.plus_variable(number)
 
     def _affine(self, rows: Array, weights: Array, bias: Array, sizes: Array | None) -> Array:
         """Row r, column m of the answer: Σ_k weights[k, m]·rows[r, k] + bias[m], with its noise.
@@ -110,9 +110,10 @@ class _Translation:
             constant = Fraction(float(bias[m]))
             terms = len(support) + (constant != 0)
             lone = terms == 1 and (not column or abs(next(iter(column.values()))) == 1)
+            whole_column = AffineExpression(constant, column)
             for r in range(rows.shape[0]):
                 if names is not None:
-                    exact = AffineExpression(constant, {names[r][k]: column[k] for k in support})
+                    exact = whole_column.renamed(names[r])
                 else:
                     exact = combine(((column[k], rows[r, k]) for k in support), constant)
                 if magnitudes is None or not terms:
@@ -220,16 +221,9 @@ class _Translation:
 
 def _names(rows: Array) -> list[list[int]] | None:
     """The variables that the expressions are, if each is one and no row has one twice; None otherwise."""
-    names = [[_name(e) for e in row] for row in rows]
+    names = [[e.as_variable for e in row] for row in rows]
     distinct = all(None not in row and len(set(row)) == len(row) for row in names)
     return cast("list[list[int]]", names) if distinct else None
-
-
-def _name(e: AffineExpression) -> int | None:
-    if e.constant or len(e.terms) != 1:
-        return None
-    ((number, factor),) = e.terms.items()
-    return number if factor == 1 else None
 
 
 def _magnitudes(sizes: Array, weights: Array, bias: Array) -> list[list[Fraction]]:

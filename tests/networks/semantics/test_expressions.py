@@ -1,0 +1,69 @@
+"""Affine expressions as integers over one denominator, against dictionaries of fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dokimos.networks.semantics.expressions import AffineExpression, combine, variable
+
+NUMBERS = st.fractions(max_denominator=60).filter(lambda x: abs(x) < 10**6) | st.just(Fraction(0))
+TERMS = st.dictionaries(st.integers(0, 4), NUMBERS, max_size=4)
+EXPRESSIONS = st.builds(AffineExpression, NUMBERS, TERMS)
+POINTS = st.lists(NUMBERS, min_size=6, max_size=6)
+
+
+def value(e: AffineExpression, point: list[Fraction]) -> Fraction:
+    return e.constant + sum((c * point[v] for v, c in e.terms.items()), Fraction(0))
+
+
+@given(constant=NUMBERS, terms=TERMS)
+def test_what_goes_in_comes_out_without_zeros(constant: Fraction, terms: dict[int, Fraction]) -> None:
+    e = AffineExpression(constant, terms)
+    assert (e.constant, e.terms) == (constant, {v: c for v, c in terms.items() if c})
+    assert set(e.variables) == set(e.terms)
+    assert all(e.factor(v) == terms.get(v, 0) for v in range(6))
+    assert all(e.is_increasing_in(v) == (terms.get(v, 0) > 0) for v in range(6))
+
+
+@given(parts=st.lists(st.tuples(NUMBERS, EXPRESSIONS), max_size=4), constant=NUMBERS, point=POINTS)
+def test_a_combination_has_the_value_of_its_parts(
+    parts: list[tuple[Fraction, AffineExpression]], constant: Fraction, point: list[Fraction]
+) -> None:
+    e = combine(parts, constant)
+    assert value(e, point) == constant + sum((f * value(p, point) for f, p in parts), Fraction(0))
+    assert all(e.terms.values())
+    assert e == combine([(Fraction(1), e)]) and (e == AffineExpression(e.constant + 1, e.terms)) is False
+
+
+@given(e=EXPRESSIONS, share=NUMBERS, by=EXPRESSIONS, point=POINTS)
+def test_a_variable_is_replaced_by_a_share_of_an_expression(
+    e: AffineExpression, share: Fraction, by: AffineExpression, point: list[Fraction]
+) -> None:
+    for v in e.variables:
+        there = list(point)
+        there[v] = share * value(by, point)
+        assert value(e.replace(v, share, by), point) == value(e, there)
+
+
+@given(e=EXPRESSIONS, ends=st.lists(st.tuples(NUMBERS, NUMBERS), min_size=5, max_size=5))
+def test_the_minimum_is_that_of_the_corners(
+    e: AffineExpression, ends: list[tuple[Fraction, Fraction]]
+) -> None:
+    lower, upper = ({v: f(pair) for v, pair in enumerate(ends)} for f in (min, max))
+    corner = [lower[v] if e.factor(v) > 0 else upper[v] for v in range(5)]
+    assert e.minimum(lower, upper) == value(e, corner)
+
+
+def test_long_denominators_are_shortened_and_names_change() -> None:
+    e = variable(3)
+    for _ in range(40):
+        e = combine([(Fraction(1, 2**24), e)])
+    for _ in range(40):
+        e = combine([(Fraction(2**24), e)])
+    assert e.as_variable == 3 and e == variable(3) and "AffineExpression" in repr(e)
+    assert e.renamed([0, 0, 0, 7]).as_variable == 7
+    assert e.plus_variable(5).terms == {3: 1, 5: 1} and e.plus_variable(5).as_variable is None
+    assert AffineExpression().as_variable is None and AffineExpression() != 0
