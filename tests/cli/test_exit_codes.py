@@ -29,6 +29,8 @@ COMMANDS = {
     "replay": ["replay", "x.onnx", "y.vnnlib", "0"],
     "show": ["show", "x.onnx", "y.vnnlib"],
     "release": ["release", "x", "--out", "y", "--author", "z"],
+    "train_model": ["train", "digits-fc", "--out", "x"],
+    "make_properties": ["properties", "oval", "--model", "x", "--data", "digits", "--out", "y"],
     "report": ["report", "x", "--html", "y.html"],
     "profile": ["profile", "x"],
     "explain": ["explain", "x"],

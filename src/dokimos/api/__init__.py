@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
     from dokimos.api.networks import evaluate, read_network, read_property
+    from dokimos.api.properties import make_properties
     from dokimos.api.releasing import release
     from dokimos.api.replaying import replay
     from dokimos.api.showing import show
     from dokimos.api.suite_lookup import read_suite
     from dokimos.api.suites import find_family, generate, list_families, list_suites
+    from dokimos.api.training import train_model
     from dokimos.api.verdicts import explain, judge, report
     from dokimos.api.verifiers import diagnose_verifier, install_verifier, list_verifiers
 
@@ -63,6 +65,7 @@ __all__ = [
     "list_families",
     "list_suites",
     "list_verifiers",
+    "make_properties",
     "new_law",
     "profile",
     "read_campaign",
@@ -77,6 +80,7 @@ __all__ = [
     "run",
     "show",
     "test_law",
+    "train_model",
     "train_study",
     "verify_law",
     "watch",
@@ -99,10 +103,12 @@ _NAMES = {
     "networks": ("evaluate", "read_network", "read_property"),
     "difficulty": ("profile",),
     "releasing": ("release",),
+    "properties": ("make_properties",),
     "replaying": ("replay",),
     "showing": ("show",),
     "suite_lookup": ("read_suite",),
     "suites": ("find_family", "generate", "list_families", "list_suites"),
+    "training": ("train_model",),
     "verdicts": ("explain", "judge", "report"),
     "verifiers": ("diagnose_verifier", "install_verifier", "list_verifiers"),
 }

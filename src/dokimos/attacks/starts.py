@@ -12,7 +12,7 @@ from dokimos.attacks.target import Points, Target
 
 def uniform_starts(target: Target, count: int, rng: np.random.Generator, *, corners: float = 0.0) -> Points:
     """Points of the box, uniform; the last of them, a share of `corners`, in corners of the box."""
-    uniform = rng.random((count, len(target.lower)), dtype=np.float32)
+    uniform = rng.random((count, target.lower.shape[-1]), dtype=np.float32)
     if last := int(corners * count):
         uniform[-last:] = np.round(uniform[-last:])
     return inside(target, target.lower + (target.upper - target.lower) * uniform)

@@ -19,12 +19,14 @@ from dokimos.cli import (
     judge,
     label,
     law,
+    properties,
     release,
     replay,
     report,
     run,
     show,
     suites,
+    train,
     verifiers,
     watch,
 )
@@ -63,6 +65,7 @@ app.command("check")(check.check)
 app.command("label")(label.label)
 app.command("show")(show.show)
 app.command("attack")(attack.attack)
+app.command("train")(train.train)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)
@@ -76,5 +79,6 @@ app.command("explain")(explain.explain)
 app.command("families")(families.families)
 app.command("suites")(suites.suites)
 app.add_typer(data.app, name="data")
+app.add_typer(properties.app, name="properties")
 app.add_typer(law.app, name="law")
 app.add_typer(verifiers.app, name="verifiers")

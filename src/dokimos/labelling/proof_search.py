@@ -12,15 +12,13 @@ import numpy as np
 
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
-from dokimos.checker.check import check, prove
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
-from dokimos.crosscheck.cross_check import require_agreement
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
-from dokimos.provers.claims import claims_of
+from dokimos.provers.accepted_truth import accepted_truth
 from dokimos.provers.halving import prove_by_halving
 from dokimos.provers.linear_halving import prove_by_linear_halving
 from dokimos.provers.outward_trees import prove_by_linear_bounds
@@ -217,17 +215,7 @@ class _LabelSearch:
         """Keep the label if the checker proves it from the files, and no runtime contradicts it."""
         instance = self._instance
         try:
-            proven = prove(instance, certificate, label, witness)
-            truth = Truth(
-                label=label,
-                claims=claims_of(proven),
-                certificate=certificate,
-                network_sha256=instance.network_sha256,
-                property_sha256=instance.property_sha256,
-                witness=witness,
-            )
-            check(instance, truth)
-            require_agreement(instance, truth)
+            truth = accepted_truth(instance, certificate, label, witness)
         except InvalidProof as error:
             if label is Label.UNSAT:
                 self._note(str(error))

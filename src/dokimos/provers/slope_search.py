@@ -28,6 +28,8 @@ from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.properties.model import Conjunction, Property
 
 _FIRST_STEP, _LAST_STEP = 0.25, 0.02
+#: A bound this near to 0 may be above it over the reals.
+_NEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ def prove_by_slopes(network: Network, asked: Property, *, steps: int = 20) -> Sl
         unstable = max(unstable, bounded.unstable)
         rows, levels = constraint_rows(network, [questions[k][1] for k in places])
         found, slopes = bounded.refute(rows, levels, steps=steps)
+        if -_NEAR < found.min() <= 0:  # rounding in float32 may be all that is in the way
+            real = GraphBounds(network, Interval(*box_floats(box)), refined, ulps=None)
+            found, slopes = real.refute(rows, levels, steps=steps)
         for number, k in enumerate(places):
             bounds[k] = found[number]
             texts[k] = slopes[number]
@@ -81,12 +86,19 @@ def constraint_rows(network: Network, conjunctions: Sequence[Conjunction]) -> tu
 
 
 class GraphBounds:
-    """A network over a box as the checker bounds it, in float32 where it has a float32 semantics."""
+    """A network over a box as the checker bounds it; over the reals where `ulps` is None."""
 
-    def __init__(self, network: Network, box: Interval, refined: Sequence[int]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        box: Interval,
+        refined: Sequence[int],
+        *,
+        ulps: int | None = DEFAULT_ULPS,
+    ) -> None:
         self._network, self._box = network, box
         try:
-            self._graph = BoundedGraph(network, box, refined=frozenset(refined), ulps=DEFAULT_ULPS)
+            self._graph = BoundedGraph(network, box, refined=frozenset(refined), ulps=ulps)
         except UnsupportedOp:
             self._graph = BoundedGraph(network, box, refined=frozenset(refined), ulps=None)
         self._relus = {node.output: node.inputs[0] for node in network.nodes if node.op == "Relu"}

@@ -66,9 +66,26 @@ def write_index(
     Shuffle them first, so that the order leaks nothing about the labels. `suite` is the name of a shipped
     suite.
     """
-    rows = (f"onnx/{name}.onnx,vnnlib/{name}.vnnlib,{timeout_seconds:g}\n" for name, _ in listed)
-    write_whole(folder / "instances.csv", "".join(rows), what="the table of instances")
-    form = SuiteForm(FORMAT, version, dict(recipe), dict(listed), suite)
+    rows = [(f"onnx/{name}.onnx", f"vnnlib/{name}.vnnlib", timeout_seconds) for name, _ in listed]
+    write_rows(folder, rows, dict(listed), recipe=recipe, version=version, suite=suite)
+
+
+def write_rows(
+    folder: Path,
+    rows: Sequence[tuple[str, str, float]],
+    families: Mapping[str, str],
+    *,
+    recipe: Mapping[str, Any],
+    version: str,
+    suite: str = "",
+) -> None:
+    """Write `instances.csv` with these rows (network, property, seconds), and `suite.json`.
+
+    `families` has the family of each instance by name; see `suites.folder.instance_name`.
+    """
+    lines = (f"{network},{property_},{seconds:g}\n" for network, property_, seconds in rows)
+    write_whole(folder / "instances.csv", "".join(lines), what="the table of instances")
+    form = SuiteForm(FORMAT, version, dict(recipe), dict(families), suite)
     write_whole(folder / "suite.json", strict_json.write(form), what="the suite's own file")
 
 

@@ -1,0 +1,224 @@
+"""`dokimos properties`: benchmarks from a model and data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from dokimos.api.properties import PropertySuite
+
+app = typer.Typer(
+    help="Benchmarks from your own model and data, with labels that are proven where there are any.",
+    no_args_is_help=True,
+)
+
+Model = Annotated[Path, typer.Option(help="The network (.onnx).")]
+Data = Annotated[
+    str,
+    typer.Option(help="A data set by name (dokimos data), or a .npz, .csv, .vnnlib or folder of yours."),
+]
+Out = Annotated[Path, typer.Option(help="The folder of the suite.")]
+Epsilon = Annotated[str, typer.Option(help="The radius in the units of the data, such as 2/255 or 0.03.")]
+Count = Annotated[int | None, typer.Option(help="How many records to keep.", min=1)]
+Seed = Annotated[int, typer.Option(help="Which records are drawn, and in which order.")]
+Normalise = Annotated[
+    str | None,
+    typer.Option(
+        help="What is done before the network sees a record: none, cifar10, oval21 or MEANS:DEVIATIONS; "
+        "as the file beside the model says, unless given."
+    ),
+]
+Limits = Annotated[str, typer.Option(help="The range of values, such as 0,1; none where there is none.")]
+Timeout = Annotated[float | None, typer.Option(help="Seconds for each instance.", min=1)]
+TimeBudget = Annotated[
+    str | None,
+    typer.Option(help="Choose count and seconds so that the whole suite takes no longer, such as 6h."),
+]
+LabelledOnly = Annotated[bool, typer.Option("--labelled-only", help="Leave out what has no proven label.")]
+Twins = Annotated[
+    bool,
+    typer.Option("--twins", help="Two instances of each record: at the proven and at the broken radius."),
+]
+DropEasy = Annotated[bool, typer.Option("--drop-easy", help="Leave out what root bounds prove at once.")]
+VnnLib = Annotated[str, typer.Option(help="The version of VNN-LIB: 1 or 2.")]
+Restarts = Annotated[int, typer.Option(help="Starting points of PGD for each record.", min=1)]
+Steps = Annotated[int, typer.Option(help="Steps of PGD.", min=1)]
+
+
+@app.command("pgd")
+def pgd(
+    model: Model,
+    data: Data,
+    out: Out,
+    epsilon: Epsilon,
+    count: Count = None,
+    seed: Seed = 0,
+    normalise: Normalise = None,
+    limits: Limits = "0,1",
+    restarts: Restarts = 5,
+    steps: Steps = 100,
+    timeout: Timeout = None,
+    budget: TimeBudget = None,
+    labelled_only: LabelledOnly = False,
+    twins: Twins = False,
+    drop_easy: DropEasy = False,
+    vnnlib: VnnLib = "1",
+) -> None:
+    """Records that are classified correctly and resist PGD, as the CIFAR-10 ResNet benchmark has them."""
+    given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
+    given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
+    _make("pgd", model, data, out, count, seed, normalise, limits, timeout, budget, given)
+
+
+@app.command("radius")
+def radius(
+    model: Model,
+    data: Data,
+    out: Out,
+    epsilon: Epsilon,
+    count: Count = None,
+    seed: Seed = 0,
+    normalise: Normalise = None,
+    limits: Limits = "0,1",
+    restarts: Restarts = 5,
+    steps: Steps = 100,
+    timeout: Timeout = None,
+    budget: TimeBudget = None,
+    labelled_only: LabelledOnly = False,
+    twins: Twins = False,
+    drop_easy: DropEasy = False,
+    vnnlib: VnnLib = "1",
+) -> None:
+    """Balls around correctly classified records, as in mnistfc; several radii, separated by commas."""
+    given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
+    given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
+    _make("radius", model, data, out, count, seed, normalise, limits, timeout, budget, given)
+
+
+@app.command("oval")
+def oval(
+    model: Model,
+    data: Data,
+    out: Out,
+    images: Count = None,
+    seed: Seed = 0,
+    normalise: Normalise = None,
+    limits: Limits = "0,1",
+    weights: Annotated[
+        str, typer.Option(help="How the proven and the broken radius are weighed; they add up to 1.")
+    ] = "1/3,2/3",
+    largest: Annotated[str, typer.Option(help="The largest radius that is tried.")] = "16/255",
+    tolerance: Annotated[str, typer.Option(help="How far off each of the two radii may be.")] = "0.1/255",
+    timeout: Timeout = None,
+    budget: TimeBudget = None,
+    labelled_only: LabelledOnly = False,
+    twins: Twins = False,
+    vnnlib: VnnLib = "1",
+) -> None:
+    """A radius for each record, between the largest one proven and the smallest one broken, as OVAL21."""
+    from dokimos.core.errors import InputError
+
+    shares = _radii(weights)
+    if len(shares) != 2:
+        raise InputError("--weights takes two numbers, such as 1/3,2/3.")
+    given: dict[str, Any] = {
+        "weights": shares,
+        "largest": parse_number(largest),
+        "tolerance": parse_number(tolerance),
+    }
+    given |= {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
+    _make("oval", model, data, out, images, seed, normalise, limits, timeout, budget, given)
+
+
+def _make(
+    style: str,
+    model: Path,
+    data: str,
+    out: Path,
+    count: int | None,
+    seed: int,
+    normalise: str | None,
+    limits: str,
+    timeout: float | None,
+    budget: str | None,
+    given: dict[str, Any],
+) -> None:
+    import dokimos
+    from dokimos.cli.label import parse_seconds
+    from dokimos.cli.output import progress_bar
+
+    with progress_bar("making properties") as show:
+        made = dokimos.make_properties(
+            style,
+            model,
+            data,
+            out,
+            count=count,
+            seed=seed,
+            normalise=normalise,
+            limits=_limits(limits),
+            timeout_seconds=timeout,
+            budget_seconds=None if budget is None else parse_seconds(budget),
+            progress=show,
+            **given,
+        )
+    _report(made)
+
+
+def _report(made: PropertySuite) -> None:
+    from collections import Counter
+
+    from rich.table import Table
+
+    from dokimos.cli.output import console
+
+    if any(record.proven is not None for record in made.records):
+        table = Table()
+        for column in ("record", "proven ·255", "broken ·255", "instances"):
+            table.add_column(column, overflow="fold")
+        for record in made.records:
+            if record.proven is not None:
+                broken = "-" if record.broken is None else f"{255 * record.broken:.3f}"
+                said = ", ".join(label or "no label" for _, label in record.instances) or record.reason
+                table.add_row(record.record, f"{255 * record.proven:.3f}", broken, said)
+        console().print(table)
+    left_out = Counter(record.reason for record in made.records if not record.instances)
+    for reason, count in left_out.most_common():
+        typer.echo(f"left out {count}: {reason}")
+    easy = sum(record.easy and bool(record.instances) for record in made.records)
+    if easy:
+        typer.echo(f"proven at once by root bounds: {easy}")
+    total = sum(made.labels.values())
+    parts = ", ".join(f"{made.labels[word]} {word or 'without a label'}" for word in sorted(made.labels))
+    typer.echo(f"{made.suite.folder}: {total} instances, {made.timeout_seconds:g} s each: {parts}")
+
+
+def parse_number(text: str) -> float:
+    """A number such as 2/255 or 0.03. Raises InputError where it is none."""
+    from fractions import Fraction
+
+    from dokimos.core.errors import InputError
+
+    top, slash, bottom = text.strip().partition("/")
+    try:
+        return float(Fraction(top) / Fraction(bottom)) if slash else float(Fraction(top))
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"{text!r} is not a number; write it like 2/255 or 0.03.") from None
+
+
+def _radii(text: str) -> tuple[float, ...]:
+    return tuple(parse_number(part) for part in text.split(","))
+
+
+def _limits(text: str) -> tuple[float, float] | None:
+    from dokimos.core.errors import InputError
+
+    if text == "none":
+        return None
+    ends = _radii(text)
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise InputError(f"--limits {text!r} is not a range; write it like 0,1, or none.")
+    return ends[0], ends[1]

@@ -1,0 +1,81 @@
+"""`dokimos train`: reference networks for benchmarks from data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    architecture: Annotated[
+        str,
+        typer.Argument(
+            help="resnet2b, resnet4b, oval-base, oval-wide, oval-deep, mnistfc-256x2, -256x4 or -256x6, "
+            "digits-fc or digits-cnn."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for the network and its checkpoint.")],
+    data: Annotated[
+        str | None, typer.Option(help="A data set by name or a file of yours; the usual one unless given.")
+    ] = None,
+    adversarial: Annotated[
+        str | None, typer.Option(help="Train with PGD examples within this radius, such as 2/255.")
+    ] = None,
+    certified: Annotated[
+        str | None, typer.Option(help="Train with bounds over balls of this radius, such as 2/255.")
+    ] = None,
+    bounds: Annotated[str, typer.Option(help="Which bounds: ibp or crown-ibp.")] = "ibp",
+    epochs: Annotated[int, typer.Option(help="How often all records are gone through.", min=1)] = 10,
+    batch: Annotated[
+        int | None, typer.Option(help="Records for one step; 128, or 32 of small data.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 0,
+    normalise: Annotated[
+        str | None,
+        typer.Option(
+            help="none, cifar10, oval21 or MEANS:DEVIATIONS; the usual one of the data unless given."
+        ),
+    ] = None,
+    inside: Annotated[
+        bool, typer.Option("--inside", help="The network normalises records itself.")
+    ] = False,
+    evaluate: Annotated[
+        int, typer.Option(help="On how many test records the network is measured.", min=1)
+    ] = 200,
+) -> None:
+    """Train a reference architecture: plain, against PGD, or with bounds. Interrupted, it goes on."""
+    from rich.table import Table
+
+    import dokimos
+    from dokimos.cli.output import console, progress_bar
+    from dokimos.cli.properties import parse_number
+
+    with progress_bar("training") as show:
+        made = dokimos.train_model(
+            architecture,
+            out,
+            data=data,
+            adversarial=None if adversarial is None else parse_number(adversarial),
+            certified=None if certified is None else parse_number(certified),
+            bounds=bounds,
+            epochs=epochs,
+            batch=batch,
+            seed=seed,
+            normalise=normalise,
+            inside=inside,
+            evaluate=evaluate,
+            progress=show,
+        )
+    accuracy = made.accuracy
+    table = Table()
+    columns = ("network", "parameters", "records", "clean", "PGD", "verified by linear bounds")
+    for column in columns:
+        table.add_column(column)
+    shares = (str(accuracy.clean), str(accuracy.attacked), str(accuracy.verified))
+    table.add_row(made.network.stem, f"{made.parameters:,}", str(accuracy.clean.count), *shares)
+    console().print(table)
+    typer.echo(
+        f"{made.network}: PGD and verified at radius {made.radius:.6g} ({255 * made.radius:.3g}/255)"
+    )

@@ -1,0 +1,1 @@
+"""Reference networks, trained here: normally, against attacks, or with bounds."""

@@ -1,0 +1,123 @@
+"""The reference architectures, as layers: what is trained, bounded and written is read from these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from dokimos.core.errors import InputError
+from dokimos.core.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A square convolution with a bias."""
+
+    channels: int
+    kernel: int
+    stride: int = 1
+    padding: int = 0
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A fully connected layer; what comes before it is flattened."""
+
+    units: int
+
+
+@dataclass(frozen=True)
+class Rectifier:
+    """ReLU."""
+
+
+@dataclass(frozen=True)
+class ResidualBlock:
+    """Two convolutions beside a shortcut (a 1×1 convolution where sizes change), added up, and a ReLU."""
+
+    channels: int
+    stride: int = 1
+
+    def paths(self, channels: int) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
+        """The main path and the shortcut, for an input of so many channels."""
+        main = (
+            Convolution(self.channels, 3, self.stride, 1),
+            Rectifier(),
+            Convolution(self.channels, 3, 1, 1),
+        )
+        same = self.stride == 1 and channels == self.channels
+        return main, () if same else (Convolution(self.channels, 1, self.stride),)
+
+
+Layer = Convolution | Dense | Rectifier | ResidualBlock
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A name, the data that it is for, and its layers; the last one has a unit for each class."""
+
+    name: str
+    data: str
+    layers: tuple[Layer, ...]
+
+
+def _convolutional(name: str, *convolutions: Convolution) -> Architecture:
+    layers: list[Layer] = []
+    for each in convolutions:
+        layers += [each, Rectifier()]
+    return Architecture(name, "cifar10", (*layers, Dense(100), Rectifier(), Dense(10)))
+
+
+def _residual(name: str, first: int, *blocks: ResidualBlock) -> Architecture:
+    start = (Convolution(first, 3, 2, 1), Rectifier())
+    return Architecture(name, "cifar10", (*start, *blocks, Dense(100), Rectifier(), Dense(10)))
+
+
+def _dense(name: str, data: str, *units: int) -> Architecture:
+    layers = [layer for width in units for layer in (Dense(width), Rectifier())]
+    return Architecture(name, data, (*layers, Dense(10)))
+
+
+ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            _residual("resnet2b", 8, ResidualBlock(16, 2), ResidualBlock(16)),
+            _residual(
+                "resnet4b",
+                16,
+                ResidualBlock(32, 2),
+                ResidualBlock(32),
+                ResidualBlock(32, 2),
+                ResidualBlock(32),
+            ),
+            _convolutional("oval-base", Convolution(8, 4, 2, 1), Convolution(16, 4, 2, 1)),
+            _convolutional("oval-wide", Convolution(16, 4, 2, 1), Convolution(32, 4, 2, 1)),
+            _convolutional(
+                "oval-deep",
+                Convolution(8, 4, 2, 1),
+                Convolution(8, 3, 1, 1),
+                Convolution(8, 3, 1, 1),
+                Convolution(8, 4, 2, 1),
+            ),
+            *(_dense(f"mnistfc-256x{depth}", "mnist", *(256,) * depth) for depth in (2, 4, 6)),
+            _dense("digits-fc", "digits", 32, 32),
+            Architecture(
+                "digits-cnn",
+                "digits",
+                (Convolution(4, 3, 2, 1), Rectifier(), Dense(32), Rectifier(), Dense(10)),
+            ),
+        )
+    }
+)
+
+
+def find_architecture(name: str) -> Architecture:
+    """The architecture of this name. Raises InputError where there is none."""
+    if name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise InputError(
+            f"There is no architecture {name!r}; there are {known}{did_you_mean(name, ARCHITECTURES)}."
+        )
+    return ARCHITECTURES[name]

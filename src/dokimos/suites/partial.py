@@ -1,0 +1,66 @@
+"""A suite that is being made: beside its place until it is whole, so that an interrupted call goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dokimos.core.errors import InputError
+from dokimos.core.files import append_line, write_whole
+from dokimos.core.strict_json import parse
+from dokimos.suites.instance import sha256
+from dokimos.suites.writing import write_rows
+
+_JOURNAL = "done.jsonl"
+
+
+class PartialSuite:
+    """The folder `.NAME.KEY.part` beside `folder`, KEY standing for the recipe, with what is done so far.
+
+    Raises InputError where `folder` holds something else already.
+    """
+
+    def __init__(self, folder: Path, recipe: Mapping[str, Any], version: str) -> None:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
+        self._folder, self._recipe, self._version = folder, recipe, version
+        key = sha256(json.dumps([version, recipe]).encode())[:12]
+        self._building = folder.parent / f".{folder.name}.{key}.part"
+        if self._building.is_symlink():
+            raise InputError(f"{self._building} is a link, which Dokimos does not make; remove it first.")
+        try:
+            self._building.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another --out.") from None
+        self.done: list[dict[str, Any]] = self._read()
+
+    def _read(self) -> list[dict[str, Any]]:
+        """The lines of the journal; a torn last one is dropped."""
+        journal = self._building / _JOURNAL
+        if not journal.exists():
+            return []
+        text = journal.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        write_whole(journal, whole, what="the list of what is done")
+        return [parse(line, file=journal) for line in whole.splitlines()]
+
+    def write(self, place: str, content: bytes | str) -> None:
+        """Write a file of the suite."""
+        write_whole(self._building / place, content, what="a file of the suite")
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Note what is done; its files are written already."""
+        append_line(self._building / _JOURNAL, json.dumps(line), what="the list of what is done")
+        self.done.append(dict(line))
+
+    def finish(
+        self, rows: Sequence[tuple[str, str, float]], families: Mapping[str, str], made: Mapping[str, Any]
+    ) -> None:
+        """Write the index, and put the suite in its place; `made` is added to the recipe in suite.json."""
+        write_rows(self._building, rows, families, recipe={**self._recipe, **made}, version=self._version)
+        (self._building / _JOURNAL).unlink(missing_ok=True)
+        if self._folder.exists():
+            self._folder.rmdir()
+        self._building.replace(self._folder)
