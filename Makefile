@@ -3,7 +3,7 @@ BIN := .venv/bin
 PROVEN_PACKAGES := checker judging laws
 LINT := $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy
 
-.PHONY: demo state test test-slow lint lock clean browser
+.PHONY: demo docs state test test-slow lint lock clean browser
 .DELETE_ON_ERROR:
 
 # Bytecode is kept: hundreds of tests start a Python, which would compile all of Dokimos each time. And the
@@ -40,6 +40,11 @@ test: .venv/.dev browser
 
 test-slow: .venv/.dev
 	$(BIN)/pytest -m slow
+
+# build/docs/index.html, which needs no network to be read.
+docs: .venv/.dev
+	$(BIN)/python -m sphinx --nitpicky --fail-on-warning --quiet -b html docs build/docs
+	@echo "The documentation is build/docs/index.html"
 
 lint: .venv/.dev
 	$(LINT)

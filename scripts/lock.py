@@ -13,7 +13,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = {
     "base": (),
-    "dev": ("dev", "benchexec", "cluster", "data", "gradients", "lander", "png", "reviews", "speech"),
+    "dev": (
+        "dev",
+        "benchexec",
+        "cluster",
+        "data",
+        "docs",
+        "gradients",
+        "lander",
+        "png",
+        "reviews",
+        "speech",
+    ),
 }
 
 

@@ -17,6 +17,7 @@ ALONE = (
     "faults/",
     "laws/reporting/test_page_browser.py",
     "reports/test_browser.py",
+    "test_site.py",
     "verifiers/adapters/test_marabou.py",
     "verifiers/test_real_verifiers.py",
 )

@@ -101,8 +101,8 @@ def evaluate(
     """The outputs of `network` at `point` (row-major), as a function of real numbers.
 
     Exact where all operators stay within the rationals; otherwise enclosed with
-    upper - lower ≤ relative_width max(1, |value|) at every output. Raises Undecided where `max_bits` of
-    precision do not suffice for that (as where the network divides by zero).
+    `upper - lower <= relative_width * max(1, |value|)` at every output. Raises Undecided where `max_bits`
+    of precision do not suffice for that (as where the network divides by zero).
     """
     if len(point) != network.input_size:
         given, taken = len(point), network.input_size

@@ -1,0 +1,62 @@
+"""How Sphinx makes the documentation: `make docs` writes build/docs/index.html, which needs no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+import dokimos
+from dokimos import api
+from dokimos.cli.app import app
+
+project = "Dokimos"
+author = "The Dokimos maintainers"
+version = release = dokimos.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_heading_anchors = 4
+nitpicky = True
+html_theme = "furo"
+html_title = "Dokimos"
+html_show_sphinx = False
+# A page opened from a folder may load nothing else.
+html_theme_options = {"footer_icons": []}
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+
+REFERENCE = Path(__file__).parent / "reference"
+
+
+def functions() -> str:
+    """One entry for each public function; the list is what the package exports."""
+    lines = ["# Python functions", "", "Each stands for a command; `import dokimos` offers them all.", ""]
+    for name in sorted(api.__all__):
+        module = getattr(dokimos, name).__module__
+        lines += ["```{eval-rst}", f".. autofunction:: {module}.{name}", "```", ""]
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    """The help of every command, as the terminal shows it."""
+    lines = ["# Commands", "", "What `--help` says of each.", ""]
+    pending = [("dokimos", typer.main.get_command(app))]
+    while pending:
+        name, command = pending.pop(0)
+        context = command.context_class(command, info_name=name, max_content_width=100, terminal_width=100)
+        lines += [f"## {name}", "", "```text", command.get_help(context).rstrip(), "```", ""]
+        below = getattr(command, "commands", {})
+        pending = [*((f"{name} {word}", each) for word, each in below.items()), *pending]
+    return "\n".join(lines)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page, unless it is what it was: then nothing is built again."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+write(REFERENCE / "python.md", functions())
+write(REFERENCE / "commands.md", commands())
