@@ -37,6 +37,7 @@ SESSIONS = {
         "test_law",
         "replay_law",
         "verify_law",
+        "verify_law_rows",
         "recheck_law",
     ),
     "models": ("convert_model", "fuzz_domain"),

@@ -88,6 +88,21 @@ def test_proofs_that_were_tampered_with(folder: Path) -> None:
         assert isinstance(run("recheck", "--allow-code", proof).exception, InputError)
 
 
+def test_laws_around_rows(folder: Path) -> None:
+    (folder / "people.py").write_text(DOMAIN + "def inputs():\n    return [[30, 20], [40, 50], [50, 70]]\n")
+    options = ("--model", folder / "falling.json", "--rows", 9, "--tolerance", "1%,2.5%", "--free", "age")
+    done = run("verify", folder / "income.law", *options, "--out", folder / "out")
+    assert done.exit_code == 1
+    assert "income.law ± 1 %: 2 proven, 1 violated, 0 open of 3 rows" in done.stdout
+    assert "± 2.5 %: 2 proven, 1 violated" in done.stdout
+    held = run("recheck", "--allow-code", folder / "out" / "income-1.json")
+    assert held.exit_code == 0 and "2 proven, 1 violated" in held.stdout
+    wrong = run("verify", folder / "income.law", "--rows", 3, "--tolerance", "1")
+    assert isinstance(wrong.exception, InputError) and "no percentage" in str(wrong.exception)
+    none = run("recheck", "--allow-code", folder / "people.py")
+    assert isinstance(none.exception, InputError)
+
+
 def test_a_law_that_is_violated_and_replayed(folder: Path) -> None:
     out = folder / "out"
     done = run("verify", folder / "income.law", "--model", folder / "falling.json", "--out", out)

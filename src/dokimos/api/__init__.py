@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dokimos.api.labels import check
     from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain
-    from dokimos.api.law_proofs import recheck_law, verify_law
+    from dokimos.api.law_proofs import recheck_law, verify_law, verify_law_rows
     from dokimos.api.law_starts import init_laws
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
@@ -83,6 +83,7 @@ __all__ = [
     "train_model",
     "train_study",
     "verify_law",
+    "verify_law_rows",
     "watch",
 ]
 
@@ -96,7 +97,7 @@ _NAMES = {
     "labels": ("check",),
     "law_guiding": ("guide_training",),
     "law_models": ("convert_model", "fuzz_domain"),
-    "law_proofs": ("recheck_law", "verify_law"),
+    "law_proofs": ("recheck_law", "verify_law", "verify_law_rows"),
     "law_starts": ("init_laws",),
     "law_studies": ("compare_studies", "train_study"),
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),

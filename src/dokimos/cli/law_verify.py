@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +14,9 @@ from dokimos.cli import one_thread
 from dokimos.cli.law_options import DomainOption, Laws, NoCode
 
 if TYPE_CHECKING:
-    from dokimos.api.law_proofs import VerifiedLaw
+    from dokimos.api.law_proofs import VerifiedLaw, VerifiedRows
     from dokimos.api.progress import ProgressUpdate
+    from dokimos.laws.proving.results import VerifySettings
 
 
 def verify(
@@ -23,11 +26,25 @@ def verify(
         typer.Option(help="The model: NAME.onnx, NAME.json, NAME.pkl; the domain's own unless given."),
     ] = None,
     domain: DomainOption = None,
-    seconds: Annotated[float, typer.Option(help="How long each law may take.", min=0.001)] = 60.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="How long each law may take (60 unless given); with --rows, each row (10).", min=0.001
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
     constrained: Annotated[
         bool, typer.Option("--constraints/--no-constraints", help="Whether the domain's CONSTRAINTS hold.")
     ] = True,
+    rows: Annotated[
+        int | None, typer.Option(help="Decide around so many rows of the domain's data.", min=1)
+    ] = None,
+    tolerance: Annotated[
+        str, typer.Option(help="How far numbers of a row move, in percent of their range: 1%,2%,5%.")
+    ] = "1%",
+    free: Annotated[
+        str, typer.Option(help="With --rows: features that may have any value, with commas between.")
+    ] = "",
     out: Annotated[Path | None, typer.Option(help="A folder for proofs and violations.")] = None,
     no_code: NoCode = False,
 ) -> None:
@@ -37,6 +54,12 @@ def verify(
     import dokimos
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
 
+    if rows is not None:
+        limit = 10.0 if seconds is None else seconds
+        near = VerifySettings(seconds=limit, seed=seed, constrained=constrained, allow_code=not no_code)
+        _verify_rows(laws, model, domain, near, rows, tolerance, free, out)
+        return
+    seconds = 60.0 if seconds is None else seconds
     settings = VerifySettings(seconds=seconds, seed=seed, constrained=constrained, allow_code=not no_code)
 
     def progress(update: ProgressUpdate[VerifiedLaw]) -> None:
@@ -51,6 +74,57 @@ def verify(
         typer.echo(f"{len(answers)} laws: " + ", ".join(f"{n} {word}" for n, word in counts if n))
     if any(each is not LawAnswer.PROVEN for each in answers):
         raise typer.Exit(1)
+
+
+def _verify_rows(
+    laws: list[Path],
+    model: str | None,
+    domain: str | None,
+    settings: VerifySettings,
+    rows: int,
+    tolerance: str,
+    free: str,
+    out: Path | None,
+) -> None:
+    import dokimos
+    from dokimos.laws.reporting.decision_words import rows_words
+
+    def progress(update: ProgressUpdate[VerifiedRows | None]) -> None:
+        if update.item is None:
+            typer.echo(f"{update.note}: {update.done} of {update.total} rows", err=True)
+            return
+        typer.echo(rows_words(update.item.decision))
+        if update.item.saved is not None:
+            typer.echo(
+                f"  saved in {update.item.saved}: dokimos law recheck {quote(str(update.item.saved))}"
+            )
+
+    verified = dokimos.verify_law_rows(
+        laws,
+        rows=rows,
+        tolerances=_shares(tolerance),
+        free=[each.strip() for each in free.split(",") if each.strip()],
+        model=model,
+        domain=domain,
+        settings=settings,
+        out=out,
+        progress=progress,
+    )
+    if not all(one.decision.is_proven for one in verified):
+        raise typer.Exit(1)
+
+
+def _shares(text: str) -> list[Fraction]:
+    """1%,2.5% as shares. Raises InputError."""
+    from dokimos.core.errors import InputError
+
+    found = []
+    for each in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*", each)
+        if match is None:
+            raise InputError(f"--tolerance: {each.strip()!r} is no percentage; give 1%, or 1%,2%,5%.")
+        found.append(Fraction(match[1]) / 100)
+    return found
 
 
 def _show(verified: VerifiedLaw) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 from dokimos.core.errors import InvalidProof
@@ -43,25 +44,34 @@ class ZoneCloser(Protocol):
 
 
 def check_cover(question: LawQuestion, cover: Cover, closer: ZoneCloser) -> None:
-    """Check that no case of the question's zone violates the law. Raises InvalidProof.
+    """Check that no case of the question's zone violates the law. Raises InvalidProof."""
+    (is_proven,) = check_covers([(question.zone, cover)], closer)
+    if not is_proven:
+        raise InvalidProof("a zone of the cover is not shown to have no violation")
 
-    Theorem. If this returns, the answer to the question is no.
+
+def check_covers(claims: Sequence[tuple[Zone, Cover]], closer: ZoneCloser) -> list[bool]:
+    """Of which zones of a question their covers show that no case violates the law.
+
+    Raises InvalidProof where a cover is none.
+
+    Theorem. No case of a zone for which this gives True violates the law.
 
     *Proof.* Every case of a zone is in one of the two parts of each cut of it (`Span.cut`, `Options.cut`).
-    So by induction every case of the question's zone is in a leaf of the tree of cuts; and every leaf is
-    closed: no case of it satisfies the conditions with decisions that the law forbids (`closer`). ∎
+    So by induction every case of the zone is in a leaf of the tree of cuts; and every leaf is closed: no
+    case of it satisfies the conditions with decisions that the law forbids (`closer`). ∎
     """
-    batch: list[Zone] = []
-    for leaf in _leaves(question, cover):
-        batch.append(leaf)
-        if len(batch) == _BATCH:
-            _require_closed(batch, closer)
-            batch = []
-    _require_closed(batch, closer)
+    proven = [True] * len(claims)
+    leaves = ((number, leaf) for number, claim in enumerate(claims) for leaf in _leaves(*claim))
+    while batch := list(islice(leaves, _BATCH)):
+        closed = closer.closed([zone for _, zone in batch])
+        for (number, _), is_closed in zip(batch, closed, strict=True):
+            proven[number] = proven[number] and is_closed
+    return proven
 
 
-def _leaves(question: LawQuestion, cover: Cover) -> Iterator[Zone]:
-    pending = [question.zone]
+def _leaves(start: Zone, cover: Cover) -> Iterator[Zone]:
+    pending = [start]
     for step in cover.steps:
         if not pending:
             raise InvalidProof("the tree of cuts goes on behind its end")
@@ -69,15 +79,9 @@ def _leaves(question: LawQuestion, cover: Cover) -> Iterator[Zone]:
         if step is None:
             yield zone
             continue
-        if not 0 <= step.variable < len(question.variables):
+        if not 0 <= step.variable < len(zone.values):
             raise InvalidProof(f"a cut names variable {step.variable}, which the question does not have")
         first, second = zone.cut(step.variable, step.at)
         pending += [second, first]
     if pending:
         raise InvalidProof("the tree of cuts ends before all zones are leaves")
-
-
-def _require_closed(zones: Sequence[Zone], closer: ZoneCloser) -> None:
-    left = [zone for zone, is_closed in zip(zones, closer.closed(zones), strict=True) if not is_closed]
-    if left:
-        raise InvalidProof("a zone of the cover is not shown to have no violation")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import permutations
 
 import numpy as np
@@ -17,6 +17,7 @@ from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.features import Kind, Layout
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.question import LawQuestion, PredictedRecord
+from dokimos.laws.proving.terms import Quantity
 from dokimos.laws.proving.zones import Number, Options, Zone
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -140,29 +141,48 @@ class RecordColumns:
 
     def over(self, zones: Sequence[Zone]) -> list[Interval]:
         """For each record, an array with a row for each zone and an entry for each column."""
-        return [self._of(record, zones) for record in self.question.records]
+        lower = np.array([[rounded_down(each.low) for each in zone.values] for zone in zones])
+        upper = np.array([[-rounded_down(-each.high) for each in zone.values] for zone in zones])
+        return [self._of(record, zones, Interval(lower, upper)) for record in self.question.records]
 
-    def _of(self, record: PredictedRecord, zones: Sequence[Zone]) -> Interval:
+    def _of(self, record: PredictedRecord, zones: Sequence[Zone], variables: Interval) -> Interval:
         layout = self.question.layout
         low, high = (np.zeros((len(zones), layout.width)) for _ in range(2))
         for slot, feature in zip(layout.slots, record.features, strict=True):
-            for row, zone in enumerate(zones):
-                values = None if feature.variable is None else zone.values[feature.variable]
-                if slot.feature.kind is Kind.CHOICE:
-                    left = values.left if isinstance(values, Options) else {int(feature.constant)}
-                    for option in left:
-                        if option >= 0:
-                            high[row, slot.start + option] = 1.0
-                            low[row, slot.start + option] = float(len(left) == 1)
-                else:
-                    ends = feature.ends(zone)
-                    low[row, slot.start] = rounded_down(ends[0])
-                    high[row, slot.start] = -rounded_down(-ends[1])
+            number = feature.variable
+            if slot.feature.kind is Kind.CHOICE:
+                options = [_left(zone, feature) for zone in zones]
+                for end, least in ((low, True), (high, False)):
+                    rows = [_hot(each, slot.feature.width, least) for each in options]
+                    end[:, slot.start : slot.stop] = rows
+            elif number is None:
+                low[:, slot.start] = rounded_down(feature.constant)
+                high[:, slot.start] = -rounded_down(-feature.constant)
+            else:
+                low[:, slot.start] = variables.lower[:, number]
+                high[:, slot.start] = variables.upper[:, number]
         return Interval(low, high)
+
+
+def _left(zone: Zone, feature: Quantity) -> frozenset[int]:
+    """The values that a choice may have in a zone."""
+    if feature.variable is None:
+        return frozenset({int(feature.constant)})
+    values = zone.values[feature.variable]
+    assert isinstance(values, Options)  # so translation makes the variable of a choice
+    return values.left
+
+
+@cache
+def _hot(options: frozenset[int], width: int, least: bool) -> tuple[float, ...]:
+    """The least (else the greatest) entries of the columns of a choice, of which these options are left."""
+    return tuple(float(each in options and not (least and len(options) > 1)) for each in range(width))
 
 
 def rounded_down(value: Number) -> float:
     """The number itself where it is a float64, else one below it."""
+    if isinstance(value, int) and abs(value) < 2**53:
+        return float(value)
     near = float(value)
     return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -42,6 +43,7 @@ class _Root:
     open_ones: list[_Node] = field(default_factory=list)
     case: ExactCase | None = None
     zones: int = 0
+    seconds: float = 0.0
     is_stuck: bool = False
 
 
@@ -53,16 +55,27 @@ def search_networks(
     *,
     zones: Sequence[Zone] = (),
     most_zones: int | None = None,
+    seconds_each: float | None = None,
     seed: int = 0,
 ) -> list[SearchEnd]:
     """Decide each of some zones of a question: that of the question where none are given.
 
     The widest zones of all that are left are looked at together. A zone that is not closed is searched for
     a violation at a few of its cases, then cut in half along the variable that matters the most in it.
-    A set that has `most_zones` and is not decided is left open.
+    A set that has `most_zones`, or has taken `seconds_each` of processor time, and is not decided is left
+    open.
     """
     starts = list(zones) or [closer.question.zone]
-    return _NetworkSearch(closer, tables, confirms, seed, most_zones).run(starts, deadline)
+    limits = _Limits(most_zones, seconds_each)
+    return _NetworkSearch(closer, tables, confirms, seed, limits).run(starts, deadline)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What one set may take."""
+
+    zones: int | None
+    seconds: float | None
 
 
 class _NetworkSearch:
@@ -72,12 +85,12 @@ class _NetworkSearch:
         tables: CaseTables,
         confirms: Confirms,
         seed: int,
-        most_zones: int | None,
+        limits: _Limits,
     ) -> None:
         self._closer, self._tables, self._confirms = closer, tables, confirms
         self._question: LawQuestion = closer.question
         self._rng = np.random.default_rng(seed)
-        self._most = most_zones
+        self._limits = limits
 
     def run(self, zones: Sequence[Zone], deadline: Deadline) -> list[SearchEnd]:
         nodes = [_Node(zone, number) for number, zone in enumerate(zones)]
@@ -89,13 +102,20 @@ class _NetworkSearch:
             for owner in active[:_BATCH]:
                 mine = roots[owner].open_ones
                 batch += [mine.pop() for _ in range(min(each, len(mine)))]
+            begun = time.process_time()
             self._step(batch, roots)
+            share = (time.process_time() - begun) / len(batch)
+            for node in batch:
+                roots[node.owner].seconds += share
             left = [owner for owner in active if self._goes_on(roots[owner])]
             active = left[_BATCH:] + left[:_BATCH] if len(left) > _BATCH else left
         return [self._end(root) for root in roots]
 
     def _goes_on(self, root: _Root) -> bool:
-        over = self._most is not None and root.zones >= self._most
+        limits = self._limits
+        over = (limits.zones is not None and root.zones >= limits.zones) or (
+            limits.seconds is not None and root.seconds >= limits.seconds
+        )
         return bool(root.open_ones) and root.case is None and not root.is_stuck and not over
 
     def _step(self, batch: list[_Node], roots: list[_Root]) -> None:
@@ -132,7 +152,7 @@ class _NetworkSearch:
             root = roots[owners[row]]
             if root.case is None:
                 case = self._tables.exact_case(cases[row])
-                if self._confirms(case):
+                if case in root.node.zone and self._confirms(case):
                     root.case = case
 
     def _cut(self, zone: Zone, weight: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Cut | None:

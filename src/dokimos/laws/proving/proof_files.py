@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -66,18 +67,30 @@ def save_proof(decision: LawDecision, path: Path) -> None:
         law=decision.law.name,
         text=decision.law.text,
         text_sha256=hashlib.sha256(decision.law.text.encode()).hexdigest(),
-        domain=_place(decision.domain.place),
-        model=_place(decision.model.name) or "",
+        domain=place_of(decision.domain.place),
+        model=place_of(decision.model.name) or "",
         model_sha256=decision.model.sha256,
         constrained=decision.settings.constrained,
         over=decision.over,
         semantics=decision.semantics,
-        cover=[None if step is None else (step.variable, str(step.at)) for step in decision.cover.steps],
+        cover=written_cover(decision.cover),
     )
     write_whole(path, strict_json.write(form, indent=None))
 
 
-def _place(named: str | None) -> str | None:
+def written_cover(cover: Cover) -> list[tuple[int, str] | None]:
+    """A cover as a file has it: a cut, its variable and where, or null for a leaf, in preorder."""
+    return [None if step is None else (step.variable, str(step.at)) for step in cover.steps]
+
+
+def cover_from(steps: Sequence[tuple[int, str] | None], path: Path) -> Cover:
+    """What `written_cover` wrote. Raises UnreadableFile."""
+    return Cover(
+        tuple(None if each is None else Cut(each[0], number_from(each[1], path)) for each in steps)
+    )
+
+
+def place_of(named: str | None) -> str | None:
     """What names a domain or a model, from any folder: the whole path where it is a file."""
     return str(Path(named).absolute()) if named is not None and Path(named).is_file() else named
 
@@ -90,7 +103,7 @@ def read_proof(path: Path) -> SavedProof:
     form = strict_json.convert(document, _ProofForm, file=path, what="a proof of a law")
     if hashlib.sha256(form.text.encode()).hexdigest() != form.text_sha256:
         raise UnreadableFile(path, "is damaged: the text of the law was changed.")
-    steps = tuple(None if each is None else Cut(each[0], _number(each[1], path)) for each in form.cover)
+    cover = cover_from(form.cover, path)
     return SavedProof(
         law=parse_law(form.text, name=form.law),
         domain=form.domain,
@@ -99,11 +112,11 @@ def read_proof(path: Path) -> SavedProof:
         constrained=form.constrained,
         over=form.over,
         semantics=form.semantics,
-        cover=Cover(steps),
+        cover=cover,
     )
 
 
-def _number(text: str, path: Path) -> Number:
+def number_from(text: str, path: Path) -> Number:
     """A fraction as `str` writes it: no exponents, whose digits might be without end."""
     if not _FRACTION.fullmatch(text):
         raise UnreadableFile(path, f"is damaged: {text[:40]!r} is no number.")

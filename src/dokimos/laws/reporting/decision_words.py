@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dokimos.laws.proving.results import LawAnswer, LawDecision
+from dokimos.laws.proving.row_deciding import RowsDecision
 
 
 def decision_words(decision: LawDecision) -> str:
@@ -20,6 +21,23 @@ def decision_words(decision: LawDecision) -> str:
         case LawAnswer.REFUSED:
             return f"{head}: {decision.reason}"
     return f"{head}: {share_words(decision.share)} of {decision.over} is left ({took})"
+
+
+def rows_words(decision: RowsDecision) -> str:
+    """How many rows have which answer."""
+    head = f"{decision.law.name} ± {decision.tolerance.words}"
+    if decision.reason:
+        return f"{head}: refused: {decision.reason}"
+    answers = (LawAnswer.PROVEN, LawAnswer.VIOLATED, LawAnswer.OPEN)
+    counts = ", ".join(f"{decision.count(each):,} {each.value}" for each in answers)
+    single = sum(each.in_float32 and not each.is_empty for each in decision.rows)
+    more = f"; {single:,} proven in float32 too" if single else ""
+    if decision.empty:
+        more += f"; {decision.empty:,} rows have no case"
+    if decision.outside:
+        more += f"; {decision.outside:,} rows are outside of the domain"
+    took = f"{decision.seconds:.1f} s of processor time"
+    return f"{head}: {counts} of {len(decision.rows):,} rows, {decision.semantics} ({took}{more})"
 
 
 def share_words(share: float) -> str:

@@ -1,0 +1,186 @@
+"""What was decided around the rows of a data set as JSON files, and these files checked again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from msgspec import Struct
+
+from dokimos import __version__
+from dokimos.core import strict_json
+from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
+from dokimos.core.files import read_whole, write_whole
+from dokimos.core.formats import expect_format
+from dokimos.laws.engine.plan import LawPlan
+from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.model import Model
+from dokimos.laws.proving.covers import check_covers
+from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
+from dokimos.laws.proving.proof_files import cover_from, number_from, place_of, written_cover
+from dokimos.laws.proving.rechecking import StatedLaw, state_law
+from dokimos.laws.proving.replaying import CaseReplay
+from dokimos.laws.proving.results import LawAnswer
+from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision
+from dokimos.laws.proving.row_zones import Tolerance
+from dokimos.laws.proving.zones import Zone
+
+FORMAT = "dokimos-law-rows"
+_VERSION = 1
+
+
+class _RowForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row of the data set, and what proves or violates the law around it; neither where that is open."""
+
+    row: int
+    columns: list[str]
+    cover: list[tuple[int, str] | None] | None = None
+    case: list[str] | None = None
+    in_float32: bool = False
+
+
+class _RowsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the file holds. `tolerance` is a share, as a fraction."""
+
+    format: str = FORMAT
+    version: int = _VERSION
+    dokimos: str = __version__
+    law: str
+    text: str
+    text_sha256: str
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    constrained: bool
+    tolerance: str
+    free: list[str]
+    rows: list[_RowForm]
+
+
+@dataclass(frozen=True)
+class SavedRows:
+    """What a file says was decided around rows: believed only once it is checked."""
+
+    law: Law
+    domain: str | None
+    model: str
+    model_sha256: str | None
+    constrained: bool
+    tolerance: Tolerance
+    rows: tuple[RowDecision, ...]
+
+
+def save_rows(decision: RowsDecision, path: Path) -> None:
+    """Write what was decided around each row."""
+    form = _RowsForm(
+        law=decision.law.name,
+        text=decision.law.text,
+        text_sha256=hashlib.sha256(decision.law.text.encode()).hexdigest(),
+        domain=place_of(decision.domain.place),
+        model=place_of(decision.model.name) or "",
+        model_sha256=decision.model.sha256,
+        constrained=decision.settings.constrained,
+        tolerance=str(decision.tolerance.share),
+        free=list(decision.tolerance.free),
+        rows=[
+            _RowForm(
+                row=each.row,
+                columns=[str(value) for value in each.columns],
+                cover=None if each.cover is None else written_cover(each.cover),
+                case=None if each.case is None else [str(value) for value in each.case],
+                in_float32=each.in_float32,
+            )
+            for each in decision.rows
+        ],
+    )
+    write_whole(path, strict_json.write(form, indent=None))
+
+
+def read_rows(path: Path) -> SavedRows:
+    """What a file says. Raises UnreadableFile."""
+    document = strict_json.parse(read_whole(path), file=path)
+    expect_format(document, FORMAT, _VERSION, file=path, otherwise="is no decision around rows")
+    form = strict_json.convert(document, _RowsForm, file=path, what="what was decided around rows")
+    if hashlib.sha256(form.text.encode()).hexdigest() != form.text_sha256:
+        raise UnreadableFile(path, "is damaged: the text of the law was changed.")
+    return SavedRows(
+        law=parse_law(form.text, name=form.law),
+        domain=form.domain,
+        model=form.model,
+        model_sha256=form.model_sha256,
+        constrained=form.constrained,
+        tolerance=Tolerance(Fraction(number_from(form.tolerance, path)), tuple(form.free)),
+        rows=tuple(_row(each, path) for each in form.rows),
+    )
+
+
+def is_about_rows(path: Path) -> bool:
+    """Whether a file says that it is such a file. Raises UnreadableFile."""
+    document = strict_json.parse(read_whole(path), file=path)
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def _row(form: _RowForm, path: Path) -> RowDecision:
+    if form.cover is not None and form.case is not None:
+        raise UnreadableFile(path, f"is damaged: row {form.row} is both proven and violated.")
+    cover = None if form.cover is None else cover_from(form.cover, path)
+    case = None if form.case is None else tuple(number_from(each, path) for each in form.case)
+    answer = LawAnswer.PROVEN if cover else LawAnswer.VIOLATED if case else LawAnswer.OPEN
+    columns = tuple(number_from(each, path) for each in form.columns)
+    return RowDecision(form.row, columns, answer, cover, case, form.in_float32)
+
+
+def recheck_rows(plan: LawPlan, model: Model, saved: SavedRows) -> StatedLaw:
+    """Check every proof and every case that a file has. Raises InvalidProof, or Refusal."""
+    stated = state_law(plan, model)
+    closer = stated.closer
+    zones = [_zone(stated, saved.tolerance, each) for each in saved.rows]
+    claims = [(each, zone, each.cover) for each, zone in zip(saved.rows, zones, strict=True) if each.cover]
+    for each, is_proven in zip(
+        claims, check_covers([(zone, cover) for _, zone, cover in claims], closer), strict=True
+    ):
+        if not is_proven:
+            raise InvalidProof(f"row {each[0].row}: a zone is not shown to have no violation")
+    strict = [each for each in claims if each[0].in_float32]
+    if strict:
+        held = (
+            [False] * len(strict)
+            if stated.stricter is None
+            else check_covers([(zone, cover) for _, zone, cover in strict], stated.stricter)
+        )
+        for each, is_proven in zip(strict, held, strict=True):
+            if not is_proven:
+                raise InvalidProof(f"row {each[0].row}: is not shown to hold in float32")
+    decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
+    _require_violated(CaseReplay(plan, model, stated.question, decided), stated, saved.rows, zones)
+    return stated
+
+
+def _zone(stated: StatedLaw, tolerance: Tolerance, row: RowDecision) -> Zone:
+    if len(row.columns) != stated.question.layout.width:
+        raise InvalidProof(f"row {row.row}: has {len(row.columns)} columns, which is no record")
+    try:
+        zone = tolerance.over(stated.question, row.columns)
+    except InputError as problem:
+        raise InvalidProof(str(problem)) from None
+    if zone is None:
+        raise InvalidProof(f"row {row.row}: is no record of the domain")
+    return zone
+
+
+def _require_violated(
+    replay: CaseReplay, stated: StatedLaw, rows: Sequence[RowDecision], zones: Sequence[Zone]
+) -> None:
+    question, closer = stated.question, stated.closer
+    for each, zone in zip(rows, zones, strict=True):
+        if each.case is None:
+            continue
+        fits = len(each.case) == len(question.variables) and each.case in zone
+        if not fits or not replay.violates(each.case):
+            raise InvalidProof(f"row {each.row}: its case does not violate the law")
+        if isinstance(closer, NetworkCloser) and not exactly_violated(question, closer.reach, each.case):
+            raise InvalidProof(f"row {each.row}: its case does not violate the law exactly")

@@ -1,0 +1,94 @@
+"""The cases around a row of a data set: numbers moved by a tolerance, flags and choices as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dokimos.core.errors import InputError
+from dokimos.core.suggestions import did_you_mean
+from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.zones import Number, Options, Span, Values, Zone, exact
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far the features of a row may move: numbers by a `share` of their range, at least by 1.
+
+    Features that are 0 or 1, and choices, stay as they are, but for those that are `free`: these may have
+    any value that the domain declares.
+    """
+
+    share: Fraction
+    free: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise InputError(f"A tolerance is a share from 0 to 100 %, not {self.words}.")
+
+    @property
+    def words(self) -> str:
+        """The tolerance in percent."""
+        return f"{float(100 * self.share):g} %"
+
+    def over(self, question: LawQuestion, row: Sequence[Number]) -> Zone | None:
+        """The cases around a row: None where a value of it is none that the domain declares.
+
+        Raises Refusal where the law has several inputs, InputError where there is no such free feature.
+        """
+        if len(question.inputs) != 1:
+            raise Refusal("a law with several inputs has no cases around one row")
+        layout = question.layout
+        for name in self.free:
+            if name not in [each.name for each in layout.features]:
+                hint = did_you_mean(name, [each.name for each in layout.features])
+                raise InputError(f"--free: there is no feature {name}{hint}.")
+        values = list(question.zone.values)
+        for slot, feature in zip(layout.slots, question.inputs[0].features, strict=True):
+            variable = feature.variable
+            assert variable is not None  # so translation makes the features of an input
+            near = self._near(slot, values[variable], row)
+            if near is None:
+                return None
+            values[variable] = near
+        return Zone(tuple(values))
+
+    def _near(self, slot: Slot, declared: Values, row: Sequence[Number]) -> Values | None:
+        feature = slot.feature
+        if isinstance(declared, Options):
+            value: Number = chosen(slot, row)
+            if value not in declared:
+                return None
+            return declared if feature.name in self.free else Options(frozenset({int(value)}))
+        value = row[slot.start]
+        if value not in declared:
+            return None
+        if feature.name in self.free:
+            return declared
+        reach = self._reach(feature, declared)
+        return Span(max(declared.low, value - reach), min(declared.high, value + reach), declared.grid)
+
+    def _reach(self, feature: Feature, declared: Span) -> Number:
+        width = declared.high - declared.low
+        if feature.kind is not Kind.INTEGER:
+            return exact(self.share * width)
+        return 0 if width <= 1 else max(1, math.floor(self.share * width))
+
+
+def chosen(slot: Slot, row: Sequence[Number]) -> int:
+    """The index of what a row chooses, −1 for nothing, −2 where its columns are no choice."""
+    hot = list(row[slot.start : slot.stop])
+    if sorted(hot) == [0] * (len(hot) - 1) + [1]:
+        return hot.index(1)
+    return -1 if not any(hot) else -2
+
+
+def row_numbers(layout: Layout, row: Sequence[float]) -> tuple[Number, ...]:
+    """A row as exact numbers. Raises Refusal where it is none of this layout."""
+    if len(row) != layout.width:
+        raise Refusal(f"a row has {len(row)} columns, records have {layout.width}")
+    return tuple(exact(float(each)) for each in row)
