@@ -38,6 +38,7 @@ SESSIONS = {
         "replay_law",
         "verify_law",
         "verify_law_rows",
+        "repair_law",
         "recheck_law",
     ),
     "models": ("convert_model", "fuzz_domain"),

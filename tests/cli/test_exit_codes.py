@@ -44,6 +44,8 @@ COMMANDS = {
     "test_law": ["law", "test", "x.law"],
     "replay_law": ["law", "replay", "x.json"],
     "verify_law": ["law", "verify", "x.law"],
+    "verify_law_rows": ["law", "verify", "x.law", "--rows", "3"],
+    "repair_law": ["law", "repair", "x.law", "--model", "x.onnx", "--out", "y.onnx"],
     "recheck_law": ["law", "recheck", "x.json"],
     "init_laws": ["law", "init", "x.csv", "--target", "y"],
     "new_law": ["law", "new", "monotone", "--feature", "age"],

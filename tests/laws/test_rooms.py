@@ -11,7 +11,17 @@ import pytest
 from tests.test_imports import FILES, SOURCE, _imports, _module
 
 #: What a room may import: itself, and what stands to the left.
-ROOMS = ("domain", "language", "models", "engine", "proving", "reporting", "pytest_plugin", "studies")
+ROOMS = (
+    "domain",
+    "language",
+    "models",
+    "engine",
+    "proving",
+    "repair",
+    "reporting",
+    "pytest_plugin",
+    "studies",
+)
 LAWS = [path for path in FILES if path.is_relative_to(SOURCE / "laws")]
 STUDIES = "dokimos.laws.studies"
 #: What gives `dokimos law train`, `dokimos law study` and `dokimos law guide`.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain
     from dokimos.api.law_proofs import recheck_law, verify_law, verify_law_rows
+    from dokimos.api.law_repair import repair_law
     from dokimos.api.law_starts import init_laws
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
@@ -74,6 +75,7 @@ __all__ = [
     "read_suite",
     "recheck_law",
     "release",
+    "repair_law",
     "replay",
     "replay_law",
     "report",
@@ -97,6 +99,7 @@ _NAMES = {
     "labels": ("check",),
     "law_guiding": ("guide_training",),
     "law_models": ("convert_model", "fuzz_domain"),
+    "law_repair": ("repair_law",),
     "law_proofs": ("recheck_law", "verify_law", "verify_law_rows"),
     "law_starts": ("init_laws",),
     "law_studies": ("compare_studies", "train_study"),

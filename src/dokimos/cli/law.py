@@ -11,13 +11,14 @@ import typer
 from dokimos.cli.law_fuzz import fuzz
 from dokimos.cli.law_guide import guide
 from dokimos.cli.law_options import DomainOption, Laws, NoCode
+from dokimos.cli.law_repair import repair
 from dokimos.cli.law_study import study
 from dokimos.cli.law_test import test
 from dokimos.cli.law_train import train
 from dokimos.cli.law_verify import recheck, verify
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
-for command in (fuzz, guide, recheck, study, train, verify):
+for command in (fuzz, guide, recheck, repair, study, train, verify):
     app.command()(command)
 
 

@@ -127,24 +127,10 @@ class NetworkCloser:
             if one == other:
                 low[:, columns] = high[:, columns] = 0.0
             elif slot.feature.kind is not Kind.CHOICE:
-                least, most = self._limits(other.plus(one, -1))
+                least, most = limits_of(self.question, other.plus(one, -1))
                 low[:, columns] = np.maximum(low[:, columns], least)
                 high[:, columns] = np.minimum(high[:, columns], most)
         return Interval(low, np.maximum(low, high))
-
-    def _limits(self, difference: Quantity) -> tuple[float, float]:
-        """What the conditions say of a difference of two variables: it is between these."""
-        low, high = -np.inf, np.inf
-        for each in self.question.conditions:
-            if isinstance(each, Comparison) and each.sign in (Sign.AT_MOST, Sign.BELOW):
-                # quantity = constant ± difference <= 0
-                rest = each.quantity.plus(difference, -1)
-                if rest.is_constant:
-                    high = min(high, -rounded_down(rest.constant))
-                rest = each.quantity.plus(difference)
-                if rest.is_constant:
-                    low = max(low, rounded_down(rest.constant))
-        return low, high
 
     def _holds_at_point(self, zone: Zone) -> bool:
         if not self._is_real or not all(each.is_single for each in zone.values):
@@ -162,6 +148,21 @@ class NetworkCloser:
                 if feature.variable is not None:
                     found[:, feature.variable] += change[:, slot.start : slot.stop].sum(axis=1)
         return found
+
+
+def limits_of(question: LawQuestion, difference: Quantity) -> tuple[float, float]:
+    """What the conditions of a question say of a difference of two variables: it is between these."""
+    low, high = -np.inf, np.inf
+    for each in question.conditions:
+        if isinstance(each, Comparison) and each.sign in (Sign.AT_MOST, Sign.BELOW):
+            # quantity = constant ± difference <= 0
+            rest = each.quantity.plus(difference, -1)
+            if rest.is_constant:
+                high = min(high, -rounded_down(rest.constant))
+            rest = each.quantity.plus(difference)
+            if rest.is_constant:
+                low = max(low, rounded_down(rest.constant))
+    return low, high
 
 
 def _whole(boxes: Sequence[Interval]) -> Interval:

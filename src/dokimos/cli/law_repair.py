@@ -1,0 +1,68 @@
+"""`dokimos law repair`: a network changed so that it keeps laws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dokimos.cli import one_thread
+from dokimos.cli.law_options import DomainOption, Laws
+
+if TYPE_CHECKING:
+    from dokimos.api.progress import ProgressUpdate
+    from dokimos.laws.repair.repairing import RepairedModel
+
+
+def repair(
+    laws: Laws,
+    model: Annotated[str, typer.Option(help="The network: NAME.onnx, or one that the domain names.")],
+    out: Annotated[Path, typer.Option(help="The repaired network to write, NAME.onnx.")],
+    domain: DomainOption = None,
+    way: Annotated[
+        str, typer.Option(help="certified (slopes bounded on the whole domain), cases or weights.")
+    ] = "certified",
+    seeds: Annotated[int, typer.Option(help="How many trainings, each with another seed.", min=1)] = 5,
+    epochs: Annotated[int, typer.Option(help="How long each trains.", min=1)] = 60,
+    seconds: Annotated[float, typer.Option(help="How long each law is decided for.", min=0.001)] = 20.0,
+    table: Annotated[Path | None, typer.Option(help="A Markdown file for the table.")] = None,
+) -> None:
+    """Train a network to keep laws and its answers; then decide the laws. Exit 0 where all are proven."""
+    one_thread()
+    import dokimos
+    from dokimos.core.errors import InputError
+    from dokimos.core.files import write_whole
+    from dokimos.laws.proving.results import LawAnswer, VerifySettings
+    from dokimos.laws.repair.repairing import RepairSettings
+    from dokimos.laws.repair.training import RepairWay
+    from dokimos.laws.reporting.repair_table import repair_table
+
+    if way not in [each.value for each in RepairWay]:
+        raise InputError(f"--way: there is no {way!r}; give {', '.join(each.value for each in RepairWay)}.")
+    settings = RepairSettings(way=RepairWay(way), epochs=epochs, verify=VerifySettings(seconds=seconds))
+
+    def progress(update: ProgressUpdate[RepairedModel]) -> None:
+        done = update.item.after
+        typer.echo(
+            f"{update.note}: {done.proven} of {len(done.answers)} laws proven, "
+            f"{100 * done.agreement:.1f} % of the answers kept"
+        )
+
+    made = dokimos.repair_law(
+        laws,
+        model=model,
+        domain=domain,
+        settings=settings,
+        seeds=range(seeds),
+        out=out,
+        progress=progress,
+    )
+    page = repair_table(made, way)
+    if table is not None:
+        write_whole(table, page.encode("utf-8"))
+    typer.echo(page)
+    best = max(each.after.proven for each in made)
+    typer.echo(f"{out}: written; decide the laws with: dokimos law verify … --model {out}")
+    if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:
+        raise typer.Exit(1)

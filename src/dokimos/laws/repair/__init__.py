@@ -1,0 +1,1 @@
+"""Networks changed so that they keep laws, and what that costs."""

@@ -1,0 +1,109 @@
+"""What a repair costs and what it brings: on rows that it has not seen, and on draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.laws.domain.definition import Domain
+from dokimos.laws.engine.law_test import test_law
+from dokimos.laws.engine.results import LawSettings
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.model import Model
+from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.verifying import verify_law
+from dokimos.networks.semantics.outward import Floats
+
+#: Cases of each law that are drawn, from rows and from the ranges.
+_DRAWN = 5000
+
+
+@dataclass(frozen=True)
+class ModelMeasures:
+    """How a model does on rows that no repair has seen.
+
+    `accuracy` is the share of rows whose label it gives (None without labels), `agreement` that on which it
+    decides as the old model. `violations` of `cases` drawn from these rows, and of as many from the ranges,
+    violate a law. `effect` is the share of rows on which the decision changes when a feature that the laws
+    are about goes from one end of its range to the other, the mean over these features. `answers` has what
+    `law verify` says of each law.
+    """
+
+    accuracy: float | None
+    agreement: float
+    violations: int
+    range_violations: int
+    cases: int
+    effect: float
+    answers: tuple[LawAnswer, ...]
+
+    @property
+    def proven(self) -> int:
+        """How many laws are proven."""
+        return self.count(LawAnswer.PROVEN)
+
+    def count(self, answer: LawAnswer) -> int:
+        """How many laws have this answer."""
+        return self.answers.count(answer)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows, their labels if there are any, and the columns that the laws are about with their ends."""
+
+    rows: Floats
+    labels: NDArray[Any] | None
+    columns: tuple[tuple[int, float, float], ...]
+
+
+def measure(
+    model: Model,
+    old: Model,
+    laws: Sequence[Law],
+    domain: Domain,
+    held: HeldOut,
+    settings: VerifySettings,
+    *,
+    done: Callable[[str], None] = lambda _: None,
+) -> ModelMeasures:
+    """How a model does. `done` is called with what is done."""
+    decisions = model.predict(held.rows)
+    seen = replace(domain, inputs=lambda: held.rows, labels=None)
+    counts = {"test": 0, "range": 0}
+    cases = 0
+    for law in laws:
+        for source in counts:
+            drawn = LawSettings(
+                budget=_DRAWN, seed=settings.seed, source=source, in_range=True, shrink=False, keep=1
+            )
+            result = test_law(law, model=model, domain=seen, settings=drawn)
+            counts[source] += result.violated
+            cases += result.tested if source == "test" else 0
+        done(law.name)
+    answers = tuple(verify_law(law, model=model, domain=domain, settings=settings).answer for law in laws)
+    labels = held.labels
+    return ModelMeasures(
+        accuracy=None if labels is None else float(np.mean(decisions == labels)),
+        agreement=float(np.mean(decisions == old.predict(held.rows))),
+        violations=counts["test"],
+        range_violations=counts["range"],
+        cases=cases,
+        effect=_effect(model, held),
+        answers=answers,
+    )
+
+
+def _effect(model: Model, held: HeldOut) -> float:
+    changed = []
+    for column, low, high in held.columns:
+        ends = []
+        for value in (low, high):
+            rows = held.rows.copy()
+            rows[:, column] = value
+            ends.append(model.predict(rows))
+        changed.append(np.mean(ends[0] != ends[1]))
+    return float(np.mean(changed))

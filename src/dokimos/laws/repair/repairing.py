@@ -1,0 +1,190 @@
+"""A network repaired so that it keeps laws: what is asked of it, the training, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.definition import Domain, call_domain
+from dokimos.laws.domain.features import Kind, Layout, Slot
+from dokimos.laws.engine.pools import as_records
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.files import onnx_model
+from dokimos.laws.models.model import Model
+from dokimos.laws.proving.case_tables import CaseTables
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.network_closing import NetworkCloser
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.rechecking import planned, state_law
+from dokimos.laws.proving.results import VerifySettings
+from dokimos.laws.repair.linear_part import ScoredNetwork
+from dokimos.laws.repair.measuring import HeldOut, ModelMeasures, measure
+from dokimos.laws.repair.requirements import slope_requirements
+from dokimos.laws.repair.training import RepairTask, RepairWay, ViolatingPairs, repaired
+from dokimos.networks.semantics.outward import Floats
+
+#: The share of the rows that no repair sees.
+_HELD_OUT = 1 / 3
+#: Cases that are drawn of each law in each epoch, and how many of those that violate it are kept.
+_DRAWN, _KEPT = 4096, 256
+
+
+@dataclass(frozen=True)
+class RepairSettings:
+    """How a network is repaired, and how long `law verify` may take for each law afterwards."""
+
+    way: RepairWay = RepairWay.CERTIFIED
+    epochs: int = 60
+    seed: int = 0
+    verify: VerifySettings = field(default_factory=lambda: VerifySettings(seconds=20.0))
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise InputError(f"A repair takes 1 epoch or more, not {self.epochs}.")
+
+
+@dataclass(frozen=True)
+class RepairedModel:
+    """A repaired network as the content of an ONNX file, and how the old one and this one do."""
+
+    content: bytes
+    before: ModelMeasures
+    after: ModelMeasures
+    seed: int
+
+
+class Repair:
+    """Laws, a domain with rows, and a network: everything that does not change from seed to seed.
+
+    Raises InputError where a law cannot be repaired, with the reason.
+    """
+
+    def __init__(
+        self, laws: Sequence[Law], domain: Domain, model: Model, *, settings: VerifySettings
+    ) -> None:
+        self._laws, self._domain, self._model, self._settings = laws, domain, model, settings
+        if domain.layout is None or domain.inputs is None:
+            raise InputError(
+                f"The domain {domain.name} has no FEATURES, or no `inputs` to keep answers on."
+            )
+        layout = domain.layout
+        self._questions, self._closer = self._stated()
+        try:
+            self._requirements = slope_requirements(self._questions)
+        except Refusal as refusal:
+            raise InputError(f"There is no repair for these laws: {refusal}.") from None
+        self._low, self._high = _ends(layout)
+        given = call_domain(domain.inputs, domain, "inputs")
+        self.rows = as_records(given, layout, domain.name).astype(np.float64)
+        self._labels = (
+            None if domain.labels is None else np.asarray(call_domain(domain.labels, domain, "labels"))
+        )
+
+    def _stated(self) -> tuple[list[LawQuestion], NetworkCloser]:
+        questions = []
+        closer: NetworkCloser | None = None
+        for law in self._laws:
+            plan = planned(law, self._domain, constrained=self._settings.constrained, allow_code=True)
+            try:
+                stated = state_law(plan, self._model)
+            except Refusal as refusal:
+                raise InputError(f"{law.name}: cannot be repaired: {refusal}.") from None
+            if not isinstance(stated.closer, NetworkCloser):
+                raise InputError(f"{self._model.name}: is no network; only networks are repaired.")
+            questions.append(stated.question)
+            closer = stated.closer
+        if closer is None:
+            raise InputError("Give a law to repair the network for.")
+        return questions, closer
+
+    def run(self, settings: RepairSettings, done: Callable[[str], None] = lambda _: None) -> RepairedModel:
+        """Repair the network with one seed: which rows are held out, and the training, depend on it."""
+        order = np.random.default_rng(settings.seed).permutation(len(self.rows))
+        held, seen = np.split(order, [round(_HELD_OUT * len(order))])
+        rows = self.rows[seen]
+        rng = np.random.default_rng(settings.seed)
+        network = repaired(
+            self.task(rows),
+            settings.way,
+            epochs=settings.epochs,
+            seed=settings.seed,
+            find=lambda now: self._pairs(now, rows, rng),
+        )
+        done("trained")
+        content = network.onnx(self._low, self._high)
+        new = onnx_model(content, self._domain, name=f"the repaired {self._domain.name}")
+        columns = sorted({each.column for each in self._requirements})
+        kept = HeldOut(
+            self.rows[held],
+            None if self._labels is None else self._labels[held],
+            tuple((k, float(self._low[k]), float(self._high[k])) for k in columns),
+        )
+        before, after = (
+            measure(each, self._model, self._laws, self._domain, kept, settings.verify, done=done)
+            for each in (self._model, new)
+        )
+        return RepairedModel(content, before, after, settings.seed)
+
+    def task(self, rows: Floats) -> RepairTask:
+        """What is to be trained, to keep the answers on these rows."""
+        layers = tuple((layer.weights, layer.biases) for layer in self._closer.reach.layers)
+        return RepairTask(layers, rows, self._low, self._high, self._requirements)
+
+    def _pairs(
+        self, network: ScoredNetwork, rows: Floats, rng: np.random.Generator
+    ) -> ViolatingPairs | None:
+        """Pairs of records with which a network violates the laws: drawn, from rows, and near."""
+        found: list[tuple[Floats, Floats, int, int]] = []
+        for question in self._questions:
+            tables = CaseTables(question, network)
+            cases = tables.drawn(rng, _DRAWN)
+            _put_rows(question, cases[: _DRAWN // 2], rows, rng)
+            cases = cases[tables.admitted(cases)]
+            order = np.argsort(-tables.worth(cases), kind="stable")[:_KEPT]
+            near = tables.changed(cases[np.resize(order, _DRAWN)], rng) if len(order) else cases
+            cases = np.concatenate([cases, near[tables.admitted(near)]])
+            bad = cases[tables.worth(cases) >= 0][:_KEPT]
+            if len(bad) == 0:
+                continue
+            records = [tables.columns(record, bad) for record in question.records]
+            decisions = [network(each).argmax(axis=1) for each in records]
+            for row in range(len(bad)):
+                a, b = int(decisions[0][row]), int(decisions[1][row])
+                if a != b:
+                    found.append((records[0][row], records[1][row], a, b))
+        if not found:
+            return None
+        first, second, above, below = zip(*found, strict=True)
+        return ViolatingPairs(np.stack(first), np.stack(second), np.array(above), np.array(below))
+
+
+def _put_rows(question: LawQuestion, cases: Floats, rows: Floats, rng: np.random.Generator) -> None:
+    """Make some of the rows the first input of some cases."""
+    chosen = rows[rng.integers(0, len(rows), len(cases))]
+    for slot, feature in zip(question.layout.slots, question.inputs[0].features, strict=True):
+        if feature.variable is not None:
+            cases[:, feature.variable] = _value(slot, chosen)
+
+
+def _value(slot: Slot, rows: Floats) -> Floats:
+    """A feature of rows as a law sees it: of a choice the index, −1 for none."""
+    if slot.feature.kind is not Kind.CHOICE:
+        return rows[:, slot.start]
+    hot = rows[:, slot.start : slot.stop]
+    return np.where(hot.any(axis=1), hot.argmax(axis=1), -1).astype(np.float64)
+
+
+def _ends(layout: Layout) -> tuple[Floats, Floats]:
+    """The least and greatest number of each column."""
+    ends: list[tuple[float, float]] = []
+    for feature in layout.features:
+        if feature.kind is Kind.CHOICE:
+            ends += [(0.0, 1.0)] * feature.width
+        else:
+            assert feature.low is not None and feature.high is not None  # the laws were translated
+            ends.append((float(feature.low), float(feature.high)))
+    low, high = np.array(ends).T
+    return low, high

@@ -1,0 +1,250 @@
+"""Networks trained to answer as an old one does, and to keep laws: three ways."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dokimos.core.errors import InputError
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.repair.linear_part import Layers, ScoredNetwork
+from dokimos.laws.repair.requirements import SlopeRequirement
+from dokimos.networks.semantics.outward import Floats
+
+_BATCH, _RATE = 64, 4e-3
+#: How much the scores must change at least, over the whole range of a feature, the way that a law asks for.
+_MARGIN = 0.05
+#: Of that margin, what is enough in the end; and how many further rounds there may be to get there.
+_ENOUGH, _MORE_EPOCHS = 0.4, 120
+#: What a slope against the law costs at first, and how that grows.
+_PRICE, _GROWTH = 1.0, 1.08
+#: How much the scores of a violating case must move, beyond what undoes the violation.
+_HINGE = 0.1
+
+
+class RepairWay(Enum):
+    """How a network is made to keep laws."""
+
+    CERTIFIED = "certified"
+    CASES = "cases"
+    WEIGHTS = "weights"
+
+
+@dataclass(frozen=True)
+class ViolatingPairs:
+    """Pairs of records that are decided against a law, and the two classes."""
+
+    first: Floats
+    second: Floats
+    above: NDArray[np.int64]
+    below: NDArray[np.int64]
+
+
+#: Gives pairs that a network violates laws with.
+FindPairs = Callable[[ScoredNetwork], ViolatingPairs | None]
+
+
+@dataclass(frozen=True)
+class RepairTask:
+    """A network, the rows whose answers are to be kept, the ends of each column, and what is asked."""
+
+    layers: Layers
+    rows: Floats
+    low: Floats
+    high: Floats
+    requirements: tuple[SlopeRequirement, ...]
+
+    @property
+    def scores(self) -> Floats:
+        """What the old network gives for the rows."""
+        classes, width = len(self.layers[-1][1]), len(self.low)
+        return ScoredNetwork(tuple(self.layers), np.zeros((classes, width)))(self.rows)
+
+
+def repaired(task: RepairTask, way: RepairWay, *, epochs: int, seed: int, find: FindPairs) -> ScoredNetwork:
+    """A network that answers as the old one does where it can, and keeps the laws as far as `way` gets.
+
+    *certified*: a loss on bounds of the slopes over the whole domain, until they have the right sign.
+    *cases*: a loss on cases that violate the laws, found anew in each epoch (`find`). *weights*: a new
+    network whose weights leave it no other choice. What comes out is not trusted: `law verify` decides.
+    """
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        raise InputError("Repairing needs torch: pip install 'dokimos[gradients]'.") from None
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # networks this small take longer, and round otherwise, on several
+    try:
+        return _Training(torch, task, way, seed).run(epochs, find)
+    finally:
+        torch.set_num_threads(threads)
+
+
+class _Training:
+    def __init__(self, torch: Any, task: RepairTask, way: RepairWay, seed: int) -> None:
+        self._torch, self._task, self._way = torch, task, way
+        self._rng = np.random.default_rng(seed)
+        self._mean = task.rows.mean(axis=0)
+        spread = task.rows.std(axis=0)
+        width = np.where(task.high > task.low, task.high - task.low, 1.0)
+        self._spread = np.where(spread > 0, spread, width)
+        self._low = self._tensor((task.low - self._mean) / self._spread)
+        self._high = self._tensor((task.high - self._mean) / self._spread)
+        self._classes = len(task.layers[-1][1])
+        self._directions = _directions(task.requirements) if way is RepairWay.WEIGHTS else {}
+        self._parameters = self._fresh() if way is RepairWay.WEIGHTS else self._old()
+        for each in self._parameters:
+            each.requires_grad_(True)
+        if way is RepairWay.CASES:
+            self._parameters[-1].requires_grad_(False)
+
+    def _tensor(self, values: NDArray[Any] | Sequence[int]) -> Any:
+        return self._torch.tensor(np.asarray(values), dtype=self._torch.float64)
+
+    def _old(self) -> list[Any]:
+        """The parameters of the old network over scaled columns, a little disturbed, and a linear part."""
+        made = []
+        for number, (weight, bias) in enumerate(self._task.layers):
+            if number == 0:
+                weight, bias = weight * self._spread, bias + weight @ self._mean
+            noise = self._rng.normal(scale=1e-3, size=weight.shape)
+            made += [self._tensor(weight + noise), self._tensor(bias)]
+        return [*made, self._tensor(np.zeros((self._classes, len(self._mean))))]
+
+    def _fresh(self) -> list[Any]:
+        made = []
+        for weight, _ in self._task.layers:
+            size = weight.shape
+            made += [self._tensor(self._rng.normal(scale=np.sqrt(1 / size[1]), size=size))]
+            made += [self._tensor(np.zeros(size[0]))]
+        linear = self._rng.normal(scale=0.01, size=(self._classes, len(self._mean)))
+        return [*made, self._tensor(linear)]
+
+    def _effective(self) -> tuple[list[tuple[Any, Any]], Any]:
+        """Weights and biases of all layers, and the linear part, as they are used."""
+        pairs = list(zip(self._parameters[:-1:2], self._parameters[1:-1:2], strict=True))
+        linear = self._parameters[-1]
+        if self._way is not RepairWay.WEIGHTS:
+            return pairs, linear
+        made = []
+        for number, (weight, bias) in enumerate(pairs):
+            used = self._one_way(weight) if number == 0 else weight.abs()
+            if number == len(pairs) - 1:
+                used = self._rising(used if number else self._one_way(weight))
+            made.append((used, bias))
+        return made, self._rising(self._one_way(linear))
+
+    def _one_way(self, weight: Any) -> Any:
+        """Weights of columns that laws are about, all with the sign of the column."""
+        signs = self._tensor([self._directions.get(k, 0) for k in range(weight.shape[1])])
+        return self._torch.where(signs == 0, weight, signs * weight.abs())
+
+    def _rising(self, weight: Any) -> Any:
+        """Each class has the weights of the one before, and its own on top."""
+        return self._torch.cumsum(weight, dim=0)
+
+    def _scores(self, rows: Any) -> Any:
+        layers, linear = self._effective()
+        values = rows
+        for number, (weight, bias) in enumerate(layers):
+            values = (self._torch.relu(values) if number else values) @ weight.T + bias
+        return values + rows @ linear.T
+
+    def _slopes(self) -> Any:
+        """Lower bounds over the domain, one for each requirement: how much scores grow over the range."""
+        torch, asked = self._torch, self._task.requirements
+        layers, linear = self._effective()
+        phases, low, high = [], self._low, self._high
+        for weight, bias in layers[:-1]:
+            up, down = weight.clamp(min=0), weight.clamp(max=0)
+            low, high = up @ low + down @ high + bias, up @ high + down @ low + bias
+            phases.append((low >= 0, high <= 0))
+            low, high = torch.relu(low), torch.relu(high)
+        rows = np.zeros((len(asked), self._classes))
+        for number, each in enumerate(asked):
+            rows[number, each.above], rows[number, each.below] = each.sign, -each.sign
+        wanted = self._tensor(rows)
+        least = most = wanted @ layers[-1][0]
+        for (on, off), (weight, _) in zip(reversed(phases), reversed(layers[:-1]), strict=True):
+            least = torch.where(on, least, torch.where(off, 0.0, least.clamp(max=0)))
+            most = torch.where(on, most, torch.where(off, 0.0, most.clamp(min=0)))
+            up, down = weight.clamp(min=0), weight.clamp(max=0)
+            least, most = least @ up + most @ down, most @ up + least @ down
+        columns = torch.tensor([each.column for each in asked])
+        places = torch.arange(len(asked))
+        found = least[places, columns] + (wanted @ linear)[places, columns]
+        return found * (self._high - self._low)[columns]
+
+    def run(self, epochs: int, find: FindPairs) -> ScoredNetwork:
+        torch, task = self._torch, self._task
+        rows = self._tensor((task.rows - self._mean) / self._spread)
+        goals = torch.softmax(self._tensor(task.scores), dim=1)
+        adam = torch.optim.Adam([each for each in self._parameters if each.requires_grad], lr=_RATE)
+        price, is_certified = _PRICE, self._way is RepairWay.CERTIFIED
+        for epoch in range(epochs + (_MORE_EPOCHS if is_certified else 0)):
+            if (
+                is_certified
+                and epoch >= epochs
+                and float(self._slopes().detach().min()) >= _ENOUGH * _MARGIN
+            ):
+                break
+            pairs = find(self._network()) if self._way is RepairWay.CASES else None
+            for group in adam.param_groups:
+                group["lr"] = _RATE * max(0.1, 1 - epoch / epochs)
+            order = self._rng.permutation(len(rows))
+            for start in range(0, len(order), _BATCH):
+                chosen = torch.tensor(order[start : start + _BATCH])
+                loss = -(goals[chosen] * torch.log_softmax(self._scores(rows[chosen]), dim=1)).sum(1).mean()
+                if is_certified:
+                    loss = loss + price * torch.relu(_MARGIN - self._slopes()).mean()
+                if pairs is not None:
+                    loss = loss + self._against(pairs)
+                adam.zero_grad()
+                loss.backward()
+                adam.step()
+            price *= _GROWTH
+        return self._network()
+
+    def _is_enough(self) -> bool:
+        """Whether the slopes have the right sign, with some of the margin to spare."""
+        return float(self._slopes().detach().min()) >= _ENOUGH * _MARGIN
+
+    def _against(self, pairs: ViolatingPairs) -> Any:
+        """How far the scores of violating pairs are from what the law asks, on some of the pairs."""
+        torch = self._torch
+        some = self._rng.choice(len(pairs.above), min(_BATCH, len(pairs.above)), replace=False)
+        place = torch.arange(len(some))
+        gaps = []
+        for records in (pairs.first, pairs.second):
+            scores = self._scores(self._tensor((records[some] - self._mean) / self._spread))
+            gaps.append(
+                scores[place, torch.tensor(pairs.above[some])]
+                - scores[place, torch.tensor(pairs.below[some])]
+            )
+        return torch.relu(_HINGE + gaps[0] - gaps[1]).mean()
+
+    def _network(self) -> ScoredNetwork:
+        """The network over columns as they are."""
+        layers, linear = self._effective()
+        made = [(weight.detach().numpy().copy(), bias.detach().numpy().copy()) for weight, bias in layers]
+        part = linear.detach().numpy() / self._spread
+        first, bias = made[0]
+        made[0] = (first / self._spread, bias - first @ (self._mean / self._spread))
+        last, last_bias = made[-1]
+        made[-1] = (last, last_bias - part @ self._mean)
+        return ScoredNetwork(tuple(made), part)
+
+
+def _directions(requirements: Sequence[SlopeRequirement]) -> dict[int, int]:
+    """For each column that is asked about, whether it must raise or lower the class. Raises Refusal."""
+    found: dict[int, int] = {}
+    for each in requirements:
+        if found.setdefault(each.column, each.direction) != each.direction:
+            raise Refusal("the laws ask a feature to raise some classes and to lower others")
+    return found
