@@ -86,6 +86,16 @@ def test_neurons_of_a_network_are_seen() -> None:
     assert run(WIDE, model=model, of=numbers(), search="coverage", budget=300).tested == 300
 
 
+@pytest.mark.parametrize("search", GUIDED)
+def test_how_long_parts_take_changes_nothing(search: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for moment in (1e-9, 1e-4, 1e9):  # parts of one case; of as many as run in that time; of all
+        monkeypatch.setattr("dokimos.laws.engine.law_test._MOMENT", moment)
+        result = run(MORE_FELONIES, search=search, budget=700, exhaustive=False, seed=3)
+        found.append([result.violated, result.unique, [each.case.draws for each in result.violations]])
+    assert found[0] == found[1] == found[2] and found[0][0] > 0
+
+
 def test_a_guided_search_gives_no_rate(tmp_path: Path) -> None:
     result = run(MORE_FELONIES, search="coverage", exhaustive=False, budget=500)
     text = summary(result)

@@ -89,6 +89,33 @@ class Frame:
         return Frame(self.ids, self.seeds, self.values, (*self.draws, draw))
 
 
+def joined(frames: Sequence[Frame]) -> Frame:
+    """The cases of several frames with the same columns, one after the other."""
+    if len(frames) == 1:
+        return frames[0]
+    columns = {
+        name: _joined_values([(frame.values[name], frame.size) for frame in frames])
+        for name in frames[0].values
+    }
+    ids, seeds = (np.concatenate([getattr(each, of) for each in frames]) for of in ("ids", "seeds"))
+    draws = zip(*(frame.draws for frame in frames), strict=True)
+    return Frame(ids, seeds, columns, tuple(np.concatenate(each) for each in draws))
+
+
+def _joined_values(parts: Sequence[tuple[Value, int]]) -> Value:
+    records = [value for value, _ in parts if isinstance(value, Records)]
+    if not records:
+        return np.concatenate(
+            [full(value, size) for value, size in parts if not isinstance(value, Records)]
+        )
+    origins = [each.origin for each in records if each.origin is not None]
+    return Records(
+        np.concatenate([each.data for each in records]),
+        np.concatenate(origins) if len(origins) == len(records) else None,
+        records[0].changed if len({each.changed for each in records}) == 1 else None,
+    )
+
+
 def taken(value: Value, rows: Rows) -> Value:
     """The rows of a column; one value for all stays one."""
     if isinstance(value, Records):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.engine.drawing import Drawer
-from dokimos.laws.engine.frame import Column, Frame, Records, Rows, Value
+from dokimos.laws.engine.frame import Column, Frame, Records, Value, joined
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.sources import InputSource
 from dokimos.laws.language.set_conditions import is_over_all_tests
@@ -82,7 +82,10 @@ class Guide:
         return frame, _Mutator(rng, kept.take(parents), which, len(kept.draws))
 
     def learn(self, frame: Frame) -> None:
-        """Keep the cases, judged already, from which it is worth going on."""
+        """Keep the cases of a batch, judged already, from which it is worth going on.
+
+        A batch is given as a whole: how it was divided, by the time that its parts took, must not show.
+        """
         if frame.size == 0:
             return
         worth = self._interest(frame)
@@ -93,10 +96,10 @@ class Guide:
         names = [each.name for each in self._plan.law.inputs]
         new = Frame(frame.ids, frame.seeds, {name: frame.values[name] for name in names}, frame.draws)
         new = new.take(chosen)
-        joined = new if self._kept is None else _joined(new, self._kept, names)
+        both = new if self._kept is None else joined([new, self._kept])
         worths = np.concatenate([worth[chosen], self._worth])
         best = np.argsort(-worths, kind="stable")[:_KEPT]
-        self._kept, self._worth = joined.take(best), worths[best]
+        self._kept, self._worth = both.take(best), worths[best]
 
 
 @dataclass(frozen=True)
@@ -230,19 +233,6 @@ def _mixed(fresh: Records, old: Records, changes: NDArray[np.bool_]) -> Records:
     if fresh.origin is None or old.origin is None:
         return Records(data)
     return Records(data, np.where(changes, fresh.origin, old.origin))
-
-
-def _joined(new: Frame, old: Frame, names: list[str]) -> Frame:
-    values: dict[str, Value] = {}
-    for name in names:
-        a, b = _records(new, name), _records(old, name)
-        origin: Rows | None = None
-        if a.origin is not None and b.origin is not None:
-            origin = np.concatenate([a.origin, b.origin])
-        values[name] = Records(np.concatenate([a.data, b.data]), origin)
-    draws = tuple(np.concatenate([a, b]) for a, b in zip(new.draws, old.draws, strict=True))
-    seeds = np.concatenate([new.seeds, old.seeds])
-    return Frame(np.arange(len(seeds)), seeds, values, draws)
 
 
 #: Gives the cases of a batch, and what draws for them.

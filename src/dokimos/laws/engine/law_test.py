@@ -20,7 +20,7 @@ from dokimos.laws.engine.descriptions import decision_name
 from dokimos.laws.engine.determinism import what_wavers
 from dokimos.laws.engine.drawing import Drawer, Sampler
 from dokimos.laws.engine.evaluation import Evaluator
-from dokimos.laws.engine.frame import Column, Frame, Records, full
+from dokimos.laws.engine.frame import Column, Frame, Records, full, joined
 from dokimos.laws.engine.grouping import Grouping
 from dokimos.laws.engine.guided_search import GUIDED_BATCH, CaseMaker, Guide, expect_search, has_rates
 from dokimos.laws.engine.means import MeansTally
@@ -158,17 +158,20 @@ class _Session:
 
         How they are divided changes no draw: where the ensures draw as well, they are not.
         """
-        start = 0
+        start, judged = 0, list[Frame]()
         while start < cases.size:
             most = cases.size if self._plan.random_in_ensures else min(self._part, self._batch)
             part = cases.part(start, start + most)
             begun = time.perf_counter()
-            self._record(self._runner.judge(part, draw))
+            done = self._record(self._runner.judge(part, draw))
+            judged += [done] if self._guide is not None and done.size else []
             each = (time.perf_counter() - begun) / part.size
             self._part = int(min(max(_MOMENT / max(each, 1e-9), 1), 16 * self._part, _LARGEST_BATCH))
             start += part.size
             if self._runner.is_hopeless:
                 return
+        if self._guide is not None and judged:
+            self._guide.learn(joined(judged))
 
     def _random(self, rng: np.random.Generator, count: int) -> tuple[Frame, Drawer]:
         return self._drawn(rng, count), Sampler(rng)
@@ -178,10 +181,9 @@ class _Session:
         seeds = rng.integers(0, 2**62, size=count)
         return Frame(np.arange(count), seeds, dict(values))
 
-    def _record(self, judged: Judged) -> None:
+    def _record(self, judged: Judged) -> Frame:
+        """Count what was judged; the cases that were."""
         self._tested += judged.frame.size
-        if self._guide is not None:
-            self._guide.learn(judged.frame)
         if not self._settings.in_range and judged.frame.size:
             self._outside += int(self._runner.outside(judged.frame).sum())
         self._means.add(judged.means)
@@ -194,6 +196,7 @@ class _Session:
             by_class=None if isinstance(by_class, Records) else by_class,
             by_group=self._groups(judged.frame),
         )
+        return judged.frame
 
     def _groups(self, frame: Frame) -> dict[str, Column]:
         """The features to report rates by, of the first input of each case."""
