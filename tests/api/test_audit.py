@@ -11,8 +11,9 @@ import pytest
 import dokimos
 from dokimos.api.audits import Audit
 from dokimos.campaigns.published_results import find_results
+from dokimos.core.home import home
 from dokimos.judging.judged_campaign import JudgedCampaigns
-from dokimos.judging.parallel import FILE
+from dokimos.judging.parallel import place_of
 from dokimos.judging.rules import Standing
 from dokimos.judging.verdicts import Verdict
 from dokimos.judging.witness_quality import WitnessQuality, witness_quality
@@ -129,7 +130,7 @@ def test_a_campaign_of_ones_own_has_no_such_section(results: Path) -> None:
 
 def test_what_was_judged_is_kept_also_where_the_last_line_is_torn(results: Path) -> None:
     first = judged_by(results)
-    kept = results.parent / "campaign" / FILE
+    kept = place_of(results.parent / "campaign")
     whole = kept.read_text()
     lines: list[str] = []
     assert judged_by(results, lines.append).judgements == first.judgements
@@ -139,6 +140,12 @@ def test_what_was_judged_is_kept_also_where_the_last_line_is_torn(results: Path)
     assert judged_by(results, lines.append).judgements == first.judgements
     assert len([line for line in lines if line.startswith("judging")]) == 2
     assert kept.read_text().endswith("\n")
+
+
+def test_nothing_is_kept_where_others_may_have_written_it(results: Path) -> None:
+    judged_by(results)
+    assert home() in place_of(results.parent / "campaign").parents
+    assert not list((results.parent / "campaign").glob("judged*"))
 
 
 def test_kept_verdicts_do_not_outlive_what_they_depend_on(results: Path) -> None:

@@ -371,7 +371,12 @@ def read_any_law(path: Path, number: int) -> None:
 def read_any_model(path: Path, number: int) -> None:
     """As `law test --model` does; networks that nobody here reads, too."""
     model = load_model(path, None)
-    model.predict(np.zeros((2, Replayer(path.read_bytes()).input_size), np.float32))
+    records = np.zeros((2, Replayer(path.read_bytes()).input_size), np.float32)
+    try:
+        model.predict(records)
+    except ValueError as error:  # which tests of laws count as a failure of the model
+        if "no decision" not in str(error):
+            raise
 
 
 def toy_laws() -> list[bytes]:

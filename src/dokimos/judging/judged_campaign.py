@@ -124,7 +124,7 @@ def judge_campaigns(
     `label_checked` is called after each such check, with the name of the instance.
 
     With `judged`, which is called after each instance, a single campaign is judged in `jobs` processes, and
-    what was found of an instance is kept in its folder (see `parallel`).
+    what was found of an instance is kept in Dokimos' home (see `parallel`).
     """
     if not folders:
         raise InputError("There is no campaign to judge; name the folder of one.")

@@ -1,12 +1,14 @@
 """Many instances judged in several processes, each kept as soon as it is done.
 
-What was found of an instance stands in a line of ``judged.jsonl`` beside the journal, under a key of
-everything that it depends on. So whatever ends the work, the same call again does the rest. The file is a
-memory and no record: what cannot be read of it is judged again.
+What was found of an instance stands in a line of a file in Dokimos' home, under a key of everything that
+it depends on. So whatever ends the work, the same call again does the rest. The file is a memory and no
+record: what cannot be read of it is judged again. It is not in the campaign's folder, which others may have
+written: nobody is blamed by what a stranger says was judged.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +21,9 @@ from dokimos import __version__
 from dokimos.campaigns.events import read_fraction
 from dokimos.campaigns.records import RunRecord
 from dokimos.core import strict_json
-from dokimos.core.containment import contained
 from dokimos.core.errors import InputError
 from dokimos.core.files import append_line
+from dokimos.core.home import home
 from dokimos.core.parallel import each
 from dokimos.judging.judge import judge_instance
 from dokimos.judging.label_checks import LabelChecker
@@ -31,7 +33,7 @@ from dokimos.judging.verdicts import Judgement
 from dokimos.suites.entry import SuiteEntry, exists, read_content
 from dokimos.suites.instance import sha256
 
-FILE = "judged.jsonl"
+_WHAT = "the kept judgements"
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ def judge_tasks(
 ) -> Iterator[tuple[JudgingTask, tuple[Judgement, ...]]]:
     """The verdicts on each of `tasks`, as they are done by `jobs` processes; without reproduce commands.
 
-    `folder` is where they are kept. `judged` is called after each, with the name of the instance; first,
-    where some were kept before, with their number.
+    `folder` is that of their campaign, by which they are found again. `judged` is called after each, with
+    the name of the instance; first, where some were kept before, with their number.
     """
-    path = contained(folder, FILE)
+    path = place_of(folder)
     kept, keys = _read(path), [task.key for task in tasks]
     done = 0
     todo = []
@@ -92,9 +94,20 @@ def judge_tasks(
     for index, verdicts in each(_judge, [task for task, _ in todo], jobs=jobs):
         task, key = todo[index]
         done += 1
-        append_line(path, json.dumps({"key": key, "judged": [_plain(j) for j in verdicts]}), what=FILE)
+        _keep(path, json.dumps({"key": key, "judged": [_plain(j) for j in verdicts]}))
         judged(done, len(tasks), f"{task.runs[0].suite}/{task.entry.name}")
         yield task, verdicts
+
+
+def place_of(folder: Path) -> Path:
+    """Where the judgements on the campaign in `folder` are kept."""
+    return home() / "judged" / f"{sha256(str(folder.resolve()).encode())}.jsonl"
+
+
+def _keep(path: Path, line: str) -> None:
+    with contextlib.suppress(OSError, InputError):  # a home that cannot be written to costs only time
+        path.parent.mkdir(parents=True, exist_ok=True)
+        append_line(path, line, what=_WHAT)
 
 
 def _judge(task: JudgingTask) -> tuple[Judgement, ...]:
@@ -128,7 +141,7 @@ def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, .
         found = strict_json.convert(
             documents,
             tuple[Judgement, ...],
-            file=FILE,
+            file=_WHAT,
             what="judgements",
             hooks={Fraction: read_fraction},
         )
@@ -153,5 +166,5 @@ def _read(path: Path) -> Mapping[str, Sequence[Any]]:
         if isinstance(document, dict) and isinstance(document.get("judged"), list):
             found[str(document.get("key"))] = document["judged"]
     if content and not content.endswith(b"\n"):
-        append_line(path, "", what=FILE)
+        _keep(path, "")
     return found

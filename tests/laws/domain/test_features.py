@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dokimos.core.errors import InputError
-from dokimos.laws import Layout, choice, integer, text
+from dokimos.laws import Layout, choice, integer, real, text
 
 
 def test_layouts_by_name_and_index() -> None:
@@ -20,3 +20,9 @@ def test_layouts_by_name_and_index() -> None:
             layout.at(wrong)
     with pytest.raises(InputError, match="did you mean note"):
         layout.named("nots")
+
+
+def test_an_end_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(InputError, match="An end of the feature age is too large"):
+        integer("age", 0, 10**400)
+    assert real("size", 0, float("inf")).high == float("inf")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import inf
 from numbers import Real
 from typing import Any
 
@@ -14,6 +15,8 @@ from dokimos.core.suggestions import did_you_mean
 
 #: What a choice that has no value is called.
 NONE = "none"
+#: No end of a range is beyond this, which leaves room for sums in floats; an end may be infinite.
+_MOST_END = 1e300
 
 
 class Kind(Enum):
@@ -71,6 +74,8 @@ class Feature:
         if not self.name or any(not isinstance(each, str) for each in texts):
             raise InputError("A feature needs a name, and its values and words are texts.")
         for end in (self.low, self.high):
+            if isinstance(end, int | float) and _MOST_END < abs(end) < inf:
+                raise InputError(f"An end of the feature {self.name} is too large; leave it out.")
             if not isinstance(end, Real | None):
                 raise InputError(f"The ends of the feature {self.name} must be numbers.")
 
