@@ -125,6 +125,7 @@ def test_the_normalisation_is_declared_once(tmp_path: Path) -> None:
         ({"certified": 0.1, "bounds": "deeppoly"}, "give ibp or crown-ibp"),
         ({"adversarial": -1.0}, "radius above 0"),
         ({"epochs": 0}, "at least 1 epoch"),
+        ({"architecture": "digits-cnn", "data": "german"}, r"needs square pictures .* shape \(61,\)"),
     ],
 )
 def test_mistakes_get_one_sentence(tmp_path: Path, changes: dict[str, object], message: str) -> None:
@@ -142,3 +143,10 @@ def test_intervals_of_shares() -> None:
     low, high = Share(50, 100).interval
     assert (low, high) == pytest.approx((0.404, 0.596), abs=1e-3)
     assert Share(0, 10).interval[0] == 0 and Share(10, 10).interval[1] == 1
+
+
+def test_own_data_is_split(tmp_path: Path) -> None:
+    few = load_data("digits").chosen(list(range(10)))
+    np.savez(tmp_path / "own.npz", x=few.records, y=few.labels)
+    made = dokimos.train_model("digits-cnn", tmp_path, data=tmp_path / "own.npz", epochs=1)
+    assert made.accuracy.clean.count == 2

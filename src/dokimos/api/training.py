@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.attacks.base import Budget
 from dokimos.core.errors import InputError
@@ -13,6 +15,7 @@ from dokimos.core.files import write_whole
 from dokimos.datasets.accuracy import Accuracy, measure_accuracy
 from dokimos.datasets.catalogue import NAMES, load_data
 from dokimos.datasets.classifier import read_classifier
+from dokimos.datasets.data_set import DataSet
 from dokimos.datasets.normalisation import KNOWN, NONE, parse_normalisation
 from dokimos.datasets.training.architectures import find_architecture
 
@@ -21,6 +24,7 @@ _USUAL_RADIUS = {"cifar10": 2 / 255, "mnist": 0.03}
 _RECORDS = 200
 #: From so many records on, batches are large; progress is shown for every so many that are bounded.
 _MANY, _SHOWN = 5000, 20
+_FIFTH = 5
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,8 @@ def train_model(
     "ibp" or "crown-ibp", on a growing radius). The same arguments give the same network. After each epoch a
     checkpoint is kept beside it: interrupted, the same call goes on. Records are normalised outside of the
     network unless `inside`; ARCHITECTURE.json says so, and `make_properties` reads that. The accuracy, the
-    accuracy under PGD and what bounds verify are measured on the first `evaluate` test records.
+    accuracy under PGD and what bounds verify are measured on the first `evaluate` test records. Every fifth
+    record of data of your own is for tests.
 
     >>> trained = dokimos.train_model("digits-fc", "nets", epochs=3, evaluate=20)
     >>> trained.network.name, trained.parameters, trained.accuracy.clean.count
@@ -74,7 +79,8 @@ def train_model(
         if bounds not in ("ibp", "crown-ibp"):
             raise InputError(f"There are no bounds {bounds!r} to train with; give ibp or crown-ibp.")
         method, radius = Method(bounds), certified
-    records = load_data(source, part="train")
+    records, test = _parts(source)
+    chosen.require_fit(records.shape, records.source)
     usual = KNOWN.get(str(source), NONE) if str(source) in NAMES else NONE
     normalisation = usual if normalise is None else parse_normalisation(normalise)
     settings = TrainingSettings(
@@ -104,7 +110,6 @@ def train_model(
     }
     write_whole(path.with_suffix(".json"), json.dumps(declared, indent=1) + "\n", what="its normalisation")
     measured = radius or _USUAL_RADIUS.get(str(source), 0.02)
-    test = load_data(source, part="test")
     test = test.chosen(list(range(min(evaluate, len(test)))))
 
     def count(done: int) -> None:
@@ -116,3 +121,14 @@ def train_model(
     )
     parameters = sum(int(each.numel()) for each in trainer.model.parameters)
     return TrainedClassifier(path, parameters, measured, accuracy)
+
+
+def _parts(source: str | Path) -> tuple[DataSet, DataSet]:
+    """The records to train on, and those to test on."""
+    if str(source) in NAMES:
+        return load_data(source, part="train"), load_data(source, part="test")
+    whole = load_data(source)
+    if len(whole) < _FIFTH:
+        raise InputError(f"{whole.source}: has too few records to train on; give {_FIFTH} or more.")
+    is_test = np.arange(len(whole)) % _FIFTH == _FIFTH - 1
+    return whole.chosen(np.flatnonzero(~is_test)), whole.chosen(np.flatnonzero(is_test))

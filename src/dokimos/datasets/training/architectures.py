@@ -50,6 +50,9 @@ class ResidualBlock:
         return main, () if same else (Convolution(self.channels, 1, self.stride),)
 
 
+#: The least side of a picture for convolutions.
+_LEAST_SIDE = 8
+
 Layer = Convolution | Dense | Rectifier | ResidualBlock
 
 
@@ -60,6 +63,15 @@ class Architecture:
     name: str
     data: str
     layers: tuple[Layer, ...]
+
+    def require_fit(self, shape: tuple[int, ...], source: str) -> None:
+        """Raise InputError where records of this shape cannot go in: convolutions need square pictures."""
+        convolves = any(isinstance(layer, Convolution | ResidualBlock) for layer in self.layers)
+        if convolves and (len(shape) != 3 or shape[1] != shape[2] or shape[1] < _LEAST_SIDE):
+            raise InputError(
+                f"{self.name} needs square pictures of {_LEAST_SIDE} pixels or more, but a record of "
+                f"{source} has the shape {shape}; choose another architecture."
+            )
 
 
 def _convolutional(name: str, *convolutions: Convolution) -> Architecture:

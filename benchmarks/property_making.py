@@ -1,0 +1,91 @@
+"""How fast properties are made from a model and data, as ratios measured side by side in one run.
+
+    python benchmarks/property_making.py [--resnet FILE] [--base FILE] [--pictures 100]
+
+The PGD filter on ResNet-2B (5 restarts, 100 steps) against the bare cost of as many forward and backward
+passes in torch; and the bracket of one picture of the OVAL base network, in CPU-seconds of one core.
+Networks have random weights unless files are given; pictures are random, with the class that the network
+says.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import torch
+
+from dokimos.attacks import ATTACKS
+from dokimos.attacks.base import Budget
+from dokimos.attacks.row_target import attack_rows
+from dokimos.datasets.brackets import Effort, brackets
+from dokimos.datasets.classifier import Classifier, read_classifier
+from dokimos.datasets.data_set import DataSet
+from dokimos.datasets.training.architectures import find_architecture
+from dokimos.datasets.training.layered_model import LayeredModel
+from dokimos.networks.reading.onnx_file import read_onnx
+
+RESTARTS, STEPS = 5, 100
+#: A radius so small that next to nothing is broken, so that no row may stop early.
+RADIUS = 1e-4
+
+
+def drawn(name: str) -> tuple[Classifier, LayeredModel]:
+    """A network of an architecture with random weights, as a file and in torch."""
+    model = LayeredModel(find_architecture(name), (3, 32, 32), 10, torch.Generator().manual_seed(0))
+    content = model.to_onnx(None)
+    return Classifier(name, content, read_onnx(content)), model
+
+
+def pictures(classifier: Classifier, count: int) -> DataSet:
+    """Random pictures, with the class that the network says."""
+    records = np.random.default_rng(0).random((count, 3, 32, 32), dtype=np.float32)
+    plain = DataSet("random", records, np.zeros(count, dtype=np.int64))
+    return DataSet("random", records, classifier.scores(plain).argmax(axis=1).astype(np.int64))
+
+
+def bare_seconds(model: LayeredModel, rows: int, passes: int) -> float:
+    """CPU-seconds of one pass forward and back of so many rows, a mean over some passes."""
+    x = torch.rand((rows, *model.shape))
+    for timed in (False, True):
+        start = process_time()
+        for _ in range(passes if timed else 1):
+            x = x.detach().requires_grad_()
+            torch.autograd.grad(model(x).sum(), x)
+    return (process_time() - start) / passes
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--resnet", type=Path)
+    parser.add_argument("--base", type=Path)
+    parser.add_argument("--pictures", type=int, default=100)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    classifier, model = drawn("resnet2b")
+    if given.resnet is not None:
+        classifier = read_classifier(given.resnet)
+    data = pictures(classifier, given.pictures)
+    bare = bare_seconds(model, 100, 10) * RESTARTS * given.pictures / 100 * (STEPS + 1)
+    ends = classifier.boxes(data, RADIUS)
+    start = process_time()
+    budget, rng = Budget(restarts=RESTARTS, steps=STEPS), np.random.default_rng(0)
+    reached = attack_rows(ATTACKS["pgd"], classifier.network, *ends, data.labels, budget, rng)
+    took = process_time() - start
+    print(f"PGD filter, {given.pictures} pictures x {RESTARTS} restarts x {STEPS} steps: {took:.1f} CPU-s,")
+    print(
+        f"  {took / bare:.2f} times the bare passes ({bare:.1f} CPU-s); {int(reached.broken.sum())} broken"
+    )
+    base = drawn("oval-base")[0] if given.base is None else read_classifier(given.base)
+    one = pictures(base, 1)
+    start = process_time()
+    (found,) = brackets(base, one, Effort(), rng)
+    took = process_time() - start
+    print(f"OVAL bracket of one picture: {took:.1f} CPU-s ({found.degenerate or 'both ends'})")
+
+
+if __name__ == "__main__":
+    main()
