@@ -1,62 +1,81 @@
-"""How well the twins' counterexamples are hidden from gradients, and how tight the proven margins are.
+"""How well the twins' counterexamples are hidden: the rate of every attack on every family.
 
-    python benchmarks/hiding.py [--draws 10] [family [knob=value ...]]
+    python benchmarks/hiding.py [--draws 3] [--seconds 1] [--lock BITS] [family [knob=value ...]]
 
-For each family, PGD with 100 restarts of 100 steps, at each of three step sizes, searches the violated
-twins of a few seeds, and the robust siblings. Printed: how many twins it breaks, and for the siblings the
-mean of the smallest margin that it reaches and of the one that is proven.
+For each family, every attack has so many CPU-seconds for each of the violated twins of a few seeds. Printed
+is a table in Markdown: how many it finds, each replayed exactly, and how many stay hidden from all.
 """
 
 from __future__ import annotations
 
 import argparse
-from statistics import mean
+import time
 
-import torch
-
-from dokimos.attacks.base import AttackResult
-from dokimos.attacks.pgd import PGD
+from dokimos.attacks import ATTACKS
+from dokimos.attacks.base import Budget
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.core.errors import DokimosError
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
-from dokimos.suites.instance import LabelledInstance, Semantics
+from dokimos.suites.instance import Instance
 
-STEP_SIZES = (PGD(), PGD(first_step=0.1, last_step=0.1), PGD(first_step=0.5, last_step=0.5))
+#: Nothing is hidden in these.
+OPEN = ("ops",)
+#: With fewer inputs than a lock needs at its defaults.
+MORE_INPUTS = {"constant-on-box": 25, "disjuncts": 25, "exclusive-pairs": 25}
 
 
-def attacked(labelled: LabelledInstance, seed: int) -> AttackResult:
-    """The best of all step sizes."""
-    instance = labelled.instance
-    question = read_vnnlib(instance.property_file, file=instance.name)
+def twins(family: str, knobs: dict[str, str], draws: int, lock: int | None) -> list[Instance]:
+    if lock is not None and family in MORE_INPUTS:
+        knobs = {"inputs": str(MORE_INPUTS[family])} | knobs
+    found = []
+    for seed in range(draws):
+        drawn = CONSTRUCTIONS[family].draw(
+            seed=seed, timeout_seconds=60, disguise=(), with_twin=True, knobs=knobs, lock=lock
+        )
+        found.append(drawn.instances[1].instance)
+    return found
+
+
+def seconds_to_find(attack: str, instance: Instance, seconds: float) -> float | str | None:
+    """The CPU time until a counterexample; None where none is found; why the attack does not apply."""
     network = read_onnx(instance.network_file)
-    found = (attack(network, question, seed=seed) for attack in STEP_SIZES)
-    return min(found, key=lambda one: one.least_margin)
-
-
-def measure(family: str, knobs: dict[str, str], draws: int) -> None:
-    pairs = [CONSTRUCTIONS[family](seed=seed, **knobs) for seed in range(draws)]
-    twins = [attacked(twin, seed) for seed, (_, twin) in enumerate(pairs)]
-    robust = [attacked(sibling, seed) for seed, (sibling, _) in enumerate(pairs)]
-    proven = [s.truth.claims[Semantics.REAL].margin for s, _ in pairs if s.truth is not None]
-    print(
-        f"{family:18} PGD breaks {sum(t.broken > 0 for t in twins)} of {draws} twins"
-        f";"
-        f" siblings: margin {mean(float(m or 0) for m in proven):.3g} proven,"
-        f" {mean(r.least_margin for r in robust):.3g} attacked",
-        flush=True,
-    )
+    question = read_vnnlib(instance.property_file, file=instance.name)
+    start = time.process_time()
+    try:
+        budget = Budget(cpu_seconds=seconds, until_found=True)
+        found = ATTACKS[attack](network, question, seed=0, budget=budget)
+    except DokimosError as error:
+        return str(error)
+    return time.process_time() - start if found.witness is not None else None
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--lock", type=int)
+    parser.add_argument("--attacks", default=",".join(sorted(ATTACKS)))
     parser.add_argument("family", nargs="?")
     parser.add_argument("knobs", nargs="*", help="knob=value")
     options = parser.parse_args()
-    torch.set_num_threads(1)
+    attacks = options.attacks.split(",")
     knobs = dict(text.split("=", 1) for text in options.knobs)
-    for family in [options.family] if options.family else list(CONSTRUCTIONS):
-        measure(family, knobs, options.draws)
+    families = [options.family] if options.family else [name for name in CONSTRUCTIONS if name not in OPEN]
+    if options.lock is not None:
+        families = [name for name in families if name != "parity-lock"]
+    print("| family | hidden from all | " + " | ".join(f"`{name}`" for name in attacks) + " |", flush=True)
+    print("|---|---|" + "---|" * len(attacks), flush=True)
+    for family in families:
+        instances = twins(family, knobs, options.draws, options.lock)
+        hidden, cells = set(range(len(instances))), []
+        for attack in attacks:
+            times = [seconds_to_find(attack, one, options.seconds) for one in instances]
+            applies = [t for t in times if not isinstance(t, str)]
+            found = [k for k, t in enumerate(times) if isinstance(t, float)]
+            hidden -= set(found)
+            cells.append(f"{len(found)}/{len(applies)}" if applies else "n/a")
+        print(f"| {family} | {len(hidden)}/{len(instances)} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

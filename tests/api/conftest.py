@@ -11,6 +11,7 @@ import pytest
 
 import dokimos
 from dokimos.difficulty.explain.rows import Status
+from dokimos.hiding.settings import HideSettings
 from dokimos.laws.engine.results import LawSettings
 from tests.making import made_once
 
@@ -68,6 +69,7 @@ def run_examples() -> Callable[[str, str], None]:
             "Path": Path,
             "Status": Status,
             "LawSettings": LawSettings,
+            "HideSettings": HideSettings,
         }
         test = doctest.DocTestParser().get_doctest(text, known, name, None, None)
         assert test.examples, f"{name} has no example"

@@ -13,7 +13,7 @@ import dokimos
 #: Each group is one session: a later function uses what an earlier one has made.
 SESSIONS = {
     "campaigns": ("run", "read_campaign", "watch", "judge", "show", "explain", "report", "gate"),
-    "attacks": ("attack",),
+    "attacks": ("attack", "hide", "assess_hiding"),
     "audits": ("audit",),
     "suites": (
         "read_suite",
@@ -45,7 +45,7 @@ SESSIONS = {
     "studies": ("train_study", "compare_studies", "guide_training"),
 }
 #: Their documentation is elsewhere.
-ELSEWHERE = {"__version__", "evaluate"}
+ELSEWHERE = {"__version__", "ablate_hiding", "hide_soundness", "evaluate"}
 
 
 def test_every_public_function_has_its_examples() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dokimos.api.data import get_data, list_data
     from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
+    from dokimos.api.hiding import ablate_hiding, assess_hiding, hide, hide_soundness
     from dokimos.api.labelling import label
     from dokimos.api.labels import check
     from dokimos.api.law_guiding import guide_training
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 logging.getLogger("dokimos").addHandler(logging.NullHandler())
 
 __all__ = [
+    "ablate_hiding",
+    "assess_hiding",
     "attack",
     "audit",
     "check",
@@ -58,6 +61,8 @@ __all__ = [
     "generate",
     "get_data",
     "guide_training",
+    "hide",
+    "hide_soundness",
     "init_laws",
     "install_verifier",
     "judge",
@@ -90,6 +95,7 @@ __all__ = [
 ]
 
 _NAMES = {
+    "hiding": ("ablate_hiding", "assess_hiding", "hide", "hide_soundness"),
     "attacking": ("attack",),
     "audits": ("audit",),
     "campaigns": ("read_campaign", "run", "watch"),

@@ -14,7 +14,7 @@ from dokimos.core.costs import Cost, measured
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs, each
 from dokimos.suites.entry import SuiteEntry, exists
-from dokimos.suites.folder import Suite, read_suite_file
+from dokimos.suites.folder import Suite, read_suite_file, unlabelled_on_purpose
 
 if TYPE_CHECKING:
     from dokimos.crosscheck.cross_check import CrossCheck
@@ -105,7 +105,9 @@ def _unlabelled(suite: Suite) -> dict[str, None]:
     """The names of the instances that have no label and need none."""
     missing = dict.fromkeys(entry.name for entry in suite.entries if not exists(entry.truth_path))
     is_ours = read_suite_file(suite.folder) is not None
-    return {} if is_ours and len(missing) < len(suite.entries) else missing
+    if not is_ours or len(missing) == len(suite.entries):
+        return missing
+    return dict.fromkeys(name for name in missing if name in unlabelled_on_purpose(suite.folder))
 
 
 def _check_one(

@@ -16,6 +16,7 @@ from dokimos.cli import (
     families,
     gate,
     generate,
+    hide,
     judge,
     label,
     law,
@@ -66,6 +67,7 @@ app.command("label")(label.label)
 app.command("show")(show.show)
 app.command("attack")(attack.attack)
 app.command("train")(train.train)
+app.command("hide")(hide.hide)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)

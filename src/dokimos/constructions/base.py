@@ -16,7 +16,7 @@ from dokimos.constructions.disguise import disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import make_knobs
 from dokimos.constructions.parts.hiding import is_easily_found
-from dokimos.constructions.parts.locked_drafts import lock_draft, shape_of
+from dokimos.constructions.parts.locked_drafts import LEAST_INPUTS, lock_draft, shape_of
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
 from dokimos.core.registry import Registry
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -181,7 +181,10 @@ def _locked(
     """The pair that a lock makes of a robust draft, and how it was made."""
     if robust.certificate.kind == "parity-lock":
         raise ConstructionFailed("The family has a parity lock of its own; its knob --bits says how large.")
-    shape = shape_of(bits, read_onnx(robust.network).input_size)
+    inputs = read_onnx(robust.network).input_size
+    if inputs < LEAST_INPUTS:
+        raise ConstructionFailed(f"A lock needs at least {LEAST_INPUTS} inputs; this network has {inputs}.")
+    shape = shape_of(bits, inputs)
     pair = lock_draft(robust, shape, rng)
     return (pair.shut, pair.opened), origin | {"proven_enlarged": pair.is_proven_enlarged}
 

@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
+from dokimos.core import strict_json
 from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.entry import SuiteEntry, exists, read_text
@@ -25,6 +26,8 @@ from dokimos.suites.forms import SuiteForm, read_form
 from dokimos.suites.instance import sha256
 from dokimos.suites.lowered_files import lowered_files, multiplying_network
 
+#: Beside the truth files of a suite that `hide` made: what came of its points.
+HIDE_REPORT = "truth/hide.json"
 #: What several networks are called together has at most about so many characters.
 _LONGEST_NAME = 100
 #: A network of a row that has several: its name in the property, and its file.
@@ -143,6 +146,15 @@ def read_suite_file(folder: Path) -> SuiteForm | None:
     """The suite.json of a folder; None where there is none, as in published benchmarks."""
     path = contained(folder, "suite.json")
     return read_form(read_text(path), SuiteForm, file=path) if path.exists() else None
+
+
+def unlabelled_on_purpose(folder: Path) -> frozenset[str]:
+    """The instances that `hide` could neither prove nor refute, and shipped without a label."""
+    path = contained(folder, HIDE_REPORT)
+    if not exists(path):
+        return frozenset()
+    names = strict_json.parse(read_text(path), file=path).get("unlabelled", [])
+    return frozenset(name for name in names if isinstance(name, str))
 
 
 @dataclass(frozen=True)

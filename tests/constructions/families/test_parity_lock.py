@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from dokimos.checker.check import prove
-from dokimos.constructions.families.parity_lock import enlarged
+from dokimos.constructions.parts.locked_drafts import enlarged_question
 from dokimos.constructions.parts.parity_equations import ParitySystem, draw_system
 from dokimos.constructions.parts.parity_lock import LockShape, ParityLock, draw_lock
 from dokimos.constructions.parts.robustness import ball
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
-from dokimos.properties.model import Box, Property
+from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
 from dokimos.suites.instance import Instance, Label
@@ -102,9 +102,7 @@ def test_around_the_witness_the_gate_is_fully_open() -> None:
 def test_both_labels_hold_clearly_and_on_a_larger_box() -> None:
     robust, twin = draw("parity-lock", **SMALL)
     asked = read_vnnlib(robust.instance.property_file, file="p")
-    wide = Property(
-        asked.networks, tuple(type(case)(enlarged(case.box), case.any_of) for case in asked.cases)
-    )
+    wide = enlarged_question(asked)
     larger = Instance("larger", robust.instance.network_file, write_vnnlib1(wide).encode())
     assert prove(larger, truth_of(robust).certificate, Label.UNSAT, None).real >= 1
     witness = truth_of(twin).witness

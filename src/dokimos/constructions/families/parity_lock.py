@@ -14,6 +14,7 @@ from dokimos.checker.proofs.enclosure import LEAF, real_outputs
 from dokimos.constructions.base import Construction, Unusable, dyadic
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import choice, knob
+from dokimos.constructions.parts.locked_drafts import enlarged_box
 from dokimos.constructions.parts.locked_networks import lock_chain
 from dokimos.constructions.parts.parity_lock import LockShape, ParityLock, draw_lock
 from dokimos.constructions.parts.robustness import ball, first_class_loses, inward
@@ -27,8 +28,6 @@ from dokimos.suites.instance import Certificate
 CENTRE_BITS = 6
 WEIGHT_BITS = 10
 EFFECT_BITS = 4
-#: Labels are proven on a box that is this much larger on every side.
-ENLARGED = Fraction(1, 10_000)
 #: Interval bounds of the base spread over at most this, from its margin upward.
 SPREAD = 8
 #: From so many bits on, 10,000 samples should not find the cell.
@@ -131,11 +130,6 @@ def locked_drafts(
     return robust, Draft(write_chain(opened), question, Certificate("witness"), witness)
 
 
-def enlarged(box: Box) -> Box:
-    """The box, larger by ENLARGED on every side."""
-    return Box(tuple(x - ENLARGED for x in box.lower), tuple(x + ENLARGED for x in box.upper))
-
-
 def margin_range(base: Chain, box: Box) -> tuple[Fraction, Fraction]:
     """What intervals say of Y_0 − Y_1 on the box."""
     first, second = real_outputs(read_onnx(write_chain(base)))(box)
@@ -149,7 +143,7 @@ def _base(knobs: Knobs, box: Box, rng: np.random.Generator) -> tuple[Chain, Frac
         Layer(_weights(rng, (m, n), 1 / n**0.5), _weights(rng, (m,), 0.5), k < len(sizes) - 2)
         for k, (n, m) in enumerate(pairwise(sizes))
     ]
-    wide = enlarged(box)
+    wide = enlarged_box(box)
     plain = Chain((knobs.inputs,), tuple(layers))
     low, high = margin_range(plain, wide)
     scale = Fraction(1)

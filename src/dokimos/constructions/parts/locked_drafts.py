@@ -56,10 +56,6 @@ def lock_draft(
     Raises ConstructionFailed where the network has too few inputs, or its property no output to change.
     """
     network = read_onnx(robust.network)
-    if network.input_size < LEAST_INPUTS:
-        raise ConstructionFailed(
-            f"A lock needs at least {LEAST_INPUTS} inputs; this network has {network.input_size}."
-        )
     case = robust.question.cases[0]
     lock = draw_lock(shape, case.box, rng)
     grid = rng.integers(1, 16, size=case.box.size)
@@ -136,14 +132,13 @@ def _rounded_up(value: Fraction) -> Fraction:
 
 def enlarged_question(question: Property) -> Property:
     """The same question on boxes that are larger by ENLARGED on every side."""
-    cases = tuple(
-        Case(
-            Box(tuple(x - ENLARGED for x in case.box.lower), tuple(x + ENLARGED for x in case.box.upper)),
-            case.any_of,
-        )
-        for case in question.cases
-    )
+    cases = tuple(Case(enlarged_box(case.box), case.any_of) for case in question.cases)
     return Property(question.networks, cases)
+
+
+def enlarged_box(box: Box) -> Box:
+    """The box, larger by ENLARGED on every side."""
+    return Box(tuple(x - ENLARGED for x in box.lower), tuple(x + ENLARGED for x in box.upper))
 
 
 def is_proven_on_enlarged(robust: Draft) -> bool:

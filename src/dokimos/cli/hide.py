@@ -1,0 +1,139 @@
+"""`dokimos hide`: suites whose counterexamples are hard to find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dokimos.api.hiding import Assessment
+    from dokimos.hiding.settings import HideSettings
+
+
+def hide(
+    out: Annotated[Path | None, typer.Option(help="The folder to write, new or empty.")] = None,
+    tier: Annotated[
+        str, typer.Option(help="lock: parity locks on a proven base; trained: as in SoundnessBench.")
+    ] = "lock",
+    arch: Annotated[
+        str, typer.Option(help="cnn1, cnn2, cnn3, avgpool, tanh, sigmoid, mlp4, mlp5 or vit.")
+    ] = "cnn1",
+    input_: Annotated[str, typer.Option("--input", help="The shape of an input, such as 1x5x5.")] = "1x5x5",
+    epsilon: Annotated[
+        float, typer.Option(help="Radius of the boxes, a share of the domain's half-width.")
+    ] = 0.2,
+    points: Annotated[int, typer.Option(help="How many points get a counterexample.", min=1)] = 10,
+    seed: Annotated[int, typer.Option(help="Of the random choices.", min=0)] = 0,
+    scale: Annotated[float, typer.Option(help="Of the widths of dense layers; 1 is the paper's.")] = 0.25,
+    bits: Annotated[int | None, typer.Option(help="Of a lock; 75, or three for each input.")] = None,
+    weight: Annotated[int, typer.Option(help="Bits of each equation of a lock; 1 is easy to pick.")] = 7,
+    model: Annotated[str, typer.Option(help="Graft locks onto this network (.onnx).")] = "",
+    data: Annotated[str, typer.Option(help="With --model: points (.npz or .npy, array x).")] = "",
+    epochs: Annotated[int, typer.Option(help="Of the trained tier.", min=1)] = 400,
+    filter_: Annotated[
+        str, typer.Option("--filter", help="quick: PGD 100x200; paper: PGD 1000x5000 and AutoAttack; none.")
+    ] = "quick",
+    prove: Annotated[str, typer.Option(help="Time to prove a point robust, such as 5s.")] = "5s",
+    assess: Annotated[
+        Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
+    ] = None,
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="Train without each of the paper's ideas, too; show a table.")
+    ] = False,
+    soundness: Annotated[
+        bool, typer.Option("--soundness", help="Train the 26 settings of SoundnessBench; show a table.")
+    ] = False,
+    only: Annotated[str, typer.Option(help="With --soundness: some of its settings, by commas.")] = "",
+    attack: Annotated[str, typer.Option(help="With --assess: which attacks, by commas.")] = "",
+    budget: Annotated[str, typer.Option(help="With --assess: CPU time of each attack.")] = "10s",
+    jobs: Annotated[int, typer.Option(help="With --assess: how many processes.", min=1)] = 1,
+) -> None:
+    """Make a suite with hidden counterexamples, or measure how well they are hidden.
+
+    Interrupted, the same command goes on where it stopped.
+    """
+    import dokimos
+    from dokimos.cli.label import parse_seconds
+    from dokimos.cli.output import console, listed, progress_bar
+    from dokimos.core.errors import InputError
+    from dokimos.hiding.settings import HideSettings, parse_shape
+
+    if assess is not None:
+        with progress_bar("attacking") as show:
+            assessed = dokimos.assess_hiding(
+                str(assess),
+                listed(attack),
+                budget_seconds=parse_seconds(budget),
+                seed=seed,
+                out=out,
+                jobs=jobs,
+                progress=show,
+            )
+        console().print(_curves(assessed))
+        return
+    if out is None:
+        raise InputError("Say where to write the suite: --out FOLDER.")
+    settings = HideSettings(
+        tier=tier,
+        architecture=arch,
+        input_shape=parse_shape(input_),
+        epsilon=epsilon,
+        points=points,
+        seed=seed,
+        scale=scale,
+        bits=bits,
+        weight=weight,
+        model=model,
+        data=data,
+        epochs=epochs,
+        filter=filter_,
+        prove_seconds=parse_seconds(prove),
+    )
+    with progress_bar("hiding") as show:
+        if soundness:
+            for one in dokimos.hide_soundness(out, settings, only=listed(only), progress=show):
+                typer.echo(
+                    f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven; published: "
+                    f"{one.published}"
+                )
+            return
+        if ablate:
+            rows = dokimos.ablate_hiding(out, settings, progress=show)
+            typer.echo("margin at the plant, trained on: planted, proven, hidden")
+            for row in rows:
+                lead = "two-sided" if row.two_sided else "one-sided"
+                window = "the window" if row.sliding else "the last attack"
+                typer.echo(f"{lead}, {window}: {row.planted}, {row.proven}, {row.hidden}")
+            return
+        made = dokimos.hide(out, settings, progress=show)
+    _say(out, made.was_there, len(made.suite.entries), dict(made.report), settings)
+
+
+def _say(out: Path, was_there: bool, count: int, report: dict[str, object], settings: HideSettings) -> None:
+    if was_there:
+        typer.echo(f"{out}: {count} instances, there already as these settings make them")
+        return
+    if settings.tier == "trained":
+        typer.echo(
+            f"{report['hidden']} of {report['planted']} planted counterexamples hidden from the filter "
+            f"({report['proven']} proven), after {report['epochs']} epochs"
+        )
+    typer.echo(f"{out}: {count} instances")
+
+
+def _curves(assessed: Assessment) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="counterexamples that survive, by CPU-seconds of each attack")
+    table.add_column("attack", no_wrap=True)
+    for seconds in assessed.curves[0].survivors if assessed.curves else ():
+        table.add_column(f"{seconds:g} s", justify="right")
+    for curve in assessed.curves:
+        cells = [f"{left}/{curve.total}" for left in curve.survivors.values()]
+        table.add_row(curve.attack, *(Text(cell) for cell in cells))
+    return table

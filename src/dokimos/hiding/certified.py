@@ -1,0 +1,152 @@
+"""A base that intervals prove robust on every box: certified training on a handful of points.
+
+The network is trained on the worst outputs that interval arithmetic allows in the boxes (IBP, Gowal et al.,
+2018), then its last layer is scaled so that the least proven lead is about 1. Nothing here is trusted: the
+checker proves the lead on the exported file. Importing this module imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+import onnx
+import torch
+import torch.nn.functional as nnf
+from onnx import numpy_helper
+from torch import Tensor
+
+from dokimos.checker.proofs.enclosure import real_outputs
+from dokimos.core.errors import ConstructionFailed
+from dokimos.hiding.plants import PlantedPoint
+from dokimos.networks.graph import Network, Node
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.differentiable import TABLE, one_thread
+from dokimos.properties.model import Box
+
+#: First the points alone are learned, then their boxes grow to full size: in so many steps, or more slowly
+#: where that does not end well; and at full size a few more steps may be needed.
+PLAIN_STEPS, GROWING_STEPS, LAST_STEPS = 100, (600, 2500), 400
+#: The boxes of training are this much larger than those of the points.
+SPARE = 1.05
+_MONOTONE = ("Relu", "Tanh", "Sigmoid", "AveragePool", "Reshape", "Flatten", "Transpose")
+Range = tuple[Tensor, Tensor]
+
+
+def certified_base(
+    network: bytes,
+    points: Sequence[PlantedPoint],
+    enlarged: Callable[[Box], Box],
+    *,
+    progress: Callable[[int, int], None] = lambda _step, _proven: None,
+) -> tuple[bytes, tuple[tuple[Fraction, Fraction], ...]]:
+    """The trained file, and for each point what intervals say of the right class's lead on its larger box.
+
+    `progress` is called with the step and how many points seem to be proven. Raises ConstructionFailed
+    where an operator has no interval rule here, or training does not get there.
+    """
+    graph = read_onnx(network)
+    unknown = {node.op for node in graph.nodes} - {*_MONOTONE, "Gemm", "Conv"}
+    if unknown:
+        raise ConstructionFailed(
+            f"There is no certified training for {', '.join(sorted(unknown))}; take another architecture, "
+            "or --tier trained."
+        )
+    with one_thread():
+        for growing in GROWING_STEPS:
+            weights, proven = _train(graph, points, growing, progress)
+            if proven == len(points):
+                break
+        else:
+            raise ConstructionFailed(
+                f"Certified training proves {proven} of {len(points)} points; take fewer points, a smaller "
+                "epsilon or another seed."
+            )
+    file = _written(network, {name: w.detach().numpy() for name, w in weights.items()}, 1.0)
+    least = min(low for low, _ in leads_on(file, points, enlarged))
+    if least <= 0:
+        raise ConstructionFailed("Intervals do not prove the base on its boxes; take another seed.")
+    scale = 2.0 ** -np.floor(np.log2(float(least)))
+    file = _written(network, {name: w.detach().numpy() for name, w in weights.items()}, scale)
+    return file, leads_on(file, points, enlarged)
+
+
+def _train(
+    graph: Network, points: Sequence[PlantedPoint], growing: int, progress: Callable[[int, int], None]
+) -> tuple[dict[str, Tensor], int]:
+    """The weights after training with boxes that grow so slowly, and how many points seem to be proven."""
+    names = [name for name in graph.constants if name.startswith(("weight_", "bias_"))]
+    weights = {
+        name: torch.from_numpy(np.array(graph.constants[name])).requires_grad_(True) for name in names
+    }
+    optimiser = torch.optim.Adam(list(weights.values()), lr=1e-3)
+    centres = torch.tensor([[float(x) for x in p.centre] for p in points])
+    labels = torch.tensor([p.label for p in points])
+    radius = SPARE * float(points[0].radius)
+    proven = 0
+    for step in range(PLAIN_STEPS + growing + LAST_STEPS):
+        share = min(1.0, max(0.0, (step - PLAIN_STEPS) / growing))
+        low, high = _outputs(graph, weights, centres - share * radius, centres + share * radius)
+        right = low.gather(1, labels[:, None])[:, 0]
+        leads = right - high.gather(1, 1 - labels[:, None])[:, 0]
+        loss = nnf.softplus(1 - leads).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        proven = int((leads > 0.5).sum())
+        if step % 250 == 0:
+            progress(step, proven)
+        if share == 1.0 and proven == len(points):
+            break
+    return weights, proven
+
+
+def _outputs(graph: Network, weights: Mapping[str, Tensor], low: Tensor, high: Tensor) -> Range:
+    """What the outputs lie between, for each row of inputs between `low` and `high`."""
+    shape = (len(low), *graph.input_shape[1:])
+    values: dict[str, Range] = {graph.input: (low.reshape(shape), high.reshape(shape))}
+    for node in graph.nodes:
+        others = [weights.get(name) for name in node.inputs[1:]]
+        values[node.output] = _rule(node, values[node.inputs[0]], others)
+    return values[graph.output]
+
+
+def leads_on(
+    network: bytes, points: Sequence[PlantedPoint], enlarged: Callable[[Box], Box]
+) -> tuple[tuple[Fraction, Fraction], ...]:
+    """For each point, between which numbers intervals keep the right class's lead on its larger box."""
+    bounds = real_outputs(read_onnx(network))
+    found = []
+    for point in points:
+        both = bounds(enlarged(point.box))
+        (low, high), (other_low, other_high) = both[point.label], both[1 - point.label]
+        found.append((Fraction(low) - Fraction(other_high), Fraction(high) - Fraction(other_low)))
+    return tuple(found)
+
+
+def _rule(node: Node, given: Range, others: Sequence[Tensor | None]) -> Range:
+    low, high = given
+    if node.op in _MONOTONE:
+        if node.op in ("Reshape", "Flatten"):
+            return low.reshape(len(low), -1), high.reshape(len(high), -1)
+        return TABLE[node.op](node, [low]), TABLE[node.op](node, [high])
+    weight, bias = others[0], others[1]
+    assert weight is not None and bias is not None
+    middle, spread = (low + high) / 2, (high - low) / 2
+    centre = TABLE[node.op](node, [middle, weight, bias])
+    reach = TABLE[node.op](node, [spread, weight.abs(), torch.zeros_like(bias)])
+    return centre - reach, centre + reach
+
+
+def _written(
+    network: bytes, weights: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]], scale: float
+) -> bytes:
+    """The file with these weights, the last layer's times the scale."""
+    model = onnx.load_from_string(network)
+    last = {name for name in model.graph.node[-1].input if name in weights}
+    for tensor in model.graph.initializer:
+        if tensor.name in weights:
+            values = weights[tensor.name] * np.float32(scale if tensor.name in last else 1.0)
+            tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(values), tensor.name))
+    return bytes(model.SerializeToString(deterministic=True))

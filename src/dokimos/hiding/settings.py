@@ -1,0 +1,77 @@
+"""What `hide` is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dokimos.core.errors import InputError
+
+TIERS = ("lock", "trained")
+FILTERS = ("quick", "paper", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HideSettings:
+    """Which network hides counterexamples, where, and how; checked when made."""
+
+    tier: str = "lock"
+    architecture: str = "cnn1"
+    input_shape: tuple[int, ...] = (1, 5, 5)
+    epsilon: float = 0.2
+    points: int = 10
+    seed: int = 0
+    scale: float = 0.25
+    bits: int | None = None
+    weight: int = 7
+    model: str = ""
+    data: str = ""
+    filter: str = "quick"
+    epochs: int = 400
+    prove_seconds: float = 5.0
+    timeout_seconds: float = 60.0
+    two_sided: bool = True
+    sliding: bool = True
+
+    def __post_init__(self) -> None:
+        if self.tier not in TIERS:
+            raise InputError(f"There is no tier {self.tier!r}; it is one of {', '.join(TIERS)}.")
+        if self.filter not in FILTERS:
+            raise InputError(f"There is no filter {self.filter!r}; it is one of {', '.join(FILTERS)}.")
+        if bool(self.model) != bool(self.data):
+            raise InputError(
+                "A network of your own needs points of your own: give both --model and --data."
+            )
+        if self.model and self.tier != "lock":
+            raise InputError("Only a lock can be grafted onto a network of your own; leave out --tier.")
+        if not 1 <= self.points <= 1000:
+            raise InputError(f"The number of points is between 1 and 1000; {self.points} is not.")
+        if self.seed < 0:
+            raise InputError(f"A seed is not negative; {self.seed} is.")
+        if self.bits is not None and not 1 <= self.bits <= 2000:
+            raise InputError(f"A lock has between 1 and 2000 bits; {self.bits} is not.")
+        if not 0 < self.timeout_seconds < 1e9 or not 0 < self.prove_seconds < 1e6:
+            raise InputError("Times are positive numbers of seconds.")
+
+    def as_recipe(self) -> dict[str, Any]:
+        """The settings as `suite.json` keeps them, with the contents of the user's files by their hash."""
+        from dokimos.suites.entry import read_content
+        from dokimos.suites.instance import sha256
+
+        kept = asdict(self) | {"input_shape": list(self.input_shape)}
+        for name in ("model", "data"):
+            if kept[name]:
+                kept[f"{name}_sha256"] = sha256(read_content(Path(kept[name])))
+        return {"hide": kept}
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """A shape such as 1x5x5 or 10."""
+    try:
+        shape = tuple(int(part) for part in text.lower().split("x"))
+    except ValueError:
+        shape = ()
+    if not shape or len(shape) > 3 or any(not 1 <= size <= 10_000 for size in shape):
+        raise InputError(f"{text!r} is no shape of an input; write it like 1x5x5, or 10.")
+    return shape

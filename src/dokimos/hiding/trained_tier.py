@@ -1,0 +1,191 @@
+"""The trained tier: one network, trained to hide a counterexample in each of the planted points.
+
+A planted point is shipped as `sat` once its counterexample is proven on the exported file and the filter's
+attacks fail to find one. A regular point is shipped as `unsat` where that is proven, as `sat` where a
+counterexample is found, and without a label otherwise: never as "clean".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dokimos.attacks import ATTACKS
+from dokimos.attacks.base import Budget
+from dokimos.constructions.draft import Draft
+from dokimos.core.errors import InputError, InvalidProof
+from dokimos.core.files import read_whole, write_whole
+from dokimos.hiding.architectures import draw_network
+from dokimos.hiding.labelled import Origin, named, proven
+from dokimos.hiding.plants import PlantedPoint, draw_points
+from dokimos.hiding.settings import HideSettings
+from dokimos.labelling.proof_search import find_label
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.suites.instance import Certificate, LabelledInstance
+
+CHECKPOINT = "checkpoint.pt"
+CHECKPOINT_EVERY = 20
+#: The attacks of each filter, with restarts and steps.
+FILTER_ATTACKS: Mapping[str, tuple[tuple[str, int, int], ...]] = {
+    "none": (),
+    "quick": (("pgd", 100, 200),),
+    "paper": (
+        ("pgd", 1000, 5000),
+        ("apgd-ce", 100, 100),
+        ("apgd-dlr", 100, 100),
+        ("fab", 100, 100),
+        ("square", 100, 5000),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """The file, its points, and how training ended."""
+
+    file: bytes
+    points: tuple[PlantedPoint, ...]
+    epochs: int
+    hidden_in_training: int
+
+
+@dataclass(frozen=True)
+class PlantOutcome:
+    """What came of one planted point: proven or not, which attack of the filter found a counterexample, and
+    between which numbers its distance from the decision boundary lies."""
+
+    number: int
+    is_proven: bool
+    found_by: str
+    margin: float | None
+    distance_above: float | None
+    distance_below: float | None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is proven, and no attack of the filter found one."""
+        return self.is_proven and not self.found_by
+
+
+Progress = Callable[[int, int, str], None]
+
+
+def train(settings: HideSettings, building: Path, progress: Progress) -> TrainedNetwork:
+    """Train, or go on where training stopped; a checkpoint is kept in `building`."""
+    from dokimos.hiding.training import Trainer, TrainingOptions
+
+    rng = np.random.default_rng(settings.seed)
+    network = draw_network(settings.architecture, settings.input_shape, scale=settings.scale, rng=rng)
+    points = draw_points(
+        settings.input_shape,
+        epsilon=settings.epsilon,
+        planted=settings.points,
+        regular=settings.points,
+        rng=rng,
+    )
+    options = TrainingOptions(
+        epochs=settings.epochs, two_sided=settings.two_sided, sliding=settings.sliding
+    )
+    trainer = Trainer(network, points, options, settings.seed)
+    kept = building / CHECKPOINT
+    if kept.exists():
+        trainer.resume(read_whole(kept))
+    while not trainer.is_over:
+        now = trainer.step()
+        hidden = "?" if now.hidden is None else now.hidden
+        note = f"hidden {hidden} of {now.planted}, loss {now.loss:.3g}, attacks found {now.found}"
+        progress(now.epoch, settings.epochs, f"{note}, attack length ×{now.escalation}")
+        if now.epoch % CHECKPOINT_EVERY == 0:
+            write_whole(kept, trainer.checkpoint(), what="the checkpoint")
+    write_whole(kept, trainer.checkpoint(), what="the checkpoint")
+    return TrainedNetwork(trainer.export(), points, trainer.epoch, max(trainer.hidden, 0))
+
+
+def certify(
+    settings: HideSettings, trained: TrainedNetwork, progress: Progress
+) -> tuple[list[LabelledInstance], list[PlantOutcome]]:
+    """The instances that are shipped, and what came of each planted point."""
+    instances, outcomes = [], []
+    for number, point in enumerate(trained.points):
+        about = {"architecture": settings.architecture, "point": number}
+        family = f"soundness-{settings.architecture}"
+        origin = Origin(family, about, settings.seed, settings.timeout_seconds)
+        if point.plant is None:
+            instances.append(_regular(trained.file, point, origin, settings.prove_seconds))
+            note = f"regular point: {_word(instances[-1])}"
+        else:
+            outcome, made = _planted(trained.file, point, number, origin, settings.filter)
+            outcomes.append(outcome)
+            instances += [made] if made is not None and outcome.is_hidden else []
+            note = "planted point: " + ("hidden" if outcome.is_hidden else "given up")
+        progress(number + 1, len(trained.points), note)
+    if not instances:
+        raise InputError("No point can be shipped; train for more epochs, or take another seed.")
+    return instances, outcomes
+
+
+def _word(one: LabelledInstance) -> str:
+    return "no label" if one.truth is None else one.truth.label.value
+
+
+def _regular(network: bytes, point: PlantedPoint, origin: Origin, seconds: float) -> LabelledInstance:
+    instance = named(network, point.question, origin)
+    return LabelledInstance(instance, find_label(instance, seconds=seconds).truth)
+
+
+def _planted(
+    network: bytes, point: PlantedPoint, number: int, origin: Origin, filter_name: str
+) -> tuple[PlantOutcome, LabelledInstance | None]:
+    from dokimos.hiding.boundary_distance import boundary_distance
+
+    assert point.plant is not None
+    try:
+        made = proven(Draft(network, point.question, Certificate("witness"), point.plant), origin)
+    except InvalidProof:
+        return PlantOutcome(number, False, "", None, None, None), None
+    assert made.truth is not None
+    graph = read_onnx(network)
+    found_by = ""
+    for name, restarts, steps in FILTER_ATTACKS[filter_name]:
+        budget = Budget(restarts=restarts, steps=steps, until_found=True)
+        if ATTACKS[name](graph, point.question, seed=number + 1, budget=budget).witness is not None:
+            found_by = name
+            break
+    inner, outer = boundary_distance(graph, point.question, point.plant, point.label)
+    margin = next(iter(made.truth.claims.values())).margin
+    outcome = PlantOutcome(
+        number,
+        True,
+        found_by,
+        None if margin is None else float(margin),
+        float(inner),
+        None if outer is None else float(outer),
+    )
+    return outcome, made
+
+
+def report_of(trained: TrainedNetwork, outcomes: list[PlantOutcome], filter_name: str) -> dict[str, Any]:
+    """What the suite says of its planting, in its `truth/` folder."""
+    return {
+        "tier": "trained",
+        "epochs": trained.epochs,
+        "filter": [list(one) for one in FILTER_ATTACKS[filter_name]],
+        "planted": len(outcomes),
+        "proven": sum(one.is_proven for one in outcomes),
+        "hidden": sum(one.is_hidden for one in outcomes),
+        "points": [
+            {
+                "point": one.number,
+                "proven": one.is_proven,
+                "found_by": one.found_by,
+                "margin": one.margin,
+                "distance_at_least": one.distance_above,
+                "distance_at_most": one.distance_below,
+            }
+            for one in outcomes
+        ],
+    }
