@@ -76,7 +76,7 @@ Progress = Callable[[int, int, str], None]
 
 def train(settings: HideSettings, building: Path, progress: Progress) -> TrainedNetwork:
     """Train, or go on where training stopped; a checkpoint is kept in `building`."""
-    from dokimos.hiding.training import Trainer, TrainingOptions
+    from dokimos.hiding.training import HidingTrainer, TrainingOptions
 
     rng = np.random.default_rng(settings.seed)
     network = draw_network(settings.architecture, settings.input_shape, scale=settings.scale, rng=rng)
@@ -90,7 +90,7 @@ def train(settings: HideSettings, building: Path, progress: Progress) -> Trained
     options = TrainingOptions(
         epochs=settings.epochs, two_sided=settings.two_sided, sliding=settings.sliding
     )
-    trainer = Trainer(network, points, options, settings.seed)
+    trainer = HidingTrainer(network, points, options, settings.seed)
     kept = building / CHECKPOINT
     if kept.exists():
         trainer.resume(read_whole(kept))

@@ -76,7 +76,7 @@ class TrainingProgress:
     escalation: int
 
 
-class Trainer:
+class HidingTrainer:
     """The state of one training: weights, Adam's moments, windows of perturbations."""
 
     def __init__(
