@@ -117,3 +117,19 @@ def test_the_page_has_a_section_and_escapes_it() -> None:
     alike = render_page(Findings.of(RUNS[1:2]), CONTEXT)
     assert "Nowhere: every run stands the same" in alike
     assert "All benchmarks" not in alike
+
+
+def test_answers_that_nothing_confirms_are_counted_not_listed() -> None:
+    nothing = (Standing.NONE, 0)
+    alone = marked("alone", WRONG, RIGHT)
+    unchecked = [
+        replace(marked(f"u{k}", nothing, RIGHT), verdict=Verdict.UNLABELLED, label=None) for k in range(3)
+    ]
+    refuted = replace(marked("u9", nothing, WRONG), verdict=Verdict.UNLABELLED, label=None)
+    found = rows([alone, *unchecked, refuted])
+    assert ([row.instance for row in found.disagreements], found.unconfirmed) == (["alone", "u9"], 3)
+    page = Rules().html(found)
+    assert "3 answers are unchecked: worth nothing by exact" in page
+    assert "3 answers are unchecked" in printed([alone, *unchecked, refuted])
+    only = Rules().html(rows(unchecked))
+    assert "Nowhere" not in only and "3 answers are unchecked" in only

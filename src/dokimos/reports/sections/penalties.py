@@ -189,7 +189,7 @@ def _penalised(row: PenaltyRow, k: int) -> str:
     if not row.is_scored:
         return "not scored"
     more = f" + {row.others[k]}" if row.others[k] else ""
-    return f"{row.penalised[k]} of {row.wrong}{more}"
+    return f"{row.penalised[k]} of {row.wrong}{more}" if row.wrong else f"0{more}"
 
 
 def _ranking_table(rows: PenaltyRows) -> Table:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,7 +13,7 @@ from rich.text import Text
 from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, TableRows, table
 from dokimos.judging.naming import Naming
-from dokimos.judging.rules import RULE_SETS, Mark
+from dokimos.judging.rules import EXACT, RULE_SETS, Mark, Standing
 from dokimos.judging.scores import Score, disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.findings import Findings
@@ -46,13 +46,18 @@ class DisagreementRow:
 
 @dataclass(frozen=True)
 class ScoringRows:
-    """Everything about rule sets: their names and what they say, and what follows for the runs."""
+    """Everything about rule sets: their names and what they say, and what follows for the runs.
+
+    `unconfirmed` is how many runs are left out of `disagreements`: answers that nothing confirms or
+    refutes, on which the rule sets part only in that `exact` gives nothing for them.
+    """
 
     rules: tuple[str, ...]
     about: tuple[str, ...]
     scores: tuple[ScoreRow, ...]
     totals: tuple[ScoreRow, ...]
     disagreements: tuple[DisagreementRow, ...]
+    unconfirmed: int = 0
 
 
 class Rules(Section[ScoringRows]):
@@ -64,6 +69,9 @@ class Rules(Section[ScoringRows]):
 
     def rows(self, findings: Findings) -> ScoringRows | None:
         return scoring_rows(findings.judgements, findings.naming, compared=findings.common.judgements)
+
+    def view(self, rows: ScoringRows) -> Mapping[str, Any]:
+        return {"unconfirmed": unconfirmed_in_words(rows.unconfirmed) if rows.unconfirmed else ""}
 
     def tables(self, rows: ScoringRows) -> Iterator[TableRows]:
         scored = [
@@ -87,6 +95,7 @@ def scoring_rows(
 
     Scores are those of `compared`, the runs on what all verifiers were run on; of all runs unless given.
     """
+    split = disagreements(judgements)
     found = scores(judgements if compared is None else compared)
     rules = tuple(dict.fromkeys(score.rules for score in found))
     if not rules:
@@ -129,9 +138,16 @@ def scoring_rows(
                     Mark(mark.rules, mark.standing, mark.points, printable(mark.reason)) for mark in j.marks
                 ),
             )
-            for j in disagreements(judgements)
+            for j in split
+            if not _is_merely_unconfirmed(j)
         ),
+        unconfirmed=sum(map(_is_merely_unconfirmed, split)),
     )
+
+
+def _is_merely_unconfirmed(judgement: Judgement) -> bool:
+    others = {mark.standing for mark in judgement.marks if mark.rules != EXACT.name}
+    return judgement.verdict.is_unchecked and others == {Standing.CORRECT}
 
 
 def score_table(scoring: ScoringRows) -> Table:
@@ -161,8 +177,9 @@ def _score_cells(row: ScoreRow, suite: str) -> list[Text]:
 def disagreement_lines(scoring: ScoringRows) -> list[Text]:
     """The runs on which the rule sets disagree, each with what every rule set says and why."""
     count = len(scoring.disagreements)
+    unconfirmed = [Text(unconfirmed_in_words(scoring.unconfirmed))] if scoring.unconfirmed else []
     if not count:
-        return [Text("The rule sets agree on every run.")]
+        return unconfirmed or [Text("The rule sets agree on every run.")]
     lines = [Text(f"The rule sets disagree on {count} run{'s' if count > 1 else ''}:", style="bold")]
     for row in scoring.disagreements:
         label = "no label" if row.label is None else f"the truth is {row.label.value}"
@@ -173,4 +190,10 @@ def disagreement_lines(scoring: ScoringRows) -> list[Text]:
             Text(f"    {mark.rules}: {mark.standing.value} ({mark.points:+d}): {mark.reason}")
             for mark in row.marks
         ]
-    return lines
+    return [*lines, *unconfirmed]
+
+
+def unconfirmed_in_words(count: int) -> str:
+    """What is not listed among the disagreements."""
+    answers = "1 answer is" if count == 1 else f"{count} answers are"
+    return f"{answers} unchecked: worth nothing by {EXACT.name}, and right by the other rule sets."
