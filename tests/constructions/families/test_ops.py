@@ -30,7 +30,7 @@ from tests.checker.files import instance_of
 
 #: Operators that can be read, but are not in the suite, whose instances are fixed.
 READ_ONLY = {"ConvTranspose", "Cos", "Floor", "Resize", "Sign", "Sin", "Upsample"}
-MISREAD = [v for v in VARIANTS.values() if v.misread is not None]
+MISREAD = [v for v in VARIANTS.values() if v.misreadings]
 
 
 @cache
@@ -50,15 +50,13 @@ def operators(network: bytes) -> list[str]:
     return [node.op_type for node in onnx.load_from_string(network).graph.node]
 
 
-def find_violation(network: bytes, question: Property) -> tuple[Fraction, ...]:
-    """A corner of the box that is unsafe, exactly."""
+def find_violation(network: bytes, question: Property) -> tuple[Fraction, ...] | None:
+    """The corner of the box with the highest output, where that is unsafe, exactly."""
     (case,) = question.cases
-    model = read_onnx(network)
-    for corner in corners(case.box, np.random.default_rng(0)):
-        point = tuple(Fraction(float(x)) for x in corner)
-        if violation_at(model, question, point).violates:
-            return point
-    pytest.fail("no corner is unsafe")
+    points = corners(case.box, np.random.default_rng(0))
+    corner = points[int(np.argmax(replay(network, points)[:, 0]))]
+    point = tuple(Fraction(float(x)) for x in corner)
+    return point if violation_at(read_onnx(network), question, point).violates else None
 
 
 def test_the_suite_has_every_variant_with_both_labels() -> None:
@@ -94,25 +92,27 @@ def test_the_reader_and_onnxruntime_mean_the_same(variant: Variant) -> None:
 
 
 @pytest.mark.parametrize("variant", MISREAD, ids=lambda v: v.name)
-def test_whoever_misreads_it_gets_both_labels_wrong(variant: Variant) -> None:
-    """The opposite labels of the misread networks are proven, by the checker."""
+def test_whoever_misreads_it_gets_a_label_wrong(variant: Variant) -> None:
+    """In each of the ways: the opposite label of the misread network is proven, by the checker."""
     robust, violated, plan = drawn(variant)
     text = write_vnnlib1(robust.question).encode()
     assert robust.question == violated.question
-    for draft, (sign, bias) in zip((robust, violated), plan.outputs, strict=True):
-        misread = plan.network(sign, bias, misread=True)
-        assert misread != draft.network
-        instance = instance_of(misread, text)
-        if draft.label is Label.UNSAT:
-            witness = find_violation(misread, draft.question)
-            prove(instance, Certificate("witness"), Label.SAT, witness)
-        else:
-            tree = cuts(misread, draft.question, Fraction(1, 2**20))
-            prove(instance, Certificate("enclosure", {"trees": [tree]}), Label.UNSAT, None)
+    for number, name in enumerate(variant.misreadings, start=1):
+        networks = [plan.network(*output, misread=number) for output in plan.outputs]
+        assert networks[0] != robust.network
+        if (witness := find_violation(networks[0], robust.question)) is not None:
+            prove(instance_of(networks[0], text), Certificate("witness"), Label.SAT, witness)
+            continue
+        assert find_violation(networks[1], violated.question) is None, name
+        tree = cuts(networks[1], violated.question, Fraction(1, 2**20))
+        prove(
+            instance_of(networks[1], text), Certificate("enclosure", {"trees": [tree]}), Label.UNSAT, None
+        )
 
 
 def test_most_variants_can_be_misread() -> None:
-    assert len(MISREAD) >= len(VARIANTS) - 5
+    assert len(MISREAD) >= len(VARIANTS) - 3
+    assert sum(len(v.misreadings) > 1 for v in MISREAD) >= 50
     for variant in VARIANTS.values():
         assert variant.about
         assert variant.name.startswith(variant.op.lower()[:3]) or variant.op in ("Gemm", "Constant")
@@ -122,5 +122,6 @@ def test_the_documentation_lists_the_variants() -> None:
     page = Path(__file__).parents[3] / "docs" / "ops.md"
     stated = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     assert stated == [
-        f"| `{v.name}` | {v.op} | {v.about} | {v.misread or '–'} |" for v in VARIANTS.values()
+        f"| `{v.name}` | {v.op} | {v.about} | {'; '.join(v.misreadings) or '–'} |"
+        for v in VARIANTS.values()
     ]

@@ -73,24 +73,25 @@ class Sketch:
         )
 
 
-#: Adds the nodes of a variant, as they are or as they are easily misread; returns a row of features.
-Wiring = Callable[[Sketch, bool], str]
+#: Adds the nodes of a variant, as they are (0) or misread in one of its ways (1, 2, …); returns a row of
+#: features.
+Wiring = Callable[[Sketch, int], str]
 
 
 @dataclass(frozen=True)
 class Variant:
     """One way to use an operator.
 
-    `about` says what is unusual, `misread` how a tool easily gets it wrong (None where nothing but failing
-    comes to mind). The inputs lie within `radius` of centres drawn from `centres`. `counted` are the
-    features that the output depends on (None: all). With `classes` there are three outputs, of which the
-    first shall not be the largest.
+    `about` says what is unusual, `misreadings` how a tool easily gets it wrong (none where nothing but
+    failing comes to mind). The inputs lie within `radius` of centres drawn from `centres`. `counted` are
+    the features that the output depends on (None: all). With `classes` there are three outputs, of which
+    the first shall not be the largest.
     """
 
     name: str
     op: str
     about: str
-    misread: str | None
+    misreadings: tuple[str, ...]
     shape: tuple[int, ...]
     wire: Wiring
     centres: tuple[float, float] = (-2.0, 2.0)
@@ -111,12 +112,18 @@ class Catalogue:
         self.variants: list[Variant] = []
 
     def __call__(
-        self, name: str, op: str, about: str, misread: str | None, shape: tuple[int, ...], **options: Any
+        self,
+        name: str,
+        op: str,
+        about: str,
+        misreadings: tuple[str, ...],
+        shape: tuple[int, ...],
+        **options: Any,
     ) -> Callable[[Wiring], Wiring]:
         """A decorator that registers a wiring as this variant."""
 
         def register(wire: Wiring) -> Wiring:
-            self.variants.append(Variant(name, op, about, misread, shape, wire, **options))
+            self.variants.append(Variant(name, op, about, misreadings, shape, wire, **options))
             return wire
 
         return register

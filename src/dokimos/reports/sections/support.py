@@ -143,7 +143,7 @@ def _row(name: str, group: Mapping[str, list[Judgement]], verifiers: Sequence[st
         op=variant.op if variant else "",
         variant=printable(name),
         about=variant.about if variant else "",
-        misread=(variant.misread if variant else None) or "",
+        misread="; ".join(variant.misreadings) if variant else "",
         cells=tuple(_cell(group[v]) if v in group else None for v in verifiers),
     )
 
