@@ -1,19 +1,21 @@
-"""The tables of docs/planted-bugs.md: `python scripts/planted_table.py SUITE...` (names or folders).
+"""The tables of docs/planted-bugs.md: `python scripts/planted_table.py [--sort SORT] SUITE...`.
 
-Every planted bug runs on every suite, in one process, in the order of instances.csv, up to the first
-instance that catches it: its number, the verdict, and the seconds until then. Sound forms run on all.
+Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
+the instances, up to the first that catches it: the verdict, its number, and the seconds until then. Sound
+forms run on all instances. SORT is misreader or bounder; both unless given.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import dokimos
 from dokimos.judging.planted_catches import Hunt, attempts, hunt
 from dokimos.suites.answers import Answer
+from dokimos.suites.budget_orders import first_within, in_order
 from dokimos.suites.entry import SuiteEntry
-from dokimos.suites.folder import Suite
-from dokimos.verifiers.planted.base import PlantedVerifier
+from dokimos.verifiers.planted.base import PlantedVerifier, Sort
 from dokimos.verifiers.planted.catalogue import BOUNDERS, MISREADERS
 
 
@@ -25,37 +27,46 @@ def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict
     return {attempt.instance: attempt.answer for attempt in found}
 
 
-def cell(found: Hunt) -> str:
+#: A gate with this budget, one job at a time, is to catch every bug.
+BUDGET_SECONDS = 600
+TABLES = {Sort.MISREADER: MISREADERS, Sort.BOUNDER: BOUNDERS}
+
+
+def cell(found: Hunt, entries: tuple[SuiteEntry, ...]) -> str:
     """What came of one bug on one suite."""
     if found.caught_by is not None:
-        return f"{found.caught_by.verdict.value}, no. {found.tried}, {found.seconds:.1f} s"
+        (within,) = first_within([[entry.timeout_seconds for entry in entries]], seconds=BUDGET_SECONDS)
+        late = "" if found.tried <= within else " (not within 10m)"
+        return f"{found.caught_by.verdict.value}, no. {found.tried}, {found.seconds:.1f} s{late}"
     return f"({found.others} other answers)" if found.others else "–"
 
 
-def rows(sort: tuple[PlantedVerifier, ...], suites: list[Suite]) -> None:
+def rows(sort: tuple[PlantedVerifier, ...], suites: dict[str, tuple[SuiteEntry, ...]]) -> None:
     """Print one table, row by row; the first of a sort has no bug."""
-    sound = {suite.folder: sound_answers(sort[0], suite.entries) for suite in suites}
+    sound = {name: sound_answers(sort[0], entries) for name, entries in suites.items()}
     decided = [
-        f"right in {sum(a.decides for a in sound[suite.folder].values())} of {len(suite.entries)}"
-        for suite in suites
+        f"right in {sum(a.decides for a in found.values())} of {len(found)}" for found in sound.values()
     ]
-    names = " | ".join(suite.folder.name.partition("-")[0] for suite in suites)
-    print(f"| `planted=` | what it does | {names} |")
+    print(f"| `planted=` | what it does | {' | '.join(suites)} |")
     print("|---|---|" + "---|" * len(suites))
     print(f"| `{sort[0].name}` | {sort[0].about} | {' | '.join(decided)} |", flush=True)
     for bug in sort[1:]:
-        cells = [cell(hunt(bug, suite.entries, sound[suite.folder])) for suite in suites]
+        cells = [cell(hunt(bug, entries, sound[name]), entries) for name, entries in suites.items()]
         nothing = "; **changes no answer**" if all(text == "–" for text in cells) else ""
         print(f"| `{bug.name}` | {bug.about}{nothing} | {' | '.join(cells)} |", flush=True)
 
 
-def main(names: list[str]) -> None:
-    """Print both tables in Markdown."""
-    suites = [dokimos.read_suite(name) for name in names]
-    for sort in (MISREADERS, BOUNDERS):
-        rows(sort, suites)
+def main() -> None:
+    """Print the tables in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("suites", nargs="+", metavar="SUITE")
+    parser.add_argument("--sort", choices=[sort.value for sort in Sort], action="append")
+    options = parser.parse_args()
+    suites = {name: in_order(dokimos.read_suite(name).entries, name=name) for name in options.suites}
+    for sort in map(Sort, options.sort or [sort.value for sort in Sort]):
+        rows(TABLES[sort], suites)
         print()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -15,6 +15,7 @@ from dokimos.checker.check import prove
 from dokimos.constructions.disguise import disguise_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.knobs import make_knobs
+from dokimos.constructions.mixing import mixed
 from dokimos.constructions.parts.hiding import is_easily_found
 from dokimos.constructions.parts.locked_drafts import LEAST_INPUTS, lock_draft, shape_of
 from dokimos.core.errors import ConstructionFailed, InputError, InvalidProof
@@ -33,6 +34,8 @@ P = TypeVar("P")
 HIDDEN_BITS = 20
 #: How often a draw may turn out unusable before the parameters are given up.
 ATTEMPTS = 20
+#: Classes are mixed by a generator of their own, so that what else is drawn does not depend on it.
+MIXING = 1
 
 
 class Unusable(Exception):
@@ -58,12 +61,15 @@ class Construction(ABC, Generic[P]):
 
     Nothing leaves unproven: `__call__` is final, writes the two files of each draft, has the checker
     prove the label on those files, and makes sure that neither the centre of the box nor 10,000 uniform
-    samples give the twin away (unless the family says that its twins are not `hidden`).
+    samples give the twin away (unless the family says that its twins are not `hidden`). Write `construct`
+    as if class 0 should win: classes and disjuncts are mixed afterwards (see `mixing`), unless the family
+    says that their order is its own (`mixes`).
     """
 
     family: ClassVar[str]
     summary: ClassVar[str]
     hidden: ClassVar[bool] = True
+    mixes: ClassVar[bool] = True
     knobs_class: type[P]
 
     @abstractmethod
@@ -102,6 +108,7 @@ class Construction(ABC, Generic[P]):
         knobs: Mapping[str, Any],
         lock: int | None = None,
         plugin_proofs: bool = False,
+        mix: bool = True,
     ) -> DrawnInstances:
         """The same, with an account of the draws that were given up.
 
@@ -110,7 +117,8 @@ class Construction(ABC, Generic[P]):
 
         Without the twin nothing is asked of it, neither a proof nor that it be hidden: where a draw is
         given up for its twin alone, the `unsat` instance is not the one that comes with a twin. Kinds of
-        proof that plug-ins add count only with `plugin_proofs`.
+        proof that plug-ins add count only with `plugin_proofs`. Without `mix` classes and disjuncts are in
+        the order in which the family writes them.
         """
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
@@ -123,8 +131,13 @@ class Construction(ABC, Generic[P]):
             rng = np.random.default_rng([seed, len(given_up)])
             try:
                 drafts: Sequence[Draft] = self.construct(chosen, rng)
+                order = np.random.default_rng([seed, len(given_up), MIXING])
+                if mix and self.mixes:
+                    drafts = mixed(drafts, order)
                 if lock is not None:
                     drafts, origin = _locked(drafts[0], lock, rng, origin)
+                    if mix and self.mixes:  # a lock opens the first disjunct
+                        drafts = mixed(drafts, order)
                 drafts = disguise_drafts(drafts if with_twin else drafts[:1], disguise, rng)
                 made = tuple(self._prove(draft, origin, seed, timeout_seconds, kinds) for draft in drafts)
                 if (

@@ -60,6 +60,7 @@ class _Pair:
     seed: int
     timeout_seconds: float
     plugin_proofs: bool
+    mix: bool
     lock: int | None = None
 
 
@@ -92,6 +93,7 @@ def _pairs(recipe: Recipe, *, plugin_proofs: bool) -> tuple[list[_Pair], list[in
             seed=seed,
             timeout_seconds=recipe.timeout_seconds,
             plugin_proofs=plugin_proofs,
+            mix=recipe.mix,
             lock=draw.lock,
         )
         for draw, seed in _seeded(recipe, rng)
@@ -129,6 +131,7 @@ def _make_one(pair: _Pair) -> _Result:
         knobs=dict(pair.knobs),
         lock=pair.lock,
         plugin_proofs=pair.plugin_proofs,
+        mix=pair.mix,
     )
     kept = [one for one in drawn.instances if one.truth is None or one.truth.label.value in pair.labels]
     compared = tuple(require_agreement(one.instance, one.truth) for one in kept if one.truth is not None)

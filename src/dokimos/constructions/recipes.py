@@ -5,6 +5,7 @@ A recipe is a TOML file:
     about = "one line for people"
     seed = 1
     timeout_seconds = 60
+    mix = true                       # classes and disjuncts in an order that is drawn, which is the default
     [[draw]]
     family = "exclusive-pairs"
     count = 3                        # instances, each with its twin; 1 unless said
@@ -32,6 +33,7 @@ from dokimos.core.errors import UnreadableFile
 from dokimos.core.registry import unknown_name
 from dokimos.suites.finding import shipped_names, shipped_text
 
+_RECIPE_KEYS = {"about": str, "seed": int, "timeout_seconds": (int, float), "mix": bool, "draw": list}
 _DRAW_KEYS = {
     "family": str,
     "count": int,
@@ -74,7 +76,8 @@ class Draw:
 class Recipe:
     """Everything that a suite is made from; the same recipe gives the same instances, byte for byte.
 
-    `name` is that of the shipped suite; empty for any other.
+    `name` is that of the shipped suite; empty for any other. Without `mix` class 0 should win in most
+    families, and the disjuncts are in the order of the classes.
     """
 
     about: str
@@ -82,6 +85,7 @@ class Recipe:
     timeout_seconds: float
     draws: tuple[Draw, ...]
     name: str = ""
+    mix: bool = True
 
     @property
     def size(self) -> int:
@@ -94,6 +98,7 @@ class Recipe:
             "about": self.about,
             "seed": self.seed,
             "timeout_seconds": self.timeout_seconds,
+            **({} if self.mix else {"mix": False}),
             "draw": [
                 {
                     "family": d.family,
@@ -131,7 +136,7 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
         raise UnreadableFile(file, f"not valid TOML: {error}") from None
     except (RecursionError, ValueError):
         raise UnreadableFile(file, "not usable TOML (nested too deeply, or a number too long)") from None
-    _expect(document, {"about": str, "seed": int, "timeout_seconds": (int, float), "draw": list}, file, "")
+    _expect(document, _RECIPE_KEYS, file, "")
     draws: list[Draw] = []
     given = list(enumerate(document.get("draw", []), start=1))
     for number, draw in given:
@@ -147,6 +152,7 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
         seed=document.get("seed", 0),
         timeout_seconds=document.get("timeout_seconds", 60),
         draws=tuple(draws),
+        mix=document.get("mix", True),
     )
     _expect_sane(recipe, file)
     return recipe
@@ -215,5 +221,5 @@ def _expect(document: Any, types: Mapping[str, Any], file: str, where: str) -> N
     for key, value in document.items():
         if key not in types:
             raise UnreadableFile(file, f"{where}{unknown_name('key', key, sorted(types))}")
-        if not isinstance(value, types[key]) or isinstance(value, bool):
+        if not isinstance(value, types[key]) or isinstance(value, bool) is not (types[key] is bool):
             raise UnreadableFile(file, f"{where}the value of {key!r} has the wrong type")

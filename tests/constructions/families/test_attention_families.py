@@ -22,6 +22,7 @@ from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import LabelledInstance, Semantics
 from dokimos.testing.search_oracle import outputs_of
+from tests.constructions.siblings import draw
 
 FAMILIES = ("softmax-attention", "linear-attention")
 EDGE = 1.000001
@@ -29,7 +30,7 @@ EDGE = 1.000001
 
 @cache
 def twins(family: str, **knobs: Any) -> tuple[LabelledInstance, LabelledInstance]:
-    return CONSTRUCTIONS[family](seed=3, **knobs)
+    return draw(family, 3, **knobs)
 
 
 def tensors(labelled: LabelledInstance) -> dict[str, Any]:

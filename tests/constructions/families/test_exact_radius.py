@@ -18,6 +18,7 @@ from dokimos.networks.semantics.replay import replay
 from dokimos.properties.reading import read_vnnlib
 from dokimos.provers.relu_relaxation import Relaxation
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
+from tests.constructions.siblings import draw
 
 SMALL = {"inputs": 6, "width": 6, "distance": 0.1}
 TINY = {"inputs": 2, "width": 4, "depth": 2, "classes": 2, "distance": 0.2}
@@ -28,10 +29,11 @@ def radius_of(labelled: LabelledInstance) -> Fraction:
 
 
 def z3_answer(labelled: LabelledInstance) -> z3.CheckSatResult:
-    """Is there a point of the box where class 0 does not lead? From the ONNX file, in real arithmetic."""
+    """Is there a point of the box that is unsafe? From the two files, in real arithmetic."""
     graph = onnx.load_from_string(labelled.instance.network_file).graph
     arrays = {each.name: onnx.numpy_helper.to_array(each) for each in graph.initializer}
-    box = read_vnnlib(labelled.instance.property_file, file="q.vnnlib").cases[0].box
+    (case,) = read_vnnlib(labelled.instance.property_file, file="q.vnnlib").cases
+    box = case.box
     exact = [z3.Real(f"x{i}") for i in range(box.size)]
     solver = z3.Solver()
     for x, low, high in zip(exact, box.lower, box.upper, strict=True):
@@ -46,11 +48,13 @@ def z3_answer(labelled: LabelledInstance) -> z3.CheckSatResult:
             sum((_q(w) * v for w, v in zip(row, values, strict=True)), _q(b))
             for row, b in zip(rows, biases, strict=True)
         ]
-    solver.add(z3.Or(*(values[0] <= other for other in values[1:])))
+    solver.add(
+        z3.Or(*(_q(c.bound) >= sum(_q(d) * values[j] for j, d in c.outputs) for (c,) in case.any_of))
+    )
     return solver.check()
 
 
-def _q(value: float) -> Any:
+def _q(value: float | Fraction) -> Any:
     exact = Fraction(value)
     return z3.Q(exact.numerator, exact.denominator)
 
@@ -66,7 +70,7 @@ def test_z3_agrees_with_both_labels_almost_at_the_radius(seed: int) -> None:
     "knobs", [{}, {"depth": 1}, {"depth": 3}, {"classes": 2}, {"classes": 5}, {"slack": 0.5}]
 )
 def test_both_labels_are_proven_and_the_twin_violates_clearly(knobs: dict[str, Any]) -> None:
-    robust, twin = ExactRadius()(seed=3, **{**SMALL, **knobs})
+    robust, twin = draw("exact-radius", 3, **{**SMALL, **knobs})
     assert robust.truth.label is Label.UNSAT
     assert twin.truth.label is Label.SAT
     for labelled in (robust, twin):

@@ -11,6 +11,7 @@ from dokimos.core.errors import ConstructionFailed, InputError
 from dokimos.networks.semantics.replay import replay
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import Label, LabelledInstance, Semantics
+from tests.constructions.siblings import draw
 
 SMALL = {"inputs": 12, "width": 6}
 
@@ -41,7 +42,7 @@ def margins(labelled: LabelledInstance, sign: int) -> tuple[np.ndarray, float]:
     ],
 )
 def test_both_labels_are_proven_and_the_twin_violates_clearly(knobs: dict[str, Any]) -> None:
-    robust, twin = Polynomial()(seed=5, **{**SMALL, **knobs})
+    robust, twin = draw("polynomial", 5, **{**SMALL, **knobs})
     assert robust.truth.label is Label.UNSAT
     assert twin.truth.label is Label.SAT
     for labelled in (robust, twin):

@@ -18,6 +18,8 @@ from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.suites.instance import Certificate
 
 WEIGHT_BITS = 10
+#: With these the largest outputs have more digits than float32 can hold, for most radii.
+FINE_WEIGHT_BITS = 16
 LEVEL_BITS = 4
 #: Where the witness lies, from the centre (0) to the corner (1).
 REACH = Fraction(15, 16)
@@ -33,6 +35,9 @@ class Knobs:
         0, "which disjunct is listed first, the others following in a circle", least=0, most=8
     )
     boxes: int = knob(0, "1 writes a box of inputs into every disjunct, 0 one for all", least=0, most=1)
+    touching: int = knob(
+        0, "1: the twin reaches its threshold in one pair of corners and nowhere passes it", least=0, most=1
+    )
     inputs: int = knob(20, "how many inputs", least=2, most=1000)
     epsilon: float = knob(0.25, "radius of the box", least=0.01, most=1.0)
     margin: float = knob(0.2, "by which share of its range each output stays away", least=0.01, most=0.4)
@@ -44,7 +49,9 @@ class Disjuncts(Construction[Knobs]):
     |·| is two hinges, so that each disjunct takes a little more than interval arithmetic, and no more: what
     is tried here is whether a tool looks at all of them, in whichever order they come. One output's bias is
     larger than b_i: by margin·ε/2, which brings it nearer to its threshold than the others, and in the twin
-    by 2·margin·ε, so that this disjunct, and no other, can happen, near two corners.
+    by 2·margin·ε, so that this disjunct, and no other, can happen, near two corners. With `touching` it is
+    margin·ε: in these corners Y_i = t_i, which is unsafe, and would not be if it had to be more than t_i.
+    The weights have so many digits that float32 cannot tell: that label is proven for the reals only.
 
     With `boxes` every disjunct has a box of its own: the common one, cut by a step in one coordinate.
     Rotation changes nothing but the order: with one seed it gives the same network and thresholds.
@@ -55,6 +62,7 @@ class Disjuncts(Construction[Knobs]):
 
     family: ClassVar[str] = "disjuncts"
     summary: ClassVar[str] = "several ways to be unsafe of which one can happen; a proof must look at all"
+    mixes: ClassVar[bool] = False
     knobs_class = Knobs
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
@@ -66,11 +74,12 @@ class Disjuncts(Construction[Knobs]):
             )
         epsilon, away = inward(knobs.epsilon), dyadic(knobs.margin * knobs.epsilon, BOUND_BITS)
         centre = random_point(knobs.inputs, rng)
-        directions = [_direction(knobs.inputs, rng) for _ in range(count)]
+        directions = [_direction(knobs, rng) for _ in range(count)]
         levels = [Fraction(int(k), 2**LEVEL_BITS) for k in rng.integers(-32, 33, size=count)]
-        thresholds = [level + epsilon + away for level in levels]
+        norms = [sum(map(abs, w), Fraction(0)) for w in directions]
+        thresholds = [level + norm * epsilon + away for level, norm in zip(levels, norms, strict=True)]
         property_ = _property(knobs, ball(centre, epsilon), thresholds)
-        reach = dyadic(REACH * epsilon, BOUND_BITS)
+        reach = epsilon if knobs.touching else dyadic(REACH * epsilon, BOUND_BITS)
         chosen = directions[knobs.position]
         witness = tuple(x + reach * ((w > 0) - (w < 0)) for x, w in zip(centre, chosen, strict=True))
 
@@ -81,12 +90,16 @@ class Disjuncts(Construction[Knobs]):
         certificate = Certificate("slopes-and-splits", {"slopes": ["1"] * (2 * count)})
         return (
             Draft(build(away / 2), property_, certificate),
-            Draft(build(2 * away), property_, Certificate("witness"), witness),
+            Draft(build(away * (2 - knobs.touching)), property_, Certificate("witness"), witness),
         )
 
 
-def _direction(size: int, rng: np.random.Generator) -> list[Fraction]:
-    return [Fraction(k, 2**WEIGHT_BITS) for k in split_evenly(2**WEIGHT_BITS, rng.standard_normal(size))]
+def _direction(knobs: Knobs, rng: np.random.Generator) -> list[Fraction]:
+    """Weights whose absolute values sum to 1, or, in many digits, to a little less."""
+    bits = FINE_WEIGHT_BITS if knobs.touching else WEIGHT_BITS
+    less = 2 * int(rng.integers(1, 1000)) + 1 if knobs.touching else 0
+    shares = split_evenly(2**bits - less, rng.standard_normal(knobs.inputs))
+    return [Fraction(k, 2**bits) for k in shares]
 
 
 def _network(centre: list[Fraction], directions: list[list[Fraction]], levels: list[Fraction]) -> bytes:

@@ -62,6 +62,7 @@ class Ops(Construction[Knobs]):
     family: ClassVar[str] = "ops"
     summary: ClassVar[str] = "one operator in one form: can a tool read it, and does it mean the same"
     hidden: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
     knobs_class = Knobs
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
@@ -215,7 +216,7 @@ def _question(plan: OperatorPlan, variant: Variant) -> Property:
     """Unsafe: Y_0 >= t; with classes, Y_0 is the largest of three."""
     unsafe: tuple[Linear, ...] = (Linear((), ((0, Fraction(-1)),), -plan.threshold),)
     if variant.classes:
-        unsafe = tuple(Linear((), ((0, Fraction(-1)), (k, Fraction(1))), Fraction(0)) for k in (1, 2))
+        unsafe = tuple(Linear((), ((0, Fraction(-1)), (k, Fraction(1))), Fraction(0)) for k in (2, 1))
     return Property(
         networks=(Signature("f", "X", (plan.box.size,), "Y", (3 if variant.classes else 1,)),),
         cases=(Case(plan.box, (unsafe,)),),

@@ -53,6 +53,7 @@ class Scale(Construction[Knobs]):
 
     family: ClassVar[str] = "scale"
     summary: ClassVar[str] = "affine on the box, but through units so small that tolerances swallow them"
+    mixes: ClassVar[bool] = False
     knobs_class = Knobs
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:

@@ -184,7 +184,7 @@ def _(s: Sketch, misread: int) -> str:
 
 
 @variant(
-    "pow-square", "Pow", "exponent 2, X of both signs", ("2·X", "left out"), (1, 4), centres=(-1.0, 1.0)
+    "pow-square", "Pow", "exponent 2, X of both signs", ("2·X", "left out"), (1, 4), centres=(-0.125, 0.125)
 )
 def _(s: Sketch, misread: int) -> str:
     if misread == 2:
