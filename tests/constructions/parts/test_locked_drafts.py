@@ -29,7 +29,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def pair(family: str, **options: Any) -> tuple[LabelledInstance, LabelledInstance]:
-    knobs = {"knobs": SMALL.get(family, {}), "lock": 30} | options
+    knobs = {"knobs": SMALL.get(family, {}), "lock": 30, "mix": False} | options
     drawn = CONSTRUCTIONS[family].draw(
         seed=0, timeout_seconds=60, disguise=(), with_twin=True, plugin_proofs=False, **knobs
     )
