@@ -11,6 +11,7 @@ from dokimos.constructions import CONSTRUCTIONS
 from dokimos.difficulty.components import CANONICAL
 from dokimos.difficulty.inspection import Inspection
 from dokimos.properties.violation import violation_at
+from tests.constructions.siblings import draw
 from tests.difficulty.inspections import observe_labelled
 
 
@@ -41,7 +42,7 @@ def test_convex_corners_by_hand(seed: int, half: int) -> None:
     A hinge's interval is [0, v·x₀ + b + ε·‖v‖₁] and all its coefficients in a margin, a_j + c_kj, are
     subtracted: L_IBP = min over k of β_k − Σ_j (a_j + c_kj)·(v_j·x₀ + b_j + ε‖v_j‖₁).
     """
-    seen = observe_labelled(CONSTRUCTIONS["convex-corners"](seed=seed, inputs=12, block=4, hinges=3)[half])
+    seen = observe_labelled(draw("convex-corners", seed, inputs=12, block=4, hinges=3)[half])
     constants = {name: np.array(array) for name, array in seen.network.constants.items()}
     first, second = (node for node in seen.network.nodes if node.op == "Gemm")
     (box,) = seen.boxes

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dokimos.constructions.recipes import shipped_recipe
 from dokimos.suites.budget_orders import (
     CoveringInstance,
     cover_order,
@@ -19,6 +20,7 @@ from dokimos.suites.budget_orders import (
 from dokimos.suites.finding import shipped_names
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Label
+from dokimos.verifiers.planted.catalogue import BOUNDERS, MISREADERS
 
 RECORD = Path(__file__).parents[1] / "constructions" / "recorded_suites.json"
 
@@ -89,3 +91,19 @@ def test_a_shipped_order_has_exactly_the_instances_of_its_suite(name: str) -> No
     recorded = json.loads(RECORD.read_text(encoding="utf-8"))[name]["truths"]
     assert sorted(committed.order) == sorted(recorded)
     assert set(committed.caught_by.values()) <= set(committed.order)
+
+
+def test_every_planted_bug_is_caught_within_ten_minutes() -> None:
+    """By `dokimos gate SUITE --budget 10m` for one of the suites; most misreaders by quick."""
+    caught: dict[str, set[str]] = {}
+    for name in shipped_names():
+        order, seconds = shipped_order(name), shipped_recipe(name).timeout_seconds
+        if order is not None:
+            (count,) = first_within([[seconds] * len(order.order)], seconds=600)
+            early = set(order.order[:count])
+            caught[name] = {bug for bug, instance in order.caught_by.items() if instance in early}
+    bugs = {bug.name for bug in (*MISREADERS, *BOUNDERS) if not bug.is_sound}
+    assert len(bugs) >= 25
+    assert bugs <= set().union(*caught.values())
+    misreaders = {bug.name for bug in MISREADERS if not bug.is_sound}
+    assert len(misreaders & caught["quick"]) >= 0.9 * len(misreaders)
