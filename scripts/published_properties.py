@@ -116,30 +116,29 @@ def _breaks(model: Classifier, one: DataSet, radius: float, witness: Any) -> boo
 
 
 def accuracy(folder: Path, journal: Journal, images: int) -> None:
-    """Clean, PGD and bound-verified accuracy on the first test pictures of CIFAR-10."""
+    """Clean, PGD and bound-verified accuracy on the first test pictures of CIFAR-10; attacks come first."""
     data = load_data("cifar10").chosen(list(range(images)))
+    resisted: list[tuple[str, Classifier, int, list[int]]] = []
     for name in ("resnet_2b", "resnet_4b"):
         model = read_classifier(folder / "cifar10_resnet" / "onnx" / f"{name}.onnx", KNOWN["cifar10"])
         for step in (1, 2):
-            radius = step / 255
 
-            def attack(model: Classifier = model, radius: float = radius) -> dict[str, Any]:
-                resists = resisting(model, data, radius, BUDGET, np.random.default_rng(0))
+            def attack(model: Classifier = model, step: int = step) -> dict[str, Any]:
+                resists = resisting(model, data, step / 255, BUDGET, np.random.default_rng(0))
                 return {
                     "right": int(model.is_right(data).sum()),
                     "resists": np.flatnonzero(resists).tolist(),
                 }
 
-            key = f"accuracy {name} {step}/255 of {images}"
-            for place in journal.once(key, attack)["resists"]:
+            entry = journal.once(f"accuracy {name} {step}/255 of {images}", attack)
+            resisted.append((name, model, step, entry["resists"]))
+    for name, model, step, places in resisted:
+        for place in places:
 
-                def bound(
-                    model: Classifier = model, radius: float = radius, place: int = place
-                ) -> dict[str, Any]:
-                    one = data.chosen([place])
-                    return {"proven": prove_at(model, one, radius, steps=0) is not None}
+            def bound(model: Classifier = model, step: int = step, place: int = place) -> dict[str, Any]:
+                return {"proven": prove_at(model, data.chosen([place]), step / 255, steps=0) is not None}
 
-                journal.once(f"verified {name} {step}/255 {place}", bound)
+            journal.once(f"verified {name} {step}/255 {place}", bound)
 
 
 def page(journal: Journal) -> str:

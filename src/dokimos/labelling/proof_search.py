@@ -31,6 +31,7 @@ _BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget
 _ATTACKS = ("pgd", "units")
 #: What share of the time may be over before a stage begins.
 _ATTACKS_END, _HALVING_SHARE, _LINEAR_HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.6, 0.5
+_SLOPES_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,12 @@ class _LabelSearch:
 
     def bound_with_slopes(self) -> None:
         """Linear bounds on the whole boxes: for affine operators and ReLUs in any graph."""
-        from dokimos.provers.slope_search import prove_by_slopes
+        from dokimos.provers.slope_search import likely_seconds, prove_by_slopes
 
+        boxes = len({box for box, _ in self._asked.questions()})
+        if boxes * likely_seconds(self._network) > _SLOPES_SHARE * self._left():
+            self._note("linear-bounds: the network is too large for the time that is left")
+            return
         try:
             found = prove_by_slopes(self._network, self._asked)
         except (InvalidProof, UnsupportedOp) as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from dokimos.properties.model import Conjunction, Property
 _FIRST_STEP, _LAST_STEP = 0.25, 0.02
 #: A bound this near to 0 may be above it over the reals.
 _NEAR = 0.01
+_MULTIPLICATIONS_PER_SECOND = 5e9
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,12 @@ def prove_by_slopes(network: Network, asked: Property, *, steps: int = 20) -> Sl
             texts[k] = slopes[number]
     data = {"refined": list(refined), "slopes": texts} if len(bounds) and (bounds > 0).all() else None
     return SlopeProof(data, float(bounds.min()) if len(bounds) else -np.inf, unstable)
+
+
+def likely_seconds(network: Network) -> float:
+    """About how long `prove_by_slopes` takes at most, on one box: where every ReLU may be on or off."""
+    units = sum(prod(network.shapes[node.output]) for node in network.nodes if node.op == "Relu")
+    return 2.0 * units * network.multiplications / _MULTIPLICATIONS_PER_SECOND
 
 
 def constraint_rows(network: Network, conjunctions: Sequence[Conjunction]) -> tuple[Floats, Floats]:

@@ -218,3 +218,16 @@ def test_a_network_without_bounds_is_refused() -> None:
     )
     with pytest.raises(UnsupportedOp, match="one group"):
         BoundedGraph(read_onnx(grouped), point(np.zeros(2)), refined=frozenset(), ulps=None)
+
+
+def test_a_relu_may_read_a_constant() -> None:
+    network = model(
+        [("Relu", ["c"], "r"), ("Relu", ["X"], "x"), ("Add", ["x", "r"], "Y")],
+        {"c": [[0.5]]},
+        [1, 1],
+        [1, 1],
+    )
+    proven = attempt(instance_of(network, question([(-1, 1)], 1, "(<= Y_0 0.25)")), written(9, 0))
+    assert Fraction(6, 25) < proven.real <= Fraction(1, 4)
+    with pytest.raises(InvalidProof):
+        attempt(instance_of(network, question([(-1, 1)], 1, "(<= Y_0 0.5)")), written(9, 0))

@@ -150,7 +150,8 @@ class BoundedGraph:
             refuse_float64(network)
         self._network, self._ulps = network, ulps
         self._constants = {name: lift_constant(array) for name, array in network.constants.items()}
-        self.enclosures = {network.input: box.map(lambda end: end.reshape(network.input_shape))}
+        inputs = box.map(lambda end: end.reshape(network.input_shape))
+        self.enclosures = {**self._constants, network.input: inputs}
         self._affine: dict[str, tuple[list[tuple[str, Transposed]], Floats, Floats]] = {}
         number = 0
         with np.errstate(all="ignore"):
@@ -174,7 +175,7 @@ class BoundedGraph:
         if node.op not in TRANSPOSES:
             raise UnsupportedOp(node.op, "it is bounded neither as an affine operator nor as a ReLU")
         given = [name for name in node.inputs if name]
-        arguments = [self._constants.get(name) or self.enclosures[name] for name in given]
+        arguments = [self.enclosures[name] for name in given]
         constants = [self._constants[name].lower if name in self._constants else None for name in given]
         shapes, out = [self._network.shapes[name] for name in given], self._network.shapes[node.output]
         transposes, terms = TRANSPOSES[node.op](node, constants, shapes, out)
@@ -205,9 +206,8 @@ class BoundedGraph:
         known = self.enclosures[name]
         lower, upper = known.lower.reshape(-1).copy(), known.upper.reshape(-1).copy()
         units = np.flatnonzero((lower < 0) & (upper > 0))
-        at_once = self.batch
-        for start in range(0, len(units), at_once):
-            chosen = units[start : start + at_once]
+        for start in range(0, len(units), self.batch):
+            chosen = units[start : start + self.batch]
             rows = np.zeros((len(chosen), lower.size))
             rows[np.arange(len(chosen)), chosen] = 1.0
             rows = rows.reshape(-1, *known.shape)
@@ -276,13 +276,13 @@ class BoundedGraph:
             lost = lost + ROUNDED * np.abs(constant) + FLUSHED
             for source, transposed in sources:
                 lost = lost + pass_on(source, transposed(functional))
-        lowest = constant
-        for functional in pending.values():  # of the input, or of nothing: an output may be a constant
-            box = self.enclosures[self._network.input]
-            corner = np.minimum(functional * box.lower, functional * box.upper).reshape(len(functional), -1)
-            lowest = constant + corner.sum(-1)
-            lost = lost + loss_of_sum(corner) + ROUNDED * np.abs(lowest)
-        lowest = down(lowest - safe(lost))
+        for source, functional in pending.items():  # of the input, or of a constant that a ReLU reads
+            ends = self.enclosures[source]
+            corner = np.minimum(functional * ends.lower, functional * ends.upper)
+            flat = corner.reshape(len(corner), -1)
+            constant = constant + flat.sum(-1)
+            lost = lost + loss_of_sum(flat) + ROUNDED * np.abs(constant)
+        lowest = down(constant - safe(lost))
         return np.where(np.isfinite(lowest), lowest, -np.inf)
 
 
