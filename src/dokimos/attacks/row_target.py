@@ -38,8 +38,14 @@ class RowTarget(Target):
         self.conjunctions = network.output_size - 1
         self.least = np.full(len(lower), np.inf)
         self.points = lower + (upper - lower) / 2
+        self._radius = (upper - lower) / 2
         self._labels, self._batch = torch.from_numpy(labels), batch_size(network)
         self._function = to_torch(network, dtype=torch.float32)
+
+    @property
+    def radius(self) -> Points:
+        """Half the width of each box."""
+        return self._radius
 
     def look(
         self,

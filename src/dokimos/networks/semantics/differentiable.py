@@ -134,11 +134,14 @@ def _conv(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
     if rank not in _CONVOLUTIONS:
         raise UnsupportedOp("Conv", f"torch has no convolution over {rank} dimensions.")
     pads = node.integers("pads")
+    begins, ends = pads[:rank], pads[rank:]
+    is_even = begins == ends and min(begins) >= 0  # then torch need not copy what it pads
     return _CONVOLUTIONS[rank](
-        _padded(x, pads[:rank], pads[rank:], 0.0),
+        x if is_even else _padded(x, begins, ends, 0.0),
         weights,
         bias[0] if bias else None,
         stride=node.integers("strides"),
+        padding=begins if is_even else 0,
         dilation=node.integers("dilations"),
         groups=node.integer("group"),
     )
