@@ -20,8 +20,9 @@ from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
 
 #: More nodes than this are not gone through: `lost` must stay a sum of few terms.
 MOST_NODES = 200
-#: How many numbers the functionals that are bounded at a time may have, in the largest tensor.
-MOST_NUMBERS = 1 << 22
+#: How many numbers the functionals that are bounded at a time may have in the largest tensor: few stay near
+#: the processor.
+MOST_NUMBERS = 1 << 17
 
 #: From functionals of a node's output, one in each row, to functionals of an input: [n, *out] to [n, *in].
 Transposed = Callable[[Floats], Floats]
@@ -218,7 +219,7 @@ class BoundedGraph:
     @property
     def batch(self) -> int:
         """How many functionals to bound at a time."""
-        largest = max(prod(shape) for shape in self._network.shapes.values())
+        largest = max(e.lower.size for name, e in self.enclosures.items() if name not in self._constants)
         return max(1, MOST_NUMBERS // largest)
 
     @np.errstate(all="ignore")
