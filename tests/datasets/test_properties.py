@@ -183,3 +183,30 @@ def test_a_witness_is_found_where_bounds_do_not_prove(model: Path) -> None:
         ATTACKS["pgd"], classifier.network, lower, upper, data.labels, Budget(restarts=2, steps=5), rng
     )
     assert ((reached.points >= lower) & (reached.points <= upper)).all()
+
+
+def test_other_operators_are_bounded_by_intervals(tmp_path: Path) -> None:
+    """A network with tanh: what intervals prove has a certificate, the rest has none."""
+    from tests.checker.files import model as onnx_file
+
+    rng = np.random.default_rng(0)
+    constants = {
+        "w": rng.normal(size=(64, 8)) / 8,
+        "v": rng.normal(size=(8, 10)),
+        "i_flat": np.array([1, 64]),
+    }
+    nodes = [
+        ("Reshape", ["X", "i_flat"], "f"),
+        ("MatMul", ["f", "w"], "a"),
+        ("Tanh", ["a"], "t"),
+        ("MatMul", ["t", "v"], "Y"),
+    ]
+    (tmp_path / "m.onnx").write_bytes(onnx_file(nodes, constants, [1, 1, 8, 8], [1, 10]))
+    digits = load_data("digits").chosen(list(range(40)))
+    said = read_classifier(tmp_path / "m.onnx").scores(digits).argmax(axis=1)
+    np.savez(tmp_path / "own.npz", x=digits.records, y=said)
+    small = {"count": 2, "restarts": 1, "steps": 2, "labelled_only": True}
+    made = dokimos.make_properties(
+        "pgd", tmp_path / "m.onnx", tmp_path / "own.npz", tmp_path / "a", epsilon=1e-3, **small
+    )
+    assert made.labels == {"unsat": 2} and dokimos.check(tmp_path / "a").is_proven

@@ -14,12 +14,14 @@ import numpy as np
 
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
-from dokimos.core.errors import InvalidProof
+from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.datasets.balls import exact_box
 from dokimos.datasets.classifier import Classifier
 from dokimos.datasets.data_set import DataSet, Records
 from dokimos.properties.class_loses import class_loses
 from dokimos.properties.model import Property
+from dokimos.provers.halving import prove_by_halving
+from dokimos.suites.instance import Certificate
 
 #: As OVAL21 has them: radii up to 16/255, found to 0.1/255.
 LARGEST, TOLERANCE = 16 / 255, 0.1 / 255
@@ -41,13 +43,13 @@ class Effort:
 class Bracket:
     """What is known of one record.
 
-    At radius `proven` the class stays, with `certificate` (the data of a `linear-bounds` proof; None where
-    nothing is proven, and `proven` is 0). At radius `broken` it does not, at `witness`; both are None where
-    no attack succeeded up to the largest radius.
+    At radius `proven` the class stays, with `certificate`: None where nothing is proven, and `proven` is 0.
+    At radius `broken` it does not, at `witness`; both are None where no attack succeeded up to the largest
+    radius.
     """
 
     proven: float
-    certificate: dict[str, object] | None
+    certificate: Certificate | None
     broken: float | None
     witness: Records | None
 
@@ -75,16 +77,22 @@ def asked_at(classifier: Classifier, one: DataSet, radius: float) -> Property:
     )
 
 
-def prove_at(
-    classifier: Classifier, one: DataSet, radius: float, *, steps: int
-) -> dict[str, object] | None:
-    """The data of a proof that the class of the first record stays; None where none is found."""
+def prove_at(classifier: Classifier, one: DataSet, radius: float, *, steps: int) -> Certificate | None:
+    """A proof that the class of the first record stays; None where none is found.
+
+    By linear bounds, or by intervals where the network has operators that these do not know.
+    """
     from dokimos.provers.slope_search import prove_by_slopes
 
+    network, asked = classifier.network, asked_at(classifier, one, radius)
     try:
-        return prove_by_slopes(classifier.network, asked_at(classifier, one, radius), steps=steps).data
+        data = prove_by_slopes(network, asked, steps=steps).data
+        return None if data is None else Certificate("linear-bounds", data)
     except InvalidProof:
         return None
+    except UnsupportedOp:
+        halved = prove_by_halving(network, asked, seconds=0.0).data
+        return None if halved is None else Certificate("enclosure", halved)
 
 
 def broken_radii(
@@ -115,7 +123,7 @@ def broken_radii(
 
 def proven_radius(
     classifier: Classifier, one: DataSet, below: float, effort: Effort
-) -> tuple[float, dict[str, object] | None]:
+) -> tuple[float, Certificate | None]:
     """The largest radius below another at which the class of the first record was proven to stay."""
     low, high, certificate = 0.0, below, None
     while high - low > effort.tolerance or (certificate is None and high > effort.tolerance / 64):

@@ -107,5 +107,5 @@ def read_classifier(path: Path, normalisation: Normalisation | None = None) -> C
 def _declared(path: Path) -> Normalisation:
     if not path.is_file():
         return NONE
-    form = read(path.read_bytes(), NormalisationForm, file=path, what="how records are normalised")
+    form = read(read_content(path), NormalisationForm, file=path, what="how records are normalised")
     return NONE if form.inside else Normalisation(form.mean, form.deviation)

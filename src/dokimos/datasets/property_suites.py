@@ -264,7 +264,7 @@ class _Maker:
         one: DataSet,
         radius: float,
         *,
-        certificate: Mapping[str, Any] | None = None,
+        certificate: Certificate | None = None,
         witness: Records | None = None,
     ) -> tuple[str, str] | None:
         """Write an instance; its name and label (empty where it has none). None where it must have one."""
@@ -289,12 +289,12 @@ class _Maker:
         return instance.name, "" if truth is None else truth.label.value
 
     def _truth(
-        self, instance: Instance, certificate: Mapping[str, Any] | None, witness: Records | None
+        self, instance: Instance, certificate: Certificate | None, witness: Records | None
     ) -> Truth | None:
         """The label that the certificate or the witness proves, checked; None where neither does."""
         try:
             if certificate is not None:
-                return accepted_truth(instance, Certificate("linear-bounds", certificate), Label.UNSAT)
+                return accepted_truth(instance, certificate, Label.UNSAT)
             if witness is not None:
                 point = tuple(map(Fraction, witness.tolist()))
                 return accepted_truth(instance, Certificate("witness"), Label.SAT, point)
