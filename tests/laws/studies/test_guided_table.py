@@ -98,7 +98,7 @@ def test_the_page_has_eight_columns_and_says_what_is_unfinished(tmp_path: Path) 
     assert "| bugs of the policy with the fewest | 3 | -4.0 | -7.4 to -0.6 |" in page
     assert "90 % intervals" in page and "](x.svg)" in page
     empty = markdown(GuidedRecords(tmp_path / "n", ""), [], figure="", seeds=1, steps=1, phases=1)
-    assert "No seed has a test of both trainings yet." in empty
+    assert "No seed has a test of both arms yet." in empty
     crashing = paired_runs(kept(tmp_path / "y.json", *(record(1, 0, -9.0, arm=arm) for arm in Arm)))
     page = markdown(records, crashing, figure="", seeds=1, steps=1, phases=1)
     assert "| 0 | 10,240 | – | – | – |" in page and "In no pair do both runs have a policy" in page

@@ -13,23 +13,23 @@ from dokimos.reports.figures.svg import Figure, Sheet, at
 
 _HEAD = """# Guided training of a policy for LunarLander
 
-`dokimos law guide` made this page, its figure, and a JSON file with every test. It repeats the
-feasibility study of Christakis, Eniser, Hoffmann, Singla, Wüstholz: *Specifying and Testing k-Safety
-Properties for Machine-Learning Models* (2022), Table 2 and Figure 5.
+`dokimos law guide` writes this page, its figure, and a JSON file with the result of every test. It
+repeats the feasibility study of Christakis, Eniser, Hoffmann, Singla, Wüstholz: *Specifying and Testing
+k-Safety Properties for Machine-Learning Models* (2022), Table 2 and Figure 5.
 
-A policy is trained by PPO of stable-baselines3 with its own settings, in rollouts of 2,048 steps (16
-games side by side, 128 steps each). After every five rollouts it is tested on 50 states, drawn from
-500, against the law `lunar_lander/relax`: with the ground lower everywhere, it wins no fewer of ten
-games. A state in which it wins fewer is a *bug*. In *guided* training the state with the lower ground
-is kept, and later games begin in such states with a probability that rises by 0.15 in 102,400 steps, up
-to 0.6: half of them in one of the latest test, half in an older one. *Normal* training is tested in the
-same way and learns nothing of it. Both begin with the same weights and have the same tests.
+**Training.** PPO of stable-baselines3 with its default settings and ReLU, in rollouts of 2,048 steps
+(16 games side by side, 128 steps each). After every five rollouts the policy is tested on 50 states,
+drawn from 500, against the law `lunar_lander/relax`: with the ground lower everywhere, it wins no fewer
+of ten games. A state in which it wins fewer is a *bug*. *Guided* training keeps these states, with the
+lower ground, and starts later games from them: half from the latest test, half from older ones, with a
+probability that rises by 0.15 every 102,400 steps, up to 0.6. *Normal* training is tested in the same
+way and ignores the result. Both arms of a seed start from the same weights and run the same tests.
 
-Bugs are counted on 50 *held-out* states, in which no game of a training ever begins, with the same
-games for every policy; the reward is the mean over 50 games of gymnasium. A policy that always crashes
-violates nothing, so policies that earn less than 0 are not chosen. States are those that `dokimos law
-fuzz` finds with gymnasium's rule of thumb. The paper says neither how many states it tested nor on
-which states it counted, so its numbers (2 to 34 bugs) are no more than a hint.
+**Counting.** Bugs are counted on 50 *held-out* states, which training never starts from, with the same
+games for every policy. The reward is the mean over 50 games of gymnasium. A policy that always crashes
+has no bugs, so the table leaves out policies that earn less than 0. `dokimos law fuzz` found all
+states, with gymnasium's heuristic as the policy. The paper does not say how many states it tests or
+which states it counts on, so its numbers (2 to 34 bugs) cannot be compared directly.
 """
 _WIDTH, _HEIGHT = 760, 220
 _BAND = ".figure .band{opacity:.16}"
@@ -41,7 +41,7 @@ def markdown(
     """The page; `seeds`, `steps` and `phases` are what was asked for."""
     lines = [_HEAD, *_progress(records, seeds=seeds, steps=steps, phases=phases)]
     if not pairs:
-        return "\n".join([*lines, "\nNo seed has a test of both trainings yet.\n"])
+        return "\n".join([*lines, "\nNo seed has a test of both arms yet.\n"])
     lines += ["\n## Policies with the fewest bugs, and with the most reward\n", *_table(pairs)]
     lines += ["\n## Guided less normal\n", *_differences(differences(pairs), pairs)]
     lines += ["\n## Reward and bugs over time\n", f"![Reward and bugs over the steps]({figure})\n"]
