@@ -1,6 +1,8 @@
 """What a text means, by reading it, against evaluating its formulas directly."""
 
+import gzip
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub
 from pathlib import Path
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.properties.reading import parse_vnnlib, read_vnnlib
+from tests.shared import SHARED
 
 Point = tuple[Fraction, Fraction, Fraction, Fraction]
 Term = tuple[str, Callable[[Point], Fraction]]
@@ -99,6 +102,25 @@ def test_the_standards_own_parser_accepts_the_corpus() -> None:
     assert len(accepted) >= 3
     for path in accepted:
         vnnlib.parse_query_string(path.read_text())
+
+
+REAL = sorted(SHARED.glob("2026/*/2.0/vnnlib/*.vnnlib.gz"))
+
+
+@pytest.mark.skipif(not REAL, reason="the published files are not here")
+def test_the_standards_own_parser_accepts_the_published_files_that_we_read() -> None:
+    vnnlib = pytest.importorskip("vnnlib", reason="the standard's own parser is not installed")
+    ours, theirs = set(), set()
+    for path in REAL:
+        content = gzip.decompress(path.read_bytes())
+        with suppress(UnreadableFile):
+            read_vnnlib(content, file=path.name)
+            ours.add(path)
+        with suppress(vnnlib.VNNLibException):
+            vnnlib.parse_query_string(content.decode())
+            theirs.add(path)
+    assert ours == theirs
+    assert len(ours) == len(REAL) - 1, "one of them has an operator between its operands"
 
 
 @settings(deadline=None, max_examples=150)

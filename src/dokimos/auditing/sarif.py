@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from dokimos import __version__
 from dokimos.auditing.registry import LINT_RULES
@@ -38,7 +39,7 @@ def sarif(findings: Sequence[LintFinding]) -> str:
 
 
 def _result(finding: LintFinding) -> dict[str, Any]:
-    physical: dict[str, Any] = {"artifactLocation": {"uri": Path(finding.file).as_posix()}}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": quote(Path(finding.file).as_posix())}}
     if finding.line is not None:
         physical["region"] = {"startLine": finding.line}
     return {
