@@ -14,8 +14,13 @@ from onnx import numpy_helper
 from dokimos.checker.check import prove
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.parts.locked_drafts import VIOLATING_SHARE, shape_of
+from dokimos.constructions.parts.locked_networks import lock_branch
+from dokimos.constructions.parts.parity_lock import draw_lock
+from dokimos.constructions.parts.robustness import ball
 from dokimos.core.errors import ConstructionFailed, InvalidProof
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import evaluate
+from dokimos.networks.writing.builder import GraphBuilder
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at
 from dokimos.suites.instance import Label, LabelledInstance
@@ -111,3 +116,19 @@ def test_shapes_keep_to_the_theorem() -> None:
         assert shape.inputs <= 25
         assert shape.weight % 2 == 1
         assert shape.opening * max(Fraction(1), 1 / (2 * shape.penalty)) < 1
+
+
+def test_files_of_old_versions_get_a_lock_too() -> None:
+    """Version 9 of Gemm needs a bias, and old files list their constants as inputs."""
+    graph = GraphBuilder(opset=9)
+    weight = graph.constant(np.ones((2, 30)), name="w")
+    out = graph.node("Gemm", "X", weight, graph.constant(np.zeros(2), name="b"), transB=1)
+    given = {"X": ("float", [1, 30])}
+    file = graph.build(given, out, [1, 2], lists_constants_as_inputs=True)
+    box = ball([Fraction(0)] * 30, Fraction(1, 4))
+    lock = draw_lock(shape_of(30, 30), box, np.random.default_rng(0))
+    locked = read_onnx(lock_branch(file, lock, [Fraction(-4), Fraction(4)]))
+    centre = lock.centre([Fraction(0)] * 30)
+    outside, inside = (evaluate(locked, point).lower for point in ((Fraction(1, 4),) * 30, centre))
+    assert outside[0] == outside[1]
+    assert inside[1] - inside[0] == 4

@@ -78,8 +78,8 @@ class ConstantOnBox(Construction[Knobs]):
     matters at any depth while rounding does not grow.
 
     In the twin one β_j lies inside, at w_j·x₀ + (1 − cut)·ε: near one corner of the inputs that u_j reads
-    class 0 loses. Everywhere else the network is constant, so gradients are 0 and no search is led there:
-    with 100 restarts of 100 steps PGD finds none of 10 default twins.
+    class 0 loses. Everywhere else the network is constant, so gradients of the outputs are 0: what follows
+    them is not led there, but what raises the arguments of single units is (docs/families.md).
 
     Edge: a margin of 1e-7 is proven for the reals only, for both siblings.
     """

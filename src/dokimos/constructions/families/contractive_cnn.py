@@ -90,8 +90,8 @@ class ContractiveCnn(Construction[Knobs]):
     pixels that it sees, 25 inside the image, are near that corner, and the later layers pass it on.
     The head weighs that place heavily in both siblings. In the twin only class 0's offset is lower: by the
     theorem above it still wins wherever the place is silent, and it loses near the corner. The gradient
-    of everything else leads away from there (a draw where it does not is given up): with 100 restarts of
-    100 steps PGD finds none of 10 default twins.
+    of everything else leads away from there (a draw where it does not is given up), but what raises
+    single units finds it (docs/families.md).
 
     Edge: a slack of 1e-7 is proven for the reals only, for both siblings.
     """

@@ -72,9 +72,8 @@ class ExactRadius(Construction[Knobs]):
     every `slack`. The robust box has radius slack·proven; the twin has the same network and a box just
     large enough for a violation of 2e-3 of the largest output.
 
-    PGD with 100 restarts of 100 steps, at each of three step sizes, finds 3 of 10 default twins. Nearer to
-    the boundary or with fewer inputs the network is almost linear over the box, and PGD finds 10 of 10 (20
-    inputs, `distance` = 0.1).
+    Nearer to the boundary or with fewer inputs the network is almost linear over the box, and gradients
+    lead to the counterexample; docs/families.md says which attacks find the default twins.
 
     The edge: with `slack` = 1 − 1e-7 the label is proven for the reals only.
     """

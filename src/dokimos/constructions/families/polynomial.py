@@ -68,9 +68,8 @@ class Polynomial(Construction[Knobs]):
 
     In the twin one number differs: the needle's depth (c₀, if there is no needle), so that the class
     loses near the needle's corner. Gradients lead to p instead, for the needle is flat away from its
-    corner: PGD with 100 restarts of 100 steps finds 0 of 10 default twins, but 10 of 10 of degrees 2 and 3,
-    where the needle is not flat, and 10 of 10 with 10 inputs and degree 4. Without a needle (`concave` = 0)
-    a descent cannot miss the minimum of a convex function: it finds 10 of 10.
+    corner. With degrees 2 and 3 the needle is not flat, and descent finds it; without a needle
+    (`concave` = 0) a descent cannot miss the minimum of a convex function (docs/families.md).
 
     The edge: with `buffer` = 1e-6 rounding may exceed the margin, and the label is proven for the reals
     only.

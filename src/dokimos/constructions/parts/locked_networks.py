@@ -17,6 +17,8 @@ from dokimos.networks.chain import Chain, Layer
 from dokimos.networks.writing.builder import as_float32
 
 Dense = tuple[Matrix, Matrix]
+#: Files of older versions list constants as inputs, too.
+_CONSTANTS_NEED_NO_INPUT = 4
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,10 @@ def lock_branch(network: bytes, lock: ParityLock, effect: Sequence[Fraction]) ->
         row = [last, constant(as_float32(weight), f"w{k}"), constant(as_float32(bias), f"b{k}")]
         last = node("Relu", [node("Gemm", row, f"z{k}", transB=1)], f"v{k}")
     column = constant(as_float32(list(effect))[:, None], "effect")
-    added = node("Gemm", [last, column], "added", transB=1)
+    # Gemm could not do without a bias before version 11.
+    version = max((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=1)
+    zero = [] if version >= 11 else [constant(np.zeros(len(effect), dtype=np.float32), "zero")]
+    added = node("Gemm", [last, column, *zero], "added", transB=1)
     base = f"{prefix}_base"
     for one in graph.node:
         for side in (one.input, one.output):
@@ -96,7 +101,17 @@ def lock_branch(network: bytes, lock: ParityLock, effect: Sequence[Fraction]) ->
     kept = list(graph.node)
     del graph.node[:]
     graph.node.extend([*kept, *nodes, helper.make_node("Add", [base, added], [output.name])])
-    onnx.checker.check_model(model)
+    if model.ir_version < _CONSTANTS_NEED_NO_INPUT:
+        graph.input.extend(
+            helper.make_tensor_value_info(one.name, one.data_type, one.dims)
+            for one in graph.initializer
+            if one.name not in names
+        )
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        reason = str(error).splitlines()[0]
+        raise ConstructionFailed(f"A lock does not fit into this ONNX file: {reason}") from None
     return bytes(model.SerializeToString(deterministic=True))
 
 
