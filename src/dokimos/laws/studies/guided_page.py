@@ -110,7 +110,7 @@ def figure(pairs: Sequence[PairedRuns]) -> str:
     keys = [(f"{arm.value} training", None, series_class(number), True) for number, arm in enumerate(Arm)]
     top = draw_keys(sheet, keys, x=6, y=18, right=_WIDTH - 6) + 34
     for name, of in (("mean reward", "reward"), ("bugs on 50 held-out states", "held_out")):
-        area = Area(left=52, top=top, right=_WIDTH - 18, bottom=top + _HEIGHT)
+        area = Area(left=52, top=top, right=_WIDTH - 30, bottom=top + _HEIGHT)
         _draw(sheet, area, name, {arm: curve(pairs, arm, of) for arm in Arm})
         top = area.bottom + 66
     words = "Mean reward and mean number of bugs over the steps of normal and of guided training."
