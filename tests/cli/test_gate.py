@@ -132,7 +132,11 @@ def test_two_jobs_have_twice_the_budget(
 
 @pytest.mark.parametrize(
     ("budget", "words"),
-    [("5s", "no room for the first instance"), ("soon", "is not a time"), ("0m", "is not a time")],
+    [
+        ("5s", "no room for the first instance"),
+        ("soon", "is not an amount of time"),
+        ("0m", "is not an amount of time"),
+    ],
 )
 def test_a_budget_that_cannot_be_kept_is_one_sentence(
     dokimos: Dokimos, suite: Path, tmp_path: Path, budget: str, words: str

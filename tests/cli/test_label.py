@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dokimos import label
-from dokimos.cli.label import parse_seconds
+from dokimos.core.amounts import parse_seconds
 from dokimos.core.errors import InputError
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.labelling import tasks

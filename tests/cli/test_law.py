@@ -57,7 +57,9 @@ def test_check(folder: Path) -> None:
     assert "did you mean income" in done.stdout and "unreadable.nom:1:5" in done.stdout
     assert "income.law: fine" in done.stdout
     (folder / "stranger.law").write_text(LAW.replace("people", "nobody"))
-    assert run("check", folder / "stranger.law").exit_code == 0
+    stranger = run("check", folder / "stranger.law")
+    assert stranger.exit_code == 0
+    assert "stranger.law: parses; functions not checked" in stranger.stdout
     empty = folder / "empty"
     empty.mkdir()
     assert isinstance(run("check", empty).exception, InputError)

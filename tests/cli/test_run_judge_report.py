@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from dokimos.campaigns.journal import read_journal
-from dokimos.cli.run import parse_bytes
 from dokimos.constructions.generation import shipped_suite
+from dokimos.core.amounts import parse_bytes
 from dokimos.core.errors import InputError
 from tests.cli.conftest import Dokimos
 

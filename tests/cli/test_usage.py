@@ -18,6 +18,16 @@ from tests.cli.conftest import Dokimos
         (["judge"], "dokimos judge: Missing argument 'run'; `dokimos judge --help` shows"),
         (["run", "quick", "--nope"], "dokimos run: No such option: --nope"),
         (["run", "quick", "--jobs", "0"], "dokimos run: Invalid value for '--jobs'"),
+        (["rnu"], "dokimos: No such command 'rnu'. Did you mean 'run'? `dokimos --help` shows"),
+        (
+            ["check", "quikc"],
+            "dokimos: There is no folder 'quikc' and no shipped suite of that name; did you",
+        ),
+        (
+            ["families", "exclusive-pair"],
+            "Unknown family 'exclusive-pair'; did you mean 'exclusive-pairs'?",
+        ),
+        (["verifiers", "doctor", "nnenm"], "Unknown verifier 'nnenm'; did you mean 'nnenum'?"),
         (["law", "nope"], "dokimos law: No such command 'nope'"),
         (["generate", "--suite"], "Option '--suite' requires an argument"),
     ],

@@ -213,7 +213,7 @@ def test_no_place_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="write --verifier marabou"):
         find("marabou=/opt")
     (finding,) = find("nnenum").diagnose()
-    assert "no path is given" in finding.what
+    assert "no path given" in finding.what
 
 
 def test_a_place_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

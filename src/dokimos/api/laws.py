@@ -46,13 +46,14 @@ class CheckedLaw:
     """A law's file and what is wrong with it.
 
     `law` is None where it could not be read, or is no law, for the reason in `error`; else `problems` has
-    what the check found.
+    what the check found. Without a domain (`has_domain`), functions and features were taken on trust.
     """
 
     path: Path
     law: Law | None
     problems: tuple[validation.LawProblem, ...] = ()
     error: InputError | None = None
+    has_domain: bool = True
 
     @property
     def is_wrong(self) -> bool:
@@ -88,7 +89,8 @@ def check_law(
         except InputError as problem:
             checked.append(CheckedLaw(path, None, error=problem))
             continue
-        checked.append(CheckedLaw(path, law, validation.check_law(law, found)))
+        problems = validation.check_law(law, found)
+        checked.append(CheckedLaw(path, law, problems, has_domain=found is not None))
     return tuple(checked)
 
 

@@ -89,4 +89,5 @@ def _usage(error: Any) -> str:
     if type(error).__name__ == "NoArgsIsHelpError":
         return said
     command = error.ctx.command_path if error.ctx is not None else "dokimos"
-    return f"{command}: {said.rstrip('.')}; `{command} --help` shows what it takes."
+    said = said.rstrip(".")
+    return f"{command}: {said}{'' if said.endswith('?') else ';'} `{command} --help` shows what it takes."

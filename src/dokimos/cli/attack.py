@@ -35,8 +35,8 @@ def attack(
     Shows how many each attack finds in each family. Exit code 1 if one refutes a label.
     """
     import dokimos
-    from dokimos.cli.label import parse_seconds
     from dokimos.cli.output import console, listed, progress_bar
+    from dokimos.core.amounts import parse_seconds
 
     seconds = parse_seconds(budget)
     with progress_bar("attacking") as show:

@@ -47,8 +47,8 @@ def audit(
     Interrupted, the same command goes on where it stopped.
     """
     import dokimos
-    from dokimos.cli.label import parse_seconds
     from dokimos.cli.output import console, listed, one_interrupt, progress_bar
+    from dokimos.core.amounts import parse_seconds
     from dokimos.core.readable import printable
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.files import file_headline, file_rows, file_table

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.run import parse_bytes
 from dokimos.cli.verifier_options import PassEnv, TrustScripts
 
 
@@ -56,6 +55,7 @@ def gate(
     """
     import dokimos
     from dokimos.cli.output import one_interrupt, progress_bar
+    from dokimos.core.amounts import parse_bytes, parse_seconds
     from dokimos.judging.gate import GateFindingKind
     from dokimos.reports.gate_summaries import headline, in_order
 
@@ -85,16 +85,3 @@ def gate(
         raise typer.Exit(2)
     if not outcome.is_open:
         raise typer.Exit(1)
-
-
-def parse_seconds(text: str) -> float:
-    """A time such as 90s, 10m or 1h, in seconds."""
-    import re
-
-    from dokimos.core.errors import InputError
-
-    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([smh])", text.strip())
-    seconds = float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
-    if seconds <= 0:
-        raise InputError(f"{text!r} is not a time; write it like 90s, 10m or 1h.")
-    return seconds

@@ -57,8 +57,8 @@ def hide(
     Interrupted, the same command goes on where it stopped.
     """
     import dokimos
-    from dokimos.cli.label import parse_seconds
     from dokimos.cli.output import console, listed, progress_bar
+    from dokimos.core.amounts import parse_seconds
     from dokimos.core.errors import InputError
     from dokimos.hiding.settings import HideSettings, parse_shape
 

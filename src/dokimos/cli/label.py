@@ -37,6 +37,7 @@ def label(
     """
     import dokimos
     from dokimos.cli.output import console, progress_bar, say
+    from dokimos.core.amounts import parse_seconds
 
     with progress_bar("labelling") as show:
         found = dokimos.label(
@@ -78,15 +79,3 @@ def _open_in_words(outcome: LabelOutcome) -> str:
     bound = "unknown" if outcome.bound is None else f"{outcome.bound:.3g}"
     margins = f"least margin found {nearest}, proven to be above {bound} everywhere"
     return f"{outcome.name}: open ({margins}): {outcome.reason}"
-
-
-def parse_seconds(text: str) -> float:
-    """A time such as 60s, 5m or 1h; seconds where it has no unit."""
-    import re
-
-    from dokimos.core.errors import InputError
-
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([smh]?)", text.strip())
-    if match is None or float(match[1]) == 0:
-        raise InputError(f"{text!r} is not an amount of time; write it like 60s, 5m or 1h.")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]

@@ -147,8 +147,8 @@ def _make(
     given: dict[str, Any],
 ) -> None:
     import dokimos
-    from dokimos.cli.label import parse_seconds
     from dokimos.cli.output import progress_bar
+    from dokimos.core.amounts import parse_seconds
 
     with progress_bar("making properties") as show:
         made = dokimos.make_properties(

@@ -59,6 +59,7 @@ def run(
     """Run verifiers on suites. Interrupted, the same command goes on where it stopped."""
     import dokimos
     from dokimos.cli.output import one_interrupt, progress_bar
+    from dokimos.core.amounts import parse_bytes
 
     with progress_bar("running") as show, one_interrupt():
         campaign = dokimos.run(
@@ -80,16 +81,3 @@ def run(
         )
     runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
     typer.echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}")
-
-
-def parse_bytes(text: str) -> int:
-    """A number of bytes such as 512MB, 4GB or 4GiB; units are powers of 1024 with an i, else of 1000."""
-    import re
-
-    from dokimos.core.errors import InputError
-
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kMGT]?)(i?)B?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise InputError(f"{text!r} is not an amount of memory; write it like 512MB or 4GB.")
-    base = 1024 if match[3] else 1000
-    return int(float(match[1]) * base ** " KMGT".index(match[2].upper() or " "))

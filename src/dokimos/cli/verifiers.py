@@ -52,7 +52,7 @@ def doctor(
 
     found = dokimos.diagnose_verifier(name, pass_env=pass_env or (), trust_scripts=trust_scripts)
     for finding in found.findings:
-        typer.echo(f"{'ok  ' if finding.is_ok else 'FAIL'}  {finding.what}")
+        typer.echo(f"{'ok' if finding.is_ok else 'FAIL'}: {finding.what}")
         if finding.remedy:
             typer.echo(f"      what to do: {finding.remedy}")
     typer.echo(f"of your environment it gets: {', '.join(found.variables)}")

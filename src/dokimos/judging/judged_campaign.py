@@ -15,6 +15,7 @@ from pathlib import Path
 from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.manifest import Manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.amounts import size_in_words
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.home import home
 from dokimos.judging.counterexamples import located, seen_from_here
@@ -322,7 +323,7 @@ def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path])
         (tool.given for tool in manifest.verifiers if tool.name == record.verifier), record.verifier
     )
     words = ["dokimos", "run", suite, "--verifier", given]
-    words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", f"{limits.memory_bytes}"]
+    words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", size_in_words(limits.memory_bytes)]
     words += [] if limits.cpu_seconds is None else ["--cpu", f"{limits.cpu_seconds:g}"]
     words += ["--only", record.instance, "--out", again]
     return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"

@@ -15,6 +15,7 @@ from dokimos import __version__
 from dokimos.core.errors import InputError
 from dokimos.core.home import home
 from dokimos.core.registry import unknown_name
+from dokimos.core.suggestions import did_you_mean
 from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.forms import FORMAT
 from dokimos.suites.instance import sha256
@@ -49,9 +50,10 @@ def find_suite(name: str, *, make: Callable[[str], Suite] | None = None) -> Suit
     folder = Path(name)
     if folder.exists() or name not in shipped_names():
         if not folder.exists() and folder.name == name:
+            hint = did_you_mean(name, shipped_names()).strip(" ()")
             raise InputError(
                 f"There is no folder {name!r} and no shipped suite of that name; "
-                f"shipped: {', '.join(shipped_names())}."
+                + (hint or f"shipped: {', '.join(shipped_names())}.")
             )
         return read_suite(folder)
     if make is not None:

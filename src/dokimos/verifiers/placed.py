@@ -114,7 +114,7 @@ class PlacedVerifier(Verifier):
         """Whether its place is known and holds what it must."""
         place = self.place
         if place is None:
-            return (Finding("no path is given", False, self.how_to_get()),)
+            return (Finding("no path given", False, self.how_to_get()),)
         if trouble := self.trouble(place):
             return (Finding(trouble, False, self.how_to_get()),)
         return (Finding(f"{place} is there, version {self.version()}", True),)

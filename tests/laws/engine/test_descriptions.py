@@ -26,7 +26,10 @@ def test_words() -> None:
             other[int(name[1:])] = value
         return describe(_case(other), parsed, domain())
 
-    assert told(c1=record[1] + 3) == "with 3 more felonies the risk falls from high to low (x1 is row 3)"
+    assert (
+        told(c1=record[1] + 3)
+        == "with 3 more felonies the risk falls from high to low (x1 is row 3, 0-based)"
+    )
     assert told(c1=record[1] - 1).startswith("with 1 fewer felony the risk")
     assert told(c2=record[2] - 0.5).startswith("with 0.5 less income the risk")
     assert told(c3=1 - record[3]).startswith(f"with recid {1 - record[3]:g} instead of {record[3]:g} ")

@@ -50,7 +50,8 @@ def test_a_function_from_text_to_text_makes_records() -> None:
     result = _run(f"input x1; var x2 := shout(x1); {BLOCK} ensures d1 == d2;", _is_good)
     assert (result.tested, result.violated, result.failed) == (6, 3, 0)
     assert result.violations[0].words == (
-        "with 'GOOD FILM' instead of 'good film' the decision changes from good to bad (x1 is row 0)"
+        "with 'GOOD FILM' instead of 'good film' the decision changes from good to bad "
+        "(x1 is row 0, 0-based)"
     )
 
 

@@ -19,7 +19,7 @@ _SHOWN_TEXT = 60
 
 
 def describe(case: LawCase, law: Law, domain: Domain) -> str:
-    """One sentence, such as: with 3 more felonies the risk falls from high to low (x1 is row 17)."""
+    """One sentence: with 3 more felonies the risk falls from high to low (x1 is row 17, 0-based)."""
     predicted = {each.output: each.record for each in predictions(law) or ()}
     outputs = [each.name for each in law.outputs if each.name in case.values]
     base = law.inputs[0].name
@@ -35,17 +35,23 @@ def describe(case: LawCase, law: Law, domain: Domain) -> str:
             clauses.append(f"with {_from_to(case.inputs[base], record)}")
         elif _comparable(case.inputs[base], record):
             clauses.append(_changes(case.inputs[base], record, domain.layout))
-    rows = [f"{name} is row {row}" for name, row in case.rows.items() if row is not None]
-    where = f" ({', '.join(rows)})" if rows else ""
+    rows = _rows(case)
+    where = f" ({rows})" if rows else ""
     outcome = _outcome(case, outputs, predicted, base, domain)
     return f"{', '.join(filter(None, clauses)) or 'here'} {outcome}{where}"
 
 
 def which_case(case: LawCase) -> str:
     """What identifies a case: the rows of its inputs, and what was drawn."""
-    rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
+    rows = _rows(case)
     drawn = f"draws {list(case.draws)}" if case.draws else ""
     return ", ".join(each for each in (rows, drawn) if each) or f"seed {case.seed}"
+
+
+def _rows(case: LawCase) -> str:
+    """Which rows of the data the inputs are, such as: x1 is row 17, 0-based."""
+    rows = ", ".join(f"{name} is row {row}" for name, row in case.rows.items() if row is not None)
+    return f"{rows}, 0-based" if rows else ""
 
 
 def _comparable(base: Any, other: Any) -> bool:

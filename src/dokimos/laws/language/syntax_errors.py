@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lark import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from dokimos.core.suggestions import did_you_mean
@@ -45,6 +47,8 @@ _OPERATORS = {
 #: What those who think in Python write, and how laws do.
 _PYTHON_LOGIC = {"and": "&&", "or": "||", "not": "!"}
 
+_NEGATION = re.compile(r"(?<![\w.])(?P<word>not)\s+\Z")
+
 
 def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
     """One sentence: what was found, and what could have stood there."""
@@ -61,6 +65,10 @@ def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
         found = "the law ends too early"
         expected = set(problem.expected if isinstance(problem, UnexpectedEOF) else problem.accepts or ())  # type: ignore[attr-defined]
     hint = ""
+    negation = _NEGATION.search(_before(text, at))
+    if negation is not None:
+        start = position(text, negation.start("word"))
+        return LawError(name, text, start, f"unexpected 'not'; write {_PYTHON_LOGIC['not']} for it.")
     if isinstance(problem, UnexpectedToken) and problem.token.type == "NAME" and "IMPORT" in expected:
         hint = did_you_mean(
             str(problem.token), ("import", "input", "output", "requires", "var")
@@ -77,6 +85,12 @@ def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
     elif isinstance(problem, UnexpectedCharacters) and problem.char in "&|":
         hint = f" Write {problem.char * 2}."
     return LawError(name, text, at, f"{found}{_expected(expected)}.{hint}")
+
+
+def _before(text: str, at: Position) -> str:
+    """What stands before a place in the text."""
+    lines = text.split("\n")
+    return "\n".join([*lines[: at.line - 1], lines[at.line - 1][: at.column - 1]])
 
 
 def _behind_forall(text: str, at: Position) -> bool:

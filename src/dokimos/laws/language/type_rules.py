@@ -160,7 +160,9 @@ class Typing:
             )
             return Type.ANY
         if own is not None or name not in BUILTINS:
-            if own is None and self.domain is not None:
+            if own is None and name == "not":
+                self.error(call.at, "there is no function not; write ! for it")
+            elif own is None and self.domain is not None:
                 known = (*BUILTINS, *self.domain.functions)
                 message = f"the domain {self.domain.name} has no function {name}{did_you_mean(name, known)}"
                 self.error(call.at, message)

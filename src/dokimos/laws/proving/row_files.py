@@ -126,7 +126,7 @@ def is_about_rows(path: Path) -> bool:
 
 def _row(form: _RowForm, path: Path) -> RowDecision:
     if form.cover is not None and form.case is not None:
-        raise UnreadableFile(path, f"is damaged: row {form.row} is both proven and violated.")
+        raise UnreadableFile(path, f"is damaged: row {form.row} (0-based) is both proven and violated.")
     cover = None if form.cover is None else cover_from(form.cover, path)
     case = None if form.case is None else tuple(number_from(each, path) for each in form.case)
     answer = LawAnswer.PROVEN if cover else LawAnswer.VIOLATED if case else LawAnswer.OPEN
@@ -144,7 +144,7 @@ def recheck_rows(plan: LawPlan, model: Model, saved: SavedRows) -> StatedLaw:
         claims, check_covers([(zone, cover) for _, zone, cover in claims], closer), strict=True
     ):
         if not is_proven:
-            raise InvalidProof(f"row {each[0].row}: a zone is not shown to have no violation")
+            raise InvalidProof(f"row {each[0].row} (0-based): a zone is not shown to have no violation")
     strict = [each for each in claims if each[0].in_float32]
     if strict:
         held = (
@@ -154,7 +154,7 @@ def recheck_rows(plan: LawPlan, model: Model, saved: SavedRows) -> StatedLaw:
         )
         for each, is_proven in zip(strict, held, strict=True):
             if not is_proven:
-                raise InvalidProof(f"row {each[0].row}: is not shown to hold in float32")
+                raise InvalidProof(f"row {each[0].row} (0-based): is not shown to hold in float32")
     decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
     _require_violated(CaseReplay(plan, model, stated.question, decided), stated, saved.rows, zones)
     return stated
@@ -162,13 +162,13 @@ def recheck_rows(plan: LawPlan, model: Model, saved: SavedRows) -> StatedLaw:
 
 def _zone(stated: StatedLaw, tolerance: Tolerance, row: RowDecision) -> Zone:
     if len(row.columns) != stated.question.layout.width:
-        raise InvalidProof(f"row {row.row}: has {len(row.columns)} columns, which is no record")
+        raise InvalidProof(f"row {row.row} (0-based): has {len(row.columns)} columns, which is no record")
     try:
         zone = tolerance.over(stated.question, row.columns)
     except InputError as problem:
         raise InvalidProof(str(problem)) from None
     if zone is None:
-        raise InvalidProof(f"row {row.row}: is no record of the domain")
+        raise InvalidProof(f"row {row.row} (0-based): is no record of the domain")
     return zone
 
 
@@ -181,6 +181,6 @@ def _require_violated(
             continue
         fits = len(each.case) == len(question.variables) and each.case in zone
         if not fits or not replay.violates(each.case):
-            raise InvalidProof(f"row {each.row}: its case does not violate the law")
+            raise InvalidProof(f"row {each.row} (0-based): its case does not violate the law")
         if isinstance(closer, NetworkCloser) and not exactly_violated(question, closer.reach, each.case):
-            raise InvalidProof(f"row {each.row}: its case does not violate the law exactly")
+            raise InvalidProof(f"row {each.row} (0-based): its case does not violate the law exactly")

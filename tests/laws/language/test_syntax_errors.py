@@ -1,0 +1,39 @@
+"""What is said of a text that is no law."""
+
+from __future__ import annotations
+
+import pytest
+
+from dokimos.laws.language.parser import parse_law
+from dokimos.laws.language.problems import LawError
+from dokimos.laws.language.validation import check_law
+
+_LAW = "input x1;\n{requires}output d1;\n{{\n d1 = predict(x1)\n}}\nensures {ensures};\n"
+
+
+@pytest.mark.parametrize(
+    ("requires", "ensures", "line"),
+    [
+        ("", "not d1", "ensures not d1;"),
+        ("", "d1 == 1 ==> not d1 == 2", "ensures d1 == 1 ==> not d1 == 2;"),
+        ("", "d1 == 1 &&\n  not d1 == 2", "  not d1 == 2;"),
+        ("requires not x1.age == 3;\n", "d1 == 1", "requires not x1.age == 3;"),
+    ],
+)
+def test_the_caret_is_under_not(requires: str, ensures: str, line: str) -> None:
+    with pytest.raises(LawError) as refused:
+        parse_law(_LAW.format(requires=requires, ensures=ensures))
+    sentence, shown, caret = str(refused.value).split("\n")
+    assert sentence.endswith("unexpected 'not'; write ! for it.")
+    assert shown.strip() == line.strip()
+    assert shown[caret.index("^") :].startswith("not")
+
+
+def test_a_name_that_ends_in_not_is_no_negation() -> None:
+    with pytest.raises(LawError, match="unexpected 'd1'"):
+        parse_law(_LAW.format(requires="", ensures="knot d1"))
+
+
+def test_not_is_no_function_even_where_no_domain_says_which_there_are() -> None:
+    (problem,) = check_law(parse_law(_LAW.format(requires="", ensures="not(d1 == 1)")))
+    assert problem.message == "there is no function not; write ! for it"
