@@ -62,6 +62,9 @@ class Span:
         if self.grid is Grid.REAL:
             high = min(at, self.high)
             return Span(self.low, high, self.grid), Span(max(at, self.low), self.high, self.grid)
+        if at >= self.high or at < self.low:
+            nothing = Span(self.high + 1, self.high, self.grid)
+            return (self, nothing) if at >= self.high else (nothing, self)
         below = float(at)
         if Fraction(below) > at:
             below = math.nextafter(below, -math.inf)

@@ -1,0 +1,155 @@
+"""The tables of docs/law-results.md, in Markdown.
+
+`python scripts/law_tables.py global` decides every question of the tabular studies for all records;
+`… rows [ROWS] [TOLERANCE]` the six questions of COMPAS around the first rows of the test set (all of them,
+1% unless given); `… repair [SEEDS]` repairs the networks, and decides the laws before and after.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import dokimos
+from dokimos.api.law_proofs import VerifiedLaw
+from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.repair.repairing import RepairSettings
+from dokimos.laws.reporting.repair_table import repair_table
+from dokimos.laws.studies.paper import published as in_the_paper
+
+LIBRARY = Path(dokimos.__file__).parent / "laws" / "studies" / "library"
+#: The two laws of each question: one asks it from the lower end, the other from the upper.
+QUESTIONS = {
+    "compas": ("felony", "misdemeanour", "others", "priors", "is_recid", "is_violent_recid"),
+    "german_credit": ("credit_amount", "installment_rate", "credit_history", "employment", "job"),
+}
+#: The questions whose feature is a number: these can be repaired.
+NUMERIC = {"compas": QUESTIONS["compas"], "german_credit": QUESTIONS["german_credit"][:2]}
+ROWS = 10_000
+
+
+def files(domain: str, question: str) -> list[Path]:
+    """The laws that ask a question, the one from the lower end first."""
+    found = [path for path in (LIBRARY / domain).glob("*.law") if path.stem.rsplit("_", 1)[0] == question]
+    return sorted(found, key=lambda path: path.stem.endswith(("_dec", "_unset")))
+
+
+def decide_everywhere() -> None:
+    """Every distinct question, for a network and for a tree."""
+    print("| question | model | laws | in the paper | answer | decided by | seconds | case, or proof |")
+    print("|---|---|---|---|---|---|---|---|")
+    for domain, questions in QUESTIONS.items():
+        for model in ("network", "tree"):
+            for question in questions:
+                laws = files(domain, question)
+                verified = dokimos.verify_law(laws, model=model, domain=domain)
+                print(_global_line(domain, model, question, laws, verified), flush=True)
+
+
+def _global_line(
+    domain: str, model: str, question: str, laws: list[Path], verified: tuple[VerifiedLaw, ...]
+) -> str:
+    paper = in_the_paper(domain, model)
+    unique = {} if paper is None else paper.unique_by_law
+    published = ", ".join(
+        f"{unique[law.stem]:g} found" if unique.get(law.stem) else "none found" for law in laws
+    )
+    found = [one.decision for one in verified]
+    first = found[0]
+    if first.answer is LawAnswer.VIOLATED:
+        shown = "" if first.violation is None else first.violation.words
+    elif first.answer is LawAnswer.PROVEN:
+        zones = [0 if each.cover is None else each.cover.leaves for each in found]
+        shown = f"{' and '.join(map(str, zones))} zones, {first.semantics}"
+    else:
+        shown = f"{100 * first.share:.3g} % left {first.reason}"
+    cells = (
+        f"{domain}: {question}",
+        model,
+        ", ".join(law.stem.rsplit("_", 1)[1] for law in laws),
+        published,
+        " and ".join(dict.fromkeys(each.answer.value for each in found)),
+        "; ".join(dict.fromkeys(each.step for each in found)),
+        f"{sum(each.seconds for each in found):.1f}",
+        shown,
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def decide_around_rows(rows: int, tolerance: Fraction) -> None:
+    """The six questions of COMPAS around rows of its test set."""
+    print(
+        "| question | rows | proven | of these in float32 too | violated | open | no case | CPU-s a row |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    total: Counter[str] = Counter()
+    for question in QUESTIONS["compas"]:
+        (one,) = dokimos.verify_law_rows(
+            files("compas", question)[0],
+            rows=rows,
+            tolerances=[tolerance],
+            model="network",
+            domain="compas",
+            settings=VerifySettings(seconds=10.0),
+        )
+        decision = one.decision
+        counts = Counter(
+            rows=len(decision.rows),
+            proven=decision.count(LawAnswer.PROVEN),
+            single=sum(each.in_float32 and not each.is_empty for each in decision.rows),
+            violated=decision.count(LawAnswer.VIOLATED),
+            open=decision.count(LawAnswer.OPEN),
+            empty=decision.empty,
+        )
+        print(_rows_line(question, counts, decision.seconds), flush=True)
+        total += counts
+        total["seconds"] += round(decision.seconds * 1000)
+    print(_rows_line("all", total, total["seconds"] / 1000))
+    decided = 100 * (1 - total["open"] / total["rows"])
+    print(f"\nDecided: {decided:.2f} % of {total['rows']:,}.")
+
+
+def _rows_line(name: str, counts: Counter[str], seconds: float) -> str:
+    cells = [f"{counts[each]:,}" for each in ("rows", "proven", "single", "violated", "open", "empty")]
+    return f"| {name} | " + " | ".join(cells) + f" | {seconds / max(counts['rows'], 1):.3f} |"
+
+
+def repair(seeds: int) -> None:
+    """The networks repaired by certified slopes, with all laws of the numeric questions at once."""
+    for domain, questions in NUMERIC.items():
+        laws = [files(domain, question)[0] for question in questions]
+        made = dokimos.repair_law(
+            laws,
+            model="network",
+            domain=domain,
+            settings=RepairSettings(verify=VerifySettings(seconds=20.0)),
+            seeds=range(seeds),
+        )
+        print(f"{domain}: {', '.join(questions)}\n\n{repair_table(made, 'certified')}", flush=True)
+        print("| question | before | after, seeds proven |\n|---|---|---|")
+        for number, question in enumerate(questions):
+            before = made[0].before.answers[number].value
+            after = sum(each.after.answers[number] is LawAnswer.PROVEN for each in made)
+            print(f"| {question} | {before} | {after} of {len(made)} |")
+        print(flush=True)
+
+
+def main(arguments: list[str]) -> None:
+    """Print the tables that are asked for."""
+    match arguments:
+        case ["global"]:
+            decide_everywhere()
+        case ["rows", *more]:
+            rows = int(more[0]) if more else ROWS
+            tolerance = Fraction(more[1].removesuffix("%")) / 100 if len(more) > 1 else Fraction(1, 100)
+            decide_around_rows(rows, tolerance)
+        case ["repair", *more]:
+            repair(int(more[0]) if more else 5)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
