@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from dokimos.core.containment import contained
@@ -38,7 +39,10 @@ def copy_suite(suite: Suite, folder: Path) -> Suite:
     _copy(instances_table(suite.folder), folder / "instances.csv")
     if exists(own := contained(suite.folder, "suite.json")):
         _copy(own, folder / "suite.json")
-    return read_suite(folder)
+    # Without a suite.json the family is the folder's name, and this folder's name may be temporary.
+    families = {entry.name: entry.family for entry in suite.entries}
+    copied = read_suite(folder)
+    return replace(copied, entries=tuple(replace(e, family=families[e.name]) for e in copied.entries))
 
 
 def _copy(source: Path, target: Path) -> None:
