@@ -38,7 +38,7 @@ Made by
 
     {command}
 
-What the words mean: [auditing](../audit.md), [verdicts](../concepts.md). An answer is *wrong by proof*
+What the words mean: [auditing](../audit.md), [verdicts](../verdicts.md). An answer is *wrong by proof*
 where a label or somebody's exact witness refutes it, or where its own witness shows nothing.
 """
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.sessions import Command, File, is_as_shown, run_page, steps
+from tests.cli.sessions import Command, File, is_as_shown, run_page, steps
 
 ROOT = Path(__file__).resolve().parents[2]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -56,3 +56,20 @@ def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
         run_page("```console\n$ echo yes\nno\n```\n", tmp_path)
     with pytest.raises(AssertionError, match="no session"):
         run_page("```\n$ echo yes\n```\n", tmp_path)
+
+
+def test_the_session_of_the_readme_runs(tmp_path: Path) -> None:
+    run_page((ROOT / "README.md").read_text(encoding="utf-8"), tmp_path)
+
+
+def test_the_essentials_are_in_the_first_lines_of_the_readme() -> None:
+    first = "".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines(keepends=True)[:30])
+    for words in (
+        "make demo",
+        "make test",
+        "pip install",
+        "Python 3.11",
+        "docs/tutorials/verifier.md",
+        "$ dokimos",
+    ):
+        assert words in first, words

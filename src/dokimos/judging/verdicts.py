@@ -17,7 +17,7 @@ from dokimos.suites.instance import Label
 
 
 class Verdict(Enum):
-    """What the judge says of one answer; DESIGN's table of verdicts says when."""
+    """What the judge says of one answer; docs/verdicts.md says when, with an example of each."""
 
     CORRECT = "correct"
     WRONG_UNSAT = "wrong-unsat"

@@ -1,0 +1,110 @@
+"""The pages of reference are complete: verdicts, exit codes, environment variables, results."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from dokimos import cli
+from dokimos.judging.verdicts import Verdict
+from dokimos.verifiers import catalogue
+from dokimos.verifiers.adapters import vnncomp_tool
+from dokimos.verifiers.placed import PlacedVerifier
+from tests.cli.sessions import run_page
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "dokimos"
+#: Which variables these read does not stand in their text; `known_by_other_means` says which they are.
+INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/parallel.py"}
+#: These hand the environment on, or look for what the user named, and take no variable by its name.
+HANDED_ON = {
+    "judging/label_checks.py",
+    "labelling/tasks.py",
+    "verifiers/permissions.py",
+    "verifiers/runners/vnnlib2_runner.py",
+}
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def is_environ(node: ast.AST) -> bool:
+    return ast.unparse(node) == "os.environ" if isinstance(node, ast.Attribute) else False
+
+
+def variables_in(tree: ast.AST) -> tuple[set[str], int]:
+    """The variables that a module names where it uses os.environ, and how many uses name none."""
+    named: set[str] = set()
+    uses = sum(is_environ(node) for node in ast.walk(tree))
+    for node in ast.walk(tree):
+        key: ast.AST | None = None
+        if isinstance(node, ast.Subscript) and is_environ(node.value):
+            key = node.slice
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and is_environ(node.func.value)
+        ):
+            key = node.args[0] if node.args else None
+        elif isinstance(node, ast.Attribute) and node.attr == "getenv":
+            uses += 1
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            named.add(key.value)
+            uses -= 1
+    return named, uses
+
+
+def known_by_other_means() -> set[str]:
+    placed = {one.variable for _, one in catalogue.VERIFIERS.items() if isinstance(one, PlacedVerifier)}
+    return placed | {vnncomp_tool.CATEGORY_VARIABLE, "OMP_NUM_THREADS", "MKL_NUM_THREADS"}
+
+
+def test_the_page_of_environment_variables_is_complete_and_lists_nothing_else() -> None:
+    used, unnamed = known_by_other_means(), set()
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        named, others = variables_in(ast.parse(text))
+        used |= named | set(re.findall(r'"(DOKIMOS_[A-Z0-9_]+)"', text))
+        if others:
+            unnamed.add(path.relative_to(SOURCE).as_posix())
+    assert unnamed == INDIRECT | HANDED_ON, "a use of os.environ that nobody has looked at"
+    tables = page("environment.md").partition("## Passed to verifiers")[0]
+    rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == used
+
+
+def test_a_use_of_the_environment_is_found() -> None:
+    tree = ast.parse(
+        "import os\nos.environ['A']\nos.environ.get('B')\nos.environ.get(name)\nos.getenv('C')"
+    )
+    assert variables_in(tree) == ({"A", "B"}, 2)
+
+
+def test_every_verdict_is_in_the_table_and_has_an_example_that_runs(tmp_path: Path) -> None:
+    text = page("verdicts.md")
+    everyone = {verdict.value for verdict in Verdict}
+    assert set(re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)) == everyone
+    shown = run_page(text, tmp_path)[-1].printed
+    assert set(re.findall(r"^([\w-]+): the answer", shown, re.MULTILINE)) == everyone
+
+
+def test_the_page_of_exit_codes_lists_those_of_the_command_line(tmp_path: Path) -> None:
+    text = page("exit-codes.md")
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
+    assert listed == {0, 1, 2, cli.FAULT, cli.INTERRUPTED, 141}
+    run_page(text, tmp_path)
+
+
+def test_the_results_are_listed_with_what_makes_them() -> None:
+    index, listing = page("index.md"), page("results/index.md")
+    (section,) = re.findall(r":caption: Results\n(.*?)```", index, re.DOTALL)
+    pages = [line for line in section.split() if line[0] != ":" and line not in ("1", "results/index")]
+    for name in pages:
+        link = name.removeprefix("results/") if name.startswith("results/") else f"../{name}"
+        (row,) = [line for line in listing.splitlines() if f"]({link}.md)" in line]
+        made = row.split("|")[3].strip(" `")
+        if made.endswith(".py"):
+            assert (ROOT / made).exists()
+        assert made.rpartition("/")[2] in page(f"{name}.md"), f"{name}.md does not say what makes it"
