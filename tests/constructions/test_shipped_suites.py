@@ -40,8 +40,9 @@ def test_quick_has_every_family_with_both_labels_proven_in_float32(
 ) -> None:
     entries = entries_of("quick", tmp_path_factory)
     assert len(entries) <= 50
+    families = FAMILIES | {"disjuncts", "ops", "parity-lock", "scale"}
     assert {(entry.family, truth.label) for entry, truth in entries} == {
-        (family, label) for family in FAMILIES | {"disjuncts", "ops", "scale"} for label in Label
+        (family, label) for family in families for label in Label
     }
     for _, truth in entries:
         assert truth.claims[Semantics.FLOAT32].proven
@@ -58,8 +59,9 @@ def test_counterexamples_of_quick_lie_in_any_disjunct(tmp_path_factory: pytest.T
             continue
         outputs = evaluate(read_onnx(instance.network_file), truth.witness).upper
         held = [all(c.holds(truth.witness, outputs) for c in way) for way in question.cases[0].any_of]
-        assert sum(held) == 1
-        places.append(held.index(True))
+        assert any(held)
+        if sum(held) == 1:
+            places.append(held.index(True))
     assert len(places) >= 9
     assert 0 < places.count(0) < len(places) / 2
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import dokimos
 
 SOURCE = Path(dokimos.__file__).parent
-#: Programs that run in environments of verifiers without Dokimos, and what only tests use.
-ELSEWHERE = ("verifiers/runners/", "testing/", "core/files.py")
+#: Programs that run in environments without Dokimos, what only tests use, and a switch of the kernel's.
+ELSEWHERE = ("verifiers/runners/", "testing/", "core/files.py", "core/costs.py")
 _WRITES = re.compile(r"\.write_(bytes|text)\(")
 
 

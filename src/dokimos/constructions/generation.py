@@ -202,9 +202,8 @@ def _generate(
             version=__version__,
             suite=recipe.name,
         )
-        write_whole(
-            building / CARD, suite_card(read_suite(building), recipe.name or folder.name), what="the card"
-        )
+        title = recipe.name or ", ".join(sorted(set(families)))
+        write_whole(building / CARD, suite_card(read_suite(building), title), what="the card")
     except InputError:
         _remove_if_empty(building)
         raise

@@ -57,11 +57,8 @@ class Witness(CertificateKind):
     def _prove_at(self, problem: Problem, point: Point) -> Proven:
         """The margins, from enclosures that narrow until they show what is asked, or all they can."""
         network = problem.network
-        errors = (
-            rounding_by_norm(network)
-            or rounding_by_routing(network, problem.ulps)
-            or output_errors(problem)
-        )
+        special = (rounding_by_norm(network), rounding_by_routing(network, problem.ulps))
+        errors = [error for error in special if error is not None] + [output_errors(problem)]
         proven: Proven | None = None
         floats_first = problem.asked is not None or network.multiplications > EXACT_LATER
         for found in violations(network, problem.property, point, floats_first=floats_first):
@@ -71,8 +68,9 @@ class Witness(CertificateKind):
                 break
             if found.violates:
                 margin = Fraction(0) if found.margin_lower is None else max(found.margin_lower, Fraction(0))
-                in_float32 = partial(float32_margin, problem, point, found.outputs, errors)
-                proven = Proven(margin, if_provable(in_float32))
+                proofs = (partial(float32_margin, problem, point, found.outputs, error) for error in errors)
+                shown = (value for proof in proofs if (value := if_provable(proof)) is not None)
+                proven = Proven(margin, next(shown, None))
                 if problem.asked is None or proven.reaches(problem.asked):
                     break
         if proven is None:
