@@ -18,13 +18,18 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from dokimos.checker.proofs.witness import EXACT_LATER
 from dokimos.constructions.draft import Draft
 from dokimos.constructions.parts.robustness import float32_below
+from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.exact import evaluate
-from dokimos.properties.model import Linear, Property
+from dokimos.networks.semantics.exact import enclosures
+from dokimos.properties.model import Linear, Point, Property
 
 Array = NDArray[np.float32]
+
+#: Scores that are known this well tell which classes win.
+NARROW_ENOUGH = Fraction(1, 2**20)
 
 
 def mixed(drafts: Sequence[Draft], rng: np.random.Generator) -> tuple[Draft, ...]:
@@ -102,11 +107,18 @@ def _lowered(twin: Draft) -> dict[int, Fraction]:
     winners = {pair[0] for pair in rivals if pair is not None}
     if twin.witness is None or len(rivals) < 2 or None in rivals or len(winners) != 1:
         return {}
-    scores = evaluate(read_onnx(twin.network), twin.witness).upper
+    scores = _scores(read_onnx(twin.network), twin.witness)
     (winner,) = winners
     leads = {pair[1]: scores[pair[1]] - scores[winner] for pair in rivals if pair is not None}
     first = max(leads, key=lambda rival: (leads[rival], -rival))
     return {rival: lead + leads[first] for rival, lead in leads.items() if rival != first and lead >= 0}
+
+
+def _scores(network: Network, point: Point) -> tuple[Fraction, ...]:
+    """The outputs at a point: of large networks as outward-rounded float64 gives them, if that is enough."""
+    floats_first = network.multiplications > EXACT_LATER
+    found = enclosures(network, point, floats_first=floats_first)
+    return next(scores.upper for scores in found if scores.width < NARROW_ENOUGH)
 
 
 def _rival(conjunction: Sequence[Linear]) -> tuple[int, int] | None:

@@ -186,3 +186,41 @@ def test_sums_with_the_input_pass_errors_on_to_both_sides() -> None:
     assert rest < Fraction(1, 10**12)
     last = next(n for n in network.nodes if n.op == "Add")
     assert routed.error(LEAD) > 2 * Fraction(float(routed.local[last.output].sum()))
+
+
+def test_a_sum_that_may_overflow_in_float32_is_proven_for_the_reals_only() -> None:
+    huge, small = np.float32(2e38), np.float32(1e-38)
+    head = small * np.array([[1.0, -0.5], [1.0, -0.5]])
+    box = Box((Fraction(1, 2),) * 2, (Fraction(3, 2),) * 2)
+
+    def doubled(builder: ModelBuilder) -> ModelBuilder:
+        return builder.times_matrix(huge * np.eye(2)).joined_with(builder.last)
+
+    def shifted(builder: ModelBuilder) -> ModelBuilder:
+        shift = np.full((1, 2), huge)
+        return builder.times_matrix(np.eye(2)).plus(shift).plus(shift)
+
+    for build in (doubled, shifted):
+        model = build(ModelBuilder([2])).times_matrix(head).build(2)
+        routed = RoutedNetwork(read_onnx(model, name="net"), box, 8)
+        assert not np.isfinite(replay(model, np.array([[1.5, 1.5]], np.float32))).all()
+        assert routed.lower(LEAD, box) > 0
+        with pytest.raises(InvalidProof, match="overflow"):
+            routed.error(LEAD)
+
+
+def test_scores_that_are_divided_by_zero_are_refused() -> None:
+    robust, _ = pair()
+
+    def divide(node: onnx.NodeProto) -> None:
+        node.op_type = "Div" if node.op_type == "Mul" else node.op_type
+
+    box = box_of(robust.instance)
+    for factor in (0.25, 0.0):
+        model = changed_nodes(divide)(with_factor(robust.instance.network_file, factor))
+        network = read_onnx(model, name="net")
+        if factor:
+            assert RoutedNetwork(network, box, 8).lower(LEAD, box)
+        else:
+            with pytest.raises(InvalidProof, match="no finite bounds"):
+                RoutedNetwork(network, box, 8)

@@ -20,7 +20,14 @@ from dokimos.checker.base import LowerBound
 from dokimos.checker.lemmas.float_ends import box_floats, outward
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.float32 import TINY, UNIT_ROUNDOFF, dot_rounding, safe, safe_product
+from dokimos.networks.semantics.float32 import (
+    TINY,
+    UNIT_ROUNDOFF,
+    dot_rounding,
+    infinite_beyond,
+    safe,
+    safe_product,
+)
 from dokimos.networks.semantics.interval import conv_product, gemm_product
 from dokimos.networks.semantics.outward import Floats, Interval, Product, add, bilinear, gamma, point, up
 from dokimos.networks.semantics.rounded_tensor import Rounded
@@ -163,8 +170,14 @@ class RoutedNetwork:
         return False
 
     def _see(self, node: Node, *arguments: Rounded) -> bool:
-        """Scores and weights between their ends; these are no forms."""
-        self._weights[node.output] = rounding_rule(node.op, self._ulps)(node, arguments)
+        """Scores and weights between their ends; these are no forms.
+
+        Where the network is undefined, as by a division by 0, an end is infinite.
+        """
+        found = rounding_rule(node.op, self._ulps)(node, arguments)
+        if not (np.isfinite(found.lower).all() and np.isfinite(found.upper).all()):
+            raise InvalidProof(f"the scores {node.output!r} have no finite bounds")
+        self._weights[node.output] = found
         return True
 
     def scaled(self, node: Node) -> bool:
@@ -223,7 +236,8 @@ class RoutedNetwork:
             rows, rest, error = x.rows + y.rows, x.rest + y.rest, x.error + y.error
             changed = abs(rows[:1]) + _reach(rows)
         found = _form(rows, safe(rest + _FLOAT64 * changed + TINY), error)
-        local = safe(UNIT_ROUNDOFF * (found.size + error) + TINY)
+        largest = safe(found.size + error)
+        local = infinite_beyond(largest, safe(UNIT_ROUNDOFF * largest + TINY))
         return self._write(node, replace(found, error=safe(error + local)), local)
 
     def move(self, node: Node) -> bool:
@@ -318,6 +332,10 @@ class RoutedNetwork:
         Theorem. Let x̂ be what float32 computes. Every node that counts is an affine map at what comes in,
         but for η with |η| <= `local`. So the output is the affine function of the input, and each η as
         the nodes behind it pass it on: with the transposed maps, from the output back.
+
+        The same bounds x̂ − x, x being the real values of all tensors: attention passes it on from the token
+        of the route, but for others·(|x̂_j − x_j| + |x̂_π − x_π|), which is less than the leak in `local`; what
+        ReLUs in pairs do not pass on cancels for both.
         """
         ends = outward([d for _, d in constraint.outputs])
         start = np.zeros((2, *self.network.output_shape))
