@@ -115,7 +115,7 @@ def _lowered(twin: Draft) -> dict[int, Fraction]:
 
 
 def _scores(network: Network, point: Point) -> tuple[Fraction, ...]:
-    """The outputs at a point: of large networks as outward-rounded float64 gives them, if that is enough."""
+    """The outputs at a point: of large networks by outward-rounded float64, if that is enough."""
     floats_first = network.multiplications > EXACT_LATER
     found = enclosures(network, point, floats_first=floats_first)
     return next(scores.upper for scores in found if scores.width < NARROW_ENOUGH)

@@ -17,6 +17,7 @@ import torch
 
 from dokimos.difficulty.sampling import Floats
 from dokimos.networks.graph import Network, Node
+from dokimos.networks.semantics.attention_bounds import ATTENTION_RULES, AttentionBounds
 from dokimos.networks.semantics.differentiable import one_thread
 from dokimos.networks.semantics.linear_bounds import LinearBounds, rectifiers, without_linear_bound
 from dokimos.networks.semantics.outward import Interval
@@ -46,25 +47,24 @@ def crown_bound(
     samples: int,
 ) -> CrownBound | str:
     """The least bound over all cases, or why there is none; `intervals` bounds each case's constraints."""
-    reason = without_linear_bound(network)
+    reason = without_linear_bound(network, ATTENTION_RULES)
     if reason is not None:
         return reason
-    least, kept = [], 0
+    least, kept, layers = [], 0, 0
     with one_thread(), torch.no_grad():
         for form, enclosure, box, known in zip(forms, enclosures, boxes, intervals, strict=True):
-            bounds = LinearBounds(network, enclosure, *float_ends(box))
+            bounds = AttentionBounds(network, enclosure, *float_ends(box))
+            layers = len(bounds.bounded)
             kept = max(kept, _improve(network, bounds, samples))
             least.append(form.least(np.fmax(_row_bounds(network, bounds, form), known)))
-    layers = len(rectifiers(network))
-    return CrownBound(
-        min(least), f"{kept} of {layers} ReLU layers keep their interval bounds" if kept else None
-    )
+    what = "tensors" if layers > len(rectifiers(network)) else "ReLU layers"
+    return CrownBound(min(least), f"{kept} of {layers} {what} keep their interval bounds" if kept else None)
 
 
 def _improve(network: Network, bounds: LinearBounds, samples: int) -> int:
     """Improve the bounds of unstable units, layer by layer; how many layers were too costly."""
     costs = [_cost(network, node) for node in network.nodes]
-    layers = [(node.inputs[0], place, 2.0 * sum(costs[:place])) for place, node in rectifiers(network)]
+    layers = [(name, place, 2.0 * sum(costs[:place])) for name, place in bounds.bounded]
     passes, kept = float(samples * sum(costs)), 0
     everything = sum(price * len(bounds.unstable(name)) for name, _, price in layers)
     left = passes * (ALLOWANCE if everything <= ALLOWANCE * passes else SMALL_ALLOWANCE)

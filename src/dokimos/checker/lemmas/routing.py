@@ -334,7 +334,7 @@ class RoutedNetwork:
         the nodes behind it pass it on: with the transposed maps, from the output back.
 
         The same bounds x̂ − x, x being the real values of all tensors: attention passes it on from the token
-        of the route, but for others·(|x̂_j − x_j| + |x̂_π − x_π|), which is less than the leak in `local`; what
+        of the route, but for others·(|x̂_j − x_j| + |x̂_π − x_π|), which the leak in `local` exceeds; what
         ReLUs in pairs do not pass on cancels for both.
         """
         ends = outward([d for _, d in constraint.outputs])

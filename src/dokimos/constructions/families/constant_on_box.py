@@ -39,7 +39,7 @@ EDGE = 2.0**-16
 VIOLATION_SHARE = 2.0**-8
 GAINS = range(-30, 31)
 #: More weights than this take minutes to draw, write and evaluate exactly.
-MOST_WEIGHTS = 30_000_000
+MOST_WEIGHTS = 45_000_000
 Array = NDArray[np.float64]
 
 

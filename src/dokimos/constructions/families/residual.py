@@ -34,9 +34,10 @@ RATE_BITS = 6
 HEAD_BITS = 8
 #: Pairs that cancel are this many times as large inside.
 GAIN = 8.0
-#: Beyond this, generating and checking take more than 2 GB or minutes.
-MOST_WEIGHTS = 20_000_000
-MOST_RELUS = 2_000_000
+#: What generating takes for each weight and each ReLU, as measured; checking takes less.
+BYTES_A_WEIGHT, BYTES_A_RELU = 36, 260
+#: More than this, with what the program itself needs, is more than 2 GB. It takes two CPU-minutes, about.
+MOST_BYTES = 1_700_000_000
 #: Signs of one 2×2 pattern; three alike, so that no sum over it vanishes.
 _PATTERN = np.array([[1.0, 1.0], [1.0, -1.0]])
 #: The four patterns of a 2×2 window, orthonormal.
@@ -133,10 +134,11 @@ def _require_affordable(knobs: Knobs) -> None:
         weights += 2 * knobs.blocks * knobs.hidden * channels**2 * (2 * knobs.reach + 1) ** 2
     if knobs.colours < 2 and not knobs.stages:
         problem = "one channel has no pattern that filters can be blind to; raise colours or stages"
-    if weights > MOST_WEIGHTS or relus > MOST_RELUS:
+    if weights * BYTES_A_WEIGHT + relus * BYTES_A_RELU > MOST_BYTES:
         problem = (
-            f"these knobs make {weights:,} weights and {relus:,} ReLUs, more than the {MOST_WEIGHTS:,} and "
-            f"{MOST_RELUS:,} that fit 2 GB; lower blocks, hidden or stages"
+            f"these knobs make {weights:,} weights and {relus:,} ReLUs; {MOST_BYTES // BYTES_A_WEIGHT:,} "
+            f"weights fit 2 GB, or {MOST_BYTES // BYTES_A_RELU:,} ReLUs, or fewer of both; lower size, "
+            "blocks, hidden, reach or stages"
         )
     if problem:
         raise ConstructionFailed(f"residual: {problem}.")

@@ -31,8 +31,12 @@ from dokimos.suites.instance import Certificate
 
 Array = NDArray[np.float64]
 
-#: Beyond this, generating and checking take more than 2 GB or minutes.
-MOST_WEIGHTS = 20_000_000
+#: What generating takes for each weight and each number of the largest affine forms, as measured.
+BYTES_A_WEIGHT, BYTES_A_NUMBER = 36, 32
+#: More than this, with what the program itself needs, is more than 2 GB.
+MOST_BYTES = 1_700_000_000
+#: So many multiplications of affine forms take a CPU-minute and a half for each draw.
+MOST_PRODUCTS = 500_000_000_000
 #: How large the tokens' contents are at the centre.
 CONTENT = 0.25
 #: The remainder may take this share of what the lead at the centre has to spare.
@@ -146,7 +150,8 @@ def _require_affordable(knobs: Knobs) -> None:
     """Refuse what cannot be made before anything is drawn."""
     problem = ""
     inputs = knobs.colours * knobs.size**2
-    widest = max(2 * knobs.pairs * knobs.width * knobs.tokens, inputs)
+    numbers = (1 + inputs) * max(2 * knobs.pairs * knobs.width * knobs.tokens, inputs)
+    products = (1 + inputs) * knobs.tokens * knobs.weights
     if knobs.size % knobs.patch:
         problem = (
             f"an image of {knobs.size} pixels has no whole patches of {knobs.patch}; change size or patch"
@@ -158,11 +163,16 @@ def _require_affordable(knobs: Knobs) -> None:
             f"the gap cannot open: {knobs.tokens} tokens need {knobs.code} numbers in each head and two "
             f"beside them, and there are {knobs.width // knobs.heads}; raise width or patch, or lower heads"
         )
-    elif (1 + inputs) * widest > MOST_NUMBERS or knobs.weights > MOST_WEIGHTS:
+    elif numbers > MOST_NUMBERS or numbers * BYTES_A_NUMBER + knobs.weights * BYTES_A_WEIGHT > MOST_BYTES:
         problem = (
-            f"these knobs make {knobs.weights:,} weights and affine forms of {(1 + inputs) * widest:,} "
-            f"numbers, more than the {MOST_WEIGHTS:,} and {MOST_NUMBERS:,} that fit 2 GB; lower size, "
-            "width, pairs or layers"
+            f"these knobs make {knobs.weights:,} weights and affine forms of {numbers:,} numbers, which "
+            f"take more than 2 GB (of the numbers at most {MOST_NUMBERS:,} are allowed); lower size, "
+            "colours, width, pairs or layers"
+        )
+    elif products > MOST_PRODUCTS:
+        problem = (
+            f"these knobs make {products:.2g} multiplications of affine forms, more than the "
+            f"{MOST_PRODUCTS:.2g} that take minutes; lower size, width, pairs or layers"
         )
     if problem:
         raise ConstructionFailed(f"transformer: {problem}.")

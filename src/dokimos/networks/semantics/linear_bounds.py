@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -48,10 +49,10 @@ def rectifiers(network: Network) -> tuple[tuple[int, Node], ...]:
     return tuple((place, node) for place, node in enumerate(network.nodes) if _rule(node) is _RECTIFIER)
 
 
-def without_linear_bound(network: Network) -> str | None:
+def without_linear_bound(network: Network, rules: Mapping[str, LinearRule] | None = None) -> str | None:
     """The first operator that has no linear relaxation here, as a reason; None where all have one."""
     for node in network.nodes:
-        if not _rule(node).relaxes(network, node):
+        if not _rule(node, rules).relaxes(network, node):
             return f"{node.op} has no linear relaxation here"
     return None
 
@@ -61,6 +62,9 @@ class LinearBounds:
 
     `enclosure` has an interval of every tensor over the box [`lower`, `upper`].
     """
+
+    relaxations: ClassVar[Mapping[str, LinearRule] | None] = None
+    """What relaxes each operator; LINEAR_RULES unless a subclass knows more."""
 
     def __init__(
         self, network: Network, enclosure: Mapping[str, Interval], lower: Floats, upper: Floats
@@ -74,9 +78,12 @@ class LinearBounds:
         self._slopes: Mapping[str, Tensor] = {}
         ends = torch.from_numpy(lower), torch.from_numpy(upper)
         self._centre, self._radius = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
-        self._bounds = {
-            node.inputs[0]: _as_tensors(enclosure[node.inputs[0]]) for _, node in rectifiers(network)
-        }
+        self._bounds = {name: _as_tensors(enclosure[name]) for name, _ in self.bounded}
+
+    @property
+    def bounded(self) -> tuple[tuple[str, int], ...]:
+        """The tensors whose bounds matter, each with the place of the node that reads it."""
+        return tuple((node.inputs[0], place) for place, node in rectifiers(self._network))
 
     def unstable(self, name: str) -> Tensor:
         """Which numbers of a rectifier's input may have either sign, by their places in the flat tensor."""
@@ -142,7 +149,7 @@ class LinearBounds:
             functional = pending.pop(node.output, None)
             if functional is None:
                 continue
-            earlier, offset = _rule(node).pull_back(self, node, functional)
+            earlier, offset = _rule(node, self.relaxations).pull_back(self, node, functional)
             constant = constant + offset
             for source, part in earlier.items():
                 pending[source] = pending[source] + part if source in pending else part
@@ -202,14 +209,15 @@ def _as_tensors(interval: Interval) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(np.array(interval.lower)), torch.from_numpy(np.array(interval.upper))
 
 
-def _rule(node: Node) -> LinearRule:
-    rule = LINEAR_RULES.get(node.op)
+def _rule(node: Node, rules: Mapping[str, LinearRule] | None = None) -> LinearRule:
+    rule = (LINEAR_RULES if rules is None else rules).get(node.op)
     if rule is None:
         raise UnsupportedOp(node.op, "no rule says how it is bounded by linear functions")
     return rule
 
 
-def _varying(network: Network, node: Node) -> list[int]:
+def varying(network: Network, node: Node) -> list[int]:
+    """The places of the inputs that are not constant."""
     return [i for i, name in enumerate(node.inputs) if name and name not in network.constants]
 
 
@@ -220,8 +228,8 @@ def _refuse(bounds: LinearBounds, node: Node, functional: Tensor) -> Earlier:
 #: Affine in all inputs together.
 _AFFINE = LinearRule(lambda network, node: True, LinearBounds.transpose)
 #: Affine in one input while the others are constant.
-_ONE_FACTOR = LinearRule(lambda network, node: len(_varying(network, node)) == 1, LinearBounds.transpose)
-_QUOTIENT = LinearRule(lambda network, node: _varying(network, node) == [0], LinearBounds.transpose)
+_ONE_FACTOR = LinearRule(lambda network, node: len(varying(network, node)) == 1, LinearBounds.transpose)
+_QUOTIENT = LinearRule(lambda network, node: varying(network, node) == [0], LinearBounds.transpose)
 _RECTIFIER = LinearRule(
     lambda network, node: node.op == "Relu" or 0 <= node.real("alpha") <= 1, LinearBounds.relax
 )
