@@ -39,6 +39,7 @@ SESSIONS = {
         "verify_law",
         "verify_law_rows",
         "repair_law",
+        "export_law",
         "recheck_law",
     ),
     "models": ("convert_model", "fuzz_domain"),

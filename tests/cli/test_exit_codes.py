@@ -46,6 +46,7 @@ COMMANDS = {
     "verify_law": ["law", "verify", "x.law"],
     "verify_law_rows": ["law", "verify", "x.law", "--rows", "3"],
     "repair_law": ["law", "repair", "x.law", "--model", "x.onnx", "--out", "y.onnx"],
+    "export_law": ["law", "export", "x.law", "--out", "y"],
     "recheck_law": ["law", "recheck", "x.json"],
     "init_laws": ["law", "init", "x.csv", "--target", "y"],
     "new_law": ["law", "new", "monotone", "--feature", "age"],

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dokimos.api.hiding import ablate_hiding, assess_hiding, hide, hide_soundness
     from dokimos.api.labelling import label
     from dokimos.api.labels import check
+    from dokimos.api.law_export import export_law
     from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain
     from dokimos.api.law_proofs import recheck_law, verify_law, verify_law_rows
@@ -54,6 +55,7 @@ __all__ = [
     "diagnose_verifier",
     "evaluate",
     "explain",
+    "export_law",
     "find_family",
     "format_law",
     "fuzz_domain",
@@ -103,6 +105,7 @@ _NAMES = {
     "gating": ("gate",),
     "labelling": ("label",),
     "labels": ("check",),
+    "law_export": ("export_law",),
     "law_guiding": ("guide_training",),
     "law_models": ("convert_model", "fuzz_domain"),
     "law_repair": ("repair_law",),

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.law_export import export
 from dokimos.cli.law_fuzz import fuzz
 from dokimos.cli.law_guide import guide
 from dokimos.cli.law_options import DomainOption, Laws, NoCode
@@ -18,7 +19,7 @@ from dokimos.cli.law_train import train
 from dokimos.cli.law_verify import recheck, verify
 
 app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
-for command in (fuzz, guide, recheck, repair, study, train, verify):
+for command in (export, fuzz, guide, recheck, repair, study, train, verify):
     app.command()(command)
 
 

@@ -102,7 +102,7 @@ def _verify_rows(
     verified = dokimos.verify_law_rows(
         laws,
         rows=rows,
-        tolerances=_shares(tolerance),
+        tolerances=shares(tolerance),
         free=[each.strip() for each in free.split(",") if each.strip()],
         model=model,
         domain=domain,
@@ -114,7 +114,7 @@ def _verify_rows(
         raise typer.Exit(1)
 
 
-def _shares(text: str) -> list[Fraction]:
+def shares(text: str) -> list[Fraction]:
     """1%,2.5% as shares. Raises InputError."""
     from dokimos.core.errors import InputError
 

@@ -24,12 +24,14 @@ from dokimos.properties.model import Box, Case, Conjunction, Linear, Point, Prop
 class Lowered:
     """One network F, as an ONNX file, with one property of it.
 
-    `links` has, for every input of the original property, the number of the input of F that it is.
+    `links` has, for every input of the original property, the number of the input of F that it is;
+    `passed` the inputs of F that come after the outputs of the networks among its own outputs.
     """
 
     network: bytes
     property: Property
     links: tuple[int, ...]
+    passed: tuple[int, ...] = ()
 
     def original(self, point: Sequence[Fraction]) -> Point:
         """The inputs of the original networks at an input of F."""
@@ -84,6 +86,7 @@ def lower(property: Property, contents: Mapping[str, bytes]) -> Lowered:
             tuple(_on_outputs(case, place, moved) for case in cases),
         ),
         links,
+        tuple(passed),
     )
 
 

@@ -1,0 +1,205 @@
+"""`export_law`: laws as instances that any verifier takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dokimos import __version__
+from dokimos.api.laws import LawSource, law_domain, law_files
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.errors import DokimosError, InputError, InvalidProof
+from dokimos.core.files import write_whole
+from dokimos.core.gzipped import uncompressed
+from dokimos.laws.domain.definition import call_domain
+from dokimos.laws.domain.tables import with_table
+from dokimos.laws.engine.pools import as_records
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.models.lookup import as_domain_model, load_model
+from dokimos.laws.models.model import Model
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.product_layers import side_by_side
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.rechecking import planned, state_law
+from dokimos.laws.proving.relational import relational_property, without_strict
+from dokimos.laws.proving.results import VerifySettings
+from dokimos.laws.proving.row_deciding import verify_rows
+from dokimos.laws.proving.row_zones import Tolerance, row_numbers
+from dokimos.laws.proving.searching import ExactCase
+from dokimos.laws.proving.zones import Zone
+from dokimos.networks.graph import Network
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.lowering import lower
+from dokimos.properties.model import Property
+from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2
+from dokimos.provers.accepted_truth import accepted_truth
+from dokimos.suites.folder import Suite, instance_name, read_suite
+from dokimos.suites.instance import Certificate, Instance, Label, sha256
+from dokimos.suites.writing import dump_truth, write_rows
+
+_TIMEOUT_SECONDS = 60.0
+FAMILY = "laws"
+
+
+@dataclass(frozen=True)
+class ExportedLaws:
+    """The suite that was written; of each law or row that has no instance, why. `sat` have a witness."""
+
+    suite: Suite
+    sat: int
+    left_out: tuple[str, ...]
+
+
+def export_law(
+    laws: LawSource,
+    *,
+    out: str | Path,
+    model: Any = None,
+    domain: str | None = None,
+    rows: int | None = None,
+    tolerances: Sequence[float | Fraction] = (Fraction(1, 100),),
+    free: Sequence[str] = (),
+    version: Version = Version.ONE,
+    settings: VerifySettings | None = None,
+    progress: ProgressCallback[str] = ignore,
+) -> ExportedLaws:
+    """Write laws on a network as instances that any verifier takes, to a new suite: `dokimos law export`.
+
+    An instance asks whether a law is violated in the whole domain, or around a row, `rows` of them for each
+    tolerance. In VNN-LIB 1.0 it has one network, the product of as many copies as the law has records; in
+    2.0 its property speaks of that many networks. Around rows, a violation that is found in
+    `settings.seconds` becomes the witness of a label; `label` looks for the other labels.
+
+    >>> exported = dokimos.export_law("older.law", model="older.json", out="suite")
+    Traceback (most recent call last):
+    dokimos.core.errors.InputError: older.json: is no network; only laws on networks are exported.
+    """
+    folder = Path(out)
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder} is there already; choose a new folder for the suite.")
+    chosen = VerifySettings(seconds=2.0) if settings is None else settings
+    around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
+    files = law_files(laws)
+    writer = _Writer(folder, version)
+    for number, path in enumerate(files, 1):
+        law = read_law(path)
+        found = law_domain(law, path, domain, allow_code=chosen.allow_code)
+        found = None if found is None else with_table(found)
+        named = isinstance(model, str | Path)
+        loaded = load_model(model, found, allow_code=chosen.allow_code) if named else model
+        plan = planned(law, found, constrained=chosen.constrained, allow_code=chosen.allow_code)
+        own = as_domain_model(loaded, plan.domain)
+        network, content = _network(own)
+        try:
+            question = state_law(plan, own).question
+            if rows is None:
+                writer.add(path.stem, question, question.zone, network, content)
+            else:
+                if plan.domain.inputs is None:
+                    raise InputError(f"{path}: its domain has no `inputs`, so there are no rows.")
+                given = call_domain(plan.domain.inputs, plan.domain, "inputs")
+                data = as_records(given, plan.domain.layout, plan.domain.name)[:rows].tolist()
+                for tolerance in around:
+                    decided = verify_rows(law, data, tolerance, model=loaded, domain=found, settings=chosen)
+                    cases = {each.row: each.case for each in decided.rows}
+                    for index, row in enumerate(data):
+                        name = f"{path.stem}-{index}-{float(100 * tolerance.share):g}".replace(".", "_")
+                        zone = tolerance.over(question, row_numbers(question.layout, row))
+                        if zone is None:
+                            writer.left_out.append(f"{name}: the row is outside of the domain")
+                            continue
+                        writer.add(name, question, zone, network, content, cases.get(index))
+        except Refusal as refusal:
+            writer.left_out.append(f"{path.stem}: {refusal}")
+        progress(ProgressUpdate("exporting", number, len(files), str(path), path.stem))
+    if not writer.rows:
+        reasons = "; ".join(writer.left_out[:3])
+        raise InputError(f"None of these laws can be asked of a verifier: {reasons}.")
+    return writer.written()
+
+
+def _network(model: Model) -> tuple[Network, bytes]:
+    if not isinstance(model.made_of, bytes):
+        raise InputError(f"{model.name}: is no network; only laws on networks are exported.")
+    content = uncompressed(model.made_of, file=model.name)
+    return read_onnx(content, name=model.name), content
+
+
+@dataclass
+class _Writer:
+    """The suite so far: networks by their content, the rows of its table, and what has no instance."""
+
+    folder: Path
+    version: Version
+    rows: list[tuple[str, str, float]] = field(default_factory=list)
+    families: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    sat: int = 0
+    _networks: dict[str, str] = field(default_factory=dict)
+
+    def add(
+        self,
+        name: str,
+        question: LawQuestion,
+        zone: Zone,
+        network: Network,
+        content: bytes,
+        case: ExactCase | None = None,
+    ) -> None:
+        """Write the instance of a zone; with `case`, a violation in it, also its label."""
+        asked = relational_property(question, zone, network)
+        if asked is None:
+            self.left_out.append(f"{name}: there is no case")
+            return
+        comment = f"{question.law.rsplit('/', 1)[-1]}: sat iff some case violates it, over the reals"
+        if self.version is Version.TWO:
+            self._add_two(name, asked, content, comment)
+            return
+        lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
+        text = write_vnnlib1(lowered.property, comment=f"{comment}; ties count").encode()
+        made = side_by_side(network, lowered) or lowered.network
+        place = self._network_place(name, made)
+        write_whole(self.folder / "vnnlib" / f"{name}.vnnlib", text, what="the property")
+        row = (place, f"vnnlib/{name}.vnnlib", _TIMEOUT_SECONDS)
+        own = instance_name(row[0], row[1])
+        self.rows.append(row)
+        self.families[own] = FAMILY
+        if case is not None:
+            columns = [Fraction(c) for r in question.records for c in question.exact_columns(r, case)]
+            witness = dict(zip(lowered.links, columns, strict=True))
+            instance = Instance(own, made, text)
+            point = tuple(witness[k] for k in range(len(witness)))
+            self._label(instance, point)
+
+    def _label(self, instance: Instance, point: tuple[Fraction, ...]) -> None:
+        try:
+            truth = accepted_truth(instance, Certificate("witness"), Label.SAT, point)
+        except (InvalidProof, DokimosError):
+            return
+        text = dump_truth(truth, origin={"labelled_by": "law verify"})
+        write_whole(self.folder / "truth" / f"{instance.name}.json", text, what="the truth file")
+        self.sat += 1
+
+    def _add_two(self, name: str, asked: Property, content: bytes, comment: str) -> None:
+        place = self._network_place("model", content)
+        text = write_vnnlib2(asked, comment=comment)
+        write_whole(self.folder / "vnnlib" / f"{name}.vnnlib", text.encode(), what="the property")
+        named = ", ".join(f"('{each.name}', '{place}')" for each in asked.networks)
+        self.rows.append((f'"[{named}]"', f"vnnlib/{name}.vnnlib", _TIMEOUT_SECONDS))
+        self.families[instance_name(place, f"{name}.vnnlib")] = FAMILY
+
+    def _network_place(self, name: str, content: bytes) -> str:
+        key = sha256(content)
+        if key not in self._networks:
+            self._networks[key] = f"onnx/{name}.onnx"
+            write_whole(self.folder / self._networks[key], content, what="the network")
+        return self._networks[key]
+
+    def written(self) -> ExportedLaws:
+        """The suite, with its index."""
+        recipe = {"laws": sorted(self.families), "vnnlib": self.version.value}
+        write_rows(self.folder, self.rows, self.families, recipe=recipe, version=__version__)
+        return ExportedLaws(read_suite(self.folder), self.sat, tuple(self.left_out))

@@ -1,0 +1,74 @@
+"""`dokimos law export`: laws as instances that any verifier takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dokimos.cli import one_thread
+from dokimos.cli.law_options import DomainOption, Laws, NoCode
+
+#: So many of those that have no instance are named.
+_NAMED = 5
+
+
+def export(
+    laws: Laws,
+    out: Annotated[Path, typer.Option(help="A new folder for the suite.")],
+    model: Annotated[
+        str | None, typer.Option(help="The network: NAME.onnx; the domain's own unless given.")
+    ] = None,
+    domain: DomainOption = None,
+    rows: Annotated[
+        int | None, typer.Option(help="An instance around each of so many rows of the data.", min=1)
+    ] = None,
+    tolerance: Annotated[
+        str, typer.Option(help="How far numbers of a row move, in percent of their range: 1%,2%,5%.")
+    ] = "1%",
+    free: Annotated[
+        str, typer.Option(help="With --rows: features that may have any value, with commas between.")
+    ] = "",
+    vnnlib: Annotated[
+        str, typer.Option(help="1.0: one product network each; 2.0: a property of several networks.")
+    ] = "1.0",
+    seconds: Annotated[
+        float, typer.Option(help="With --rows: how long a violation is looked for, each.", min=0.001)
+    ] = 2.0,
+    constrained: Annotated[
+        bool, typer.Option("--constraints/--no-constraints", help="Whether the domain's CONSTRAINTS hold.")
+    ] = True,
+    no_code: NoCode = False,
+) -> None:
+    """Write laws on a network as a suite: does a case violate it? `dokimos label` finds labels."""
+    if model is None:
+        one_thread()  # the domain may train its own
+    import dokimos
+    from dokimos.cli.law_verify import shares
+    from dokimos.core.errors import InputError
+    from dokimos.laws.proving.results import VerifySettings
+    from dokimos.properties.writing import Version
+
+    if vnnlib not in [each.value for each in Version]:
+        raise InputError(f"--vnnlib: there is no version {vnnlib!r}; give 1.0 or 2.0.")
+    exported = dokimos.export_law(
+        laws,
+        out=out,
+        model=model,
+        domain=domain,
+        rows=rows,
+        tolerances=shares(tolerance),
+        free=[each.strip() for each in free.split(",") if each.strip()],
+        version=Version(vnnlib),
+        settings=VerifySettings(seconds=seconds, constrained=constrained, allow_code=not no_code),
+    )
+    for each in exported.left_out[:_NAMED]:
+        typer.echo(f"left out: {each}")
+    if len(exported.left_out) > _NAMED:
+        typer.echo(f"left out: {len(exported.left_out) - _NAMED:,} more")
+    count = len(exported.suite.entries)
+    typer.echo(
+        f"{out}: {count:,} instance{'s' * (count != 1)}, {exported.sat:,} labelled sat by a violation"
+    )
+    typer.echo(f"find the other labels with: dokimos label {out}")

@@ -1,0 +1,73 @@
+"""`dokimos law export` from end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import dokimos
+from dokimos.checker.check import check
+from dokimos.cli.app import app
+from dokimos.core.errors import InputError
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.instance import Instance, Label
+from tests.cli.test_law_verify import DOMAIN, LAW, trees
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["law", "export", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A law, its domain with rows, and two networks: more income helps, or harms above 50."""
+    monkeypatch.chdir(tmp_path)
+    rows = "import numpy as np\ndef inputs():\n    return np.array([[30, 10], [40, 48], [50, 90]])\n"
+    Path("people.py").write_text(DOMAIN + rows)
+    Path("more.law").write_text(LAW)
+    for name, sign in (("helps", 1.0), ("harms", -1.0)):
+        builder = ModelBuilder([2]).affine(np.array([[0.0, 1.0]]), np.array([-50.0])).relu()
+        Path(f"{name}.onnx").write_bytes(
+            builder.affine(np.array([[0.0], [sign]]), np.array([0.5, -sign])).build(2)
+        )
+    Path("trees.json").write_text(trees([1, 0], [0, 1]))
+    return tmp_path
+
+
+def test_rows_become_a_suite_with_witnesses(folder: Path) -> None:
+    found = run("more.law", "--model", "harms.onnx", "--rows", 2, "--out", "suite")
+    assert found.exit_code == 0, found.output
+    assert "2 instances, 1 labelled sat" in found.output
+    first, second = dokimos.read_suite("suite").entries
+    assert first.read_truth() is None
+    truth = second.read_truth()
+    assert truth is not None and truth.label is Label.SAT
+    check(Instance("x", second.network_path.read_bytes(), second.property_path.read_bytes()), truth)
+
+
+def test_several_networks_in_one_property(folder: Path) -> None:
+    found = run("more.law", "--model", "helps.onnx", "--vnnlib", "2.0", "--out", "suite")
+    assert found.exit_code == 0, found.output
+    assert "('f2', 'onnx/model.onnx')" in (folder / "suite" / "instances.csv").read_text()
+    assert "(equal-to f1)" in (folder / "suite" / "vnnlib" / "more.vnnlib").read_text()
+    (entry,) = dokimos.read_suite("suite").entries
+    assert len(read_vnnlib(entry.property_path.read_bytes(), file="lowered").networks) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--model", "trees.json", "--out", "suite"], "only laws on networks"),
+        (["--model", "helps.onnx", "--vnnlib", "3", "--out", "suite"], "1.0 or 2.0"),
+        (["--model", "helps.onnx", "--tolerance", "2", "--out", "suite"], "no percentage"),
+        (["--model", "helps.onnx", "--out", "."], "there already"),
+    ],
+)
+def test_what_cannot_be_exported_says_why(folder: Path, arguments: list[str], words: str) -> None:
+    found = run("more.law", *arguments)
+    assert isinstance(found.exception, InputError) and words in str(found.exception)
+    assert not (folder / "suite").exists()

@@ -1,0 +1,118 @@
+"""Laws as properties of several networks: unsafe are just the cases that violate the law."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.network_closing import exactly_violated
+from dokimos.laws.proving.product_layers import side_by_side
+from dokimos.laws.proving.relational import relational_property, without_strict
+from dokimos.laws.proving.row_zones import Tolerance, row_numbers
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import enclosures
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.lowering import lower
+from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.writing import write_vnnlib1, write_vnnlib2
+from tests.laws.proving.small import BY, LATER, LAWS, MORE, SET, plan
+from tests.laws.proving.test_networks import network, stated
+from tests.laws.proving.test_trees import _all_cases
+
+
+def _outputs(content: bytes, point: list[Fraction]) -> list[Fraction]:
+    for found in enclosures(read_onnx(content, name="n"), point):
+        if found.is_exact:
+            return list(found.lower)
+    raise AssertionError("no exact value")
+
+
+@pytest.mark.parametrize("text", [*LAWS[:4], "input x1; requires x1.points != 3; var x2 := x1[paid := 0];"])
+@pytest.mark.parametrize(
+    "constraint", ["points >= 0", 'paid == 0 ==> kind == "none"', "paid == 0 || points < 4"]
+)
+def test_records_are_unsafe_iff_they_violate_the_law(text: str, constraint: str) -> None:
+    """Every case, by the exact scores; ties are broken as the network breaks them."""
+    content = network(3)
+    found, closer = stated(plan(text, constraint), content)
+    question = found.question
+    asked = relational_property(question, question.zone, closer.reach.network)
+    assert asked is not None and len(asked.networks) == 2
+    closed = without_strict(asked)
+    scores: dict[tuple[Fraction, ...], list[Fraction]] = {}
+    seen = set()
+    for case in _all_cases(question)[::3]:
+        records = [
+            tuple(map(Fraction, question.exact_columns(record, case))) for record in question.records
+        ]
+        for record in records:
+            if record not in scores:
+                scores[record] = _outputs(content, list(record))
+        x = [value for record in records for value in record]
+        y = [value for record in records for value in scores[record]]
+        violates = exactly_violated(question, closer.reach, case) is True
+        assert asked.unsafe(x, y) is violates
+        assert closed.unsafe(x, y) or not violates
+        seen.add(violates)
+    assert seen == {True, False} if text == MORE else False in seen
+
+
+@pytest.mark.parametrize("text", [MORE, BY, LATER, SET])
+def test_the_product_is_the_copies_side_by_side(text: str) -> None:
+    content = network(5)
+    found, closer = stated(plan(text), content)
+    question = found.question
+    asked = relational_property(question, question.zone, closer.reach.network)
+    assert asked is not None
+    lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
+    plain = side_by_side(closer.reach.network, lowered)
+    assert plain is not None
+    assert {node.op for node in read_onnx(plain, name="p").nodes} == {"Gemm", "Relu"}
+    (case,) = lowered.property.cases
+    rng = np.random.default_rng(1)
+    low, high = (np.array([float(v) for v in end]) for end in (case.box.lower, case.box.upper))
+    for _ in range(20):
+        x = (low + rng.random(len(low)) * (high - low)).astype(np.float32)[None]
+        one, other = (
+            ort.InferenceSession(each, providers=["CPUExecutionProvider"]).run(None, {"X": x})[0]
+            for each in (lowered.network, plain)
+        )
+        assert np.allclose(one, other, atol=1e-4)
+
+
+def test_what_is_written_is_read_again() -> None:
+    content = network(1)
+    found, closer = stated(plan(MORE), content)
+    row = row_numbers(found.question.layout, [2.0, 1.0, 0.0, 1.0, 0.0])
+    zone = Tolerance(Fraction(1, 5)).over(found.question, row)
+    assert zone is not None
+    asked = relational_property(found.question, zone, closer.reach.network)
+    assert asked is not None
+    assert read_vnnlib(write_vnnlib2(asked).encode(), file="two").networks == asked.networks
+    lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
+    again = read_vnnlib(write_vnnlib1(lowered.property).encode(), file="one")
+    assert again.cases == lowered.property.cases
+
+
+def test_what_no_record_shows_is_refused_and_what_cannot_be_is_none() -> None:
+    content = network(1)
+    text = "input x1; var v := randInt(0, 5); requires v * 2 > x1.points; var x2 := x1[paid := 1];"
+    found, closer = stated(plan(text), content)
+    with pytest.raises(Refusal, match="no record shows"):
+        relational_property(found.question, found.question.zone, closer.reach.network)
+    found, closer = stated(plan("input x1; requires x1.points > 5; var x2 := x1[paid := 1];"), content)
+    assert relational_property(found.question, found.question.zone, closer.reach.network) is None
+
+
+def test_numbers_that_are_not_of_float32_have_no_plain_layers() -> None:
+    content = network(5)
+    found, closer = stated(plan(SET), content)
+    asked = relational_property(found.question, found.question.zone, closer.reach.network)
+    assert asked is not None
+    lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
+    bent = ModelBuilder([5]).affine(np.eye(5), np.zeros(5)).power(2).affine(np.ones((2, 5)), np.zeros(2))
+    assert side_by_side(read_onnx(bent.build(2), name="b"), lowered) is None
