@@ -6,6 +6,7 @@ the 784 pixels of a picture row by row, integers from 0 (paper) to 255 (ink).
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,18 @@ def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
     Weights are 1, 2, 1 down and 1, 2, 1 across, sixteenths; there is paper beyond the edge. Rounded to
     whole numbers, as the pixels of a picture are.
     """
+    return np.asarray((_sixteenths(pictures) + 8) // 16, dtype=pictures.dtype).reshape(pictures.shape)
+
+
+def blurred(picture: NDArray[Any]) -> list[Fraction]:
+    """The pixels of a blurred picture before they are rounded."""
+    return [Fraction(int(each), 16) for each in _sixteenths(picture).reshape(-1)]
+
+
+def _sixteenths(pictures: NDArray[Any]) -> NDArray[np.int32]:
     grid = np.pad(pictures.reshape(-1, SIDE, SIDE).astype(np.int32), ((0, 0), (1, 1), (1, 1)))
     down = grid[:, :-2] + 2 * grid[:, 1:-1] + grid[:, 2:]
-    across = down[:, :, :-2] + 2 * down[:, :, 1:-1] + down[:, :, 2:]
-    return np.asarray((across + 8) // 16, dtype=pictures.dtype).reshape(pictures.shape)
+    return np.asarray(down[:, :, :-2] + 2 * down[:, :, 1:-1] + down[:, :, 2:])
 
 
 def picture(record: NDArray[Any]) -> NDArray[np.uint8]:
