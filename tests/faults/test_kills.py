@@ -34,7 +34,10 @@ LABEL = ("label", "--jobs", "2", "--budget", "60s")
 UNLABELLED = ("generate", "exclusive-pairs", "--count", "2", "--inputs", "6", "--pairs", "2", "--out")
 #: A run of about two seconds, in two processes.
 GENERATE = ("generate", "exclusive-pairs", "--count", "6", "--inputs", "40", "--jobs", "2", "--out")
-
+#: Two points and small layers: half of its few seconds is the start of torch.
+SMALL = ("--arch", "mlp4", "--input", "10", "--points", "2", "--scale", "0.04")
+TRAIN = ("hide", "--tier", "trained", *SMALL, "--epochs", "200", "--filter", "none", "--prove", "1s", "--out")
+LOCK = ("hide", *SMALL, "--out")
 
 Victim = Callable[[psutil.Process, random.Random], psutil.Process | None]
 """Chooses whom to kill of the process that was started and all below it; None where there is nobody yet."""
@@ -134,7 +137,22 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def making(victim: Victim, *arguments: str) -> Stage:
+def epochs(folder: Path) -> list[str]:
+    """The epochs of training that are kept, all of it once the folder is there."""
+    if (folder / "made").exists():
+        return ["all"]
+    import torch
+
+    kept = [torch.load(path, weights_only=True) for path in folder.glob(".made.*/checkpoint.pt")]
+    return [f"epoch {k + 1}" for state in kept for k in range(state["numbers"][0])]
+
+
+def making(
+    victim: Victim,
+    *arguments: str,
+    done: Callable[[Path], list[str]] = pieces,
+    seconds: float = 3.0,
+) -> Stage:
     """A command that writes a folder whose name is its last argument."""
 
     def finish(folder: Path, before: list[str]) -> None:
@@ -146,7 +164,10 @@ def making(victim: Victim, *arguments: str) -> Stage:
         assert contents(folder / "made") == contents(folder / "undisturbed" / "made")
         assert not list(folder.glob(".made.*")), "nothing half-made is left"
 
-    return Stage(lambda folder: None, lambda folder: command(arguments, folder), victim, pieces, finish)
+    def start(folder: Path) -> subprocess.Popen[bytes]:
+        return command(arguments, folder)
+
+    return Stage(lambda folder: None, start, victim, done, finish, seconds)
 
 
 # Labels for files that have none
@@ -189,6 +210,8 @@ STAGES: dict[str, Stage] = {
     "a verifier": campaign(grandchild),
     "generate": making(itself, *GENERATE),
     "a worker of generate": making(child, *GENERATE),
+    "hide, training": making(itself, *TRAIN, done=epochs, seconds=9.0),
+    "hide, locking": making(itself, *LOCK, seconds=9.0),
     "label": labelling(itself),
     "a worker of label": labelling(child),
     "a search of label": labelling(lowest),

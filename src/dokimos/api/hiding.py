@@ -14,7 +14,7 @@ from dokimos.api.suite_lookup import SuiteSource
 from dokimos.attacks import ATTACKS
 from dokimos.core.locks import only_one
 from dokimos.core.registry import unknown_name
-from dokimos.hiding.labelled import building_folder, write_suite
+from dokimos.hiding.labelled import building_folder, building_place, write_suite
 from dokimos.hiding.settings import HideSettings
 from dokimos.hiding.soundness import soundness_settings
 from dokimos.hiding.survivors import SurvivorCurve, survivor_curves
@@ -70,6 +70,8 @@ def hide(
     asked = settings or HideSettings()
     folder, recipe = Path(out), asked.as_recipe()
     if _is_made(folder, recipe):
+        # A kill between the last two steps leaves the folder of the work behind.
+        shutil.rmtree(building_place(folder, recipe), ignore_errors=True)
         return HiddenSuite(read_suite(folder), {}, was_there=True)
     building = building_folder(folder, recipe)
     with only_one(building / "lock", doing=f"makes {folder}"):

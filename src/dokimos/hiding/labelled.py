@@ -106,8 +106,7 @@ def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
-    key = sha256(strict_json.write(dict(recipe)).encode())[:12]
-    building = folder.absolute().parent / f".{folder.name}.{key}.part"
+    building = building_place(folder, recipe)
     if building.is_symlink():
         raise InputError(f"{building} is a link, which Dokimos does not make; remove it first.")
     try:
@@ -115,3 +114,9 @@ def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
     except OSError as error:
         raise InputError(f"{building} cannot be made ({error.strerror}); choose another --out.") from None
     return building
+
+
+def building_place(folder: Path, recipe: Mapping[str, Any]) -> Path:
+    """The folder in which a suite of this recipe is built."""
+    key = sha256(strict_json.write(dict(recipe)).encode())[:12]
+    return folder.absolute().parent / f".{folder.name}.{key}.part"

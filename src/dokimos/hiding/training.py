@@ -50,7 +50,8 @@ class TrainingOptions:
     epochs: int = 400
     restarts: int = 20
     steps: int = 20
-    updates: int = 4
+    updates: int = 16
+    rows: int = 48
     window: int = 300
     lead: float = 0.01
     learning_rate: float = 1e-3
@@ -194,8 +195,9 @@ class HidingTrainer:
 
     def _update(self, rng: np.random.Generator) -> float:
         """One step of Adam on both objectives."""
-        window = torch.cat([self._centres, *self._windows])
-        counts = [len(one) for one in self._windows]
+        chosen = [one[self._some(len(one), rng)] for one in self._windows]
+        window = torch.cat([self._centres, *chosen])
+        counts = [len(one) for one in chosen]
         labels = torch.cat([self._labels, self._labels.repeat_interleave(torch.tensor(counts))])
         safe = self._leads(window, labels)
         # Each point counts alike, however much its window holds.
@@ -212,6 +214,10 @@ class HidingTrainer:
         loss.backward()
         self._adam.step()
         return float(loss.detach())
+
+    def _some(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Which rows of a window an update looks at."""
+        return rng.permutation(count)[: self._options.rows]
 
     def _look(self, found: int) -> None:
         """Count what an attack that training does not use leaves hidden; escalate if it finds nothing."""
