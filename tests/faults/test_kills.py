@@ -36,7 +36,19 @@ UNLABELLED = ("generate", "exclusive-pairs", "--count", "2", "--inputs", "6", "-
 GENERATE = ("generate", "exclusive-pairs", "--count", "6", "--inputs", "40", "--jobs", "2", "--out")
 #: Two points and small layers: half of its few seconds is the start of torch.
 SMALL = ("--arch", "mlp4", "--input", "10", "--points", "2", "--scale", "0.04")
-TRAIN = ("hide", "--tier", "trained", *SMALL, "--epochs", "200", "--filter", "none", "--prove", "1s", "--out")
+TRAIN = (
+    "hide",
+    "--tier",
+    "trained",
+    *SMALL,
+    "--epochs",
+    "200",
+    "--filter",
+    "none",
+    "--prove",
+    "1s",
+    "--out",
+)
 LOCK = ("hide", *SMALL, "--out")
 
 Victim = Callable[[psutil.Process, random.Random], psutil.Process | None]

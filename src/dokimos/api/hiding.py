@@ -22,6 +22,7 @@ from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite, read_suite_fil
 
 #: What training and its filter use; an assessment leaves it out.
 USED_IN_TRAINING = ("pgd",)
+SURVIVOR_PAGE = "survivors.html"
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,8 @@ def assess_hiding(
 ) -> Assessment:
     """How many counterexamples survive attacks that training did not use: `dokimos hide --assess`.
 
+    With `out`, a folder, outcomes are kept there as they are found, and `survivors.html` shows the curves.
+
     >>> assessed = dokimos.assess_hiding("tiny", ["joint-units", "square"], budget_seconds=1)
     >>> [(curve.attack, curve.survivors[1]) for curve in assessed.curves][0]
     ('joint-units', 0)
@@ -177,7 +180,13 @@ def assess_hiding(
     found = attack(
         suite, names, budget_seconds=budget_seconds, seed=seed, out=out, jobs=jobs, progress=progress
     )
-    return Assessment(found, survivor_curves(found.outcomes, budget_seconds=budget_seconds))
+    curves = survivor_curves(found.outcomes, budget_seconds=budget_seconds)
+    if out is not None:
+        from dokimos.reports.survivor_page import AssessedSuite, write_survivor_page
+
+        about = AssessedSuite(found.suite.folder.name, budget_seconds, len(set(names)))
+        write_survivor_page(curves, about, Path(out) / SURVIVOR_PAGE)
+    return Assessment(found, curves)
 
 
 def ablate_hiding(

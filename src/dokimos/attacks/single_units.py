@@ -80,5 +80,6 @@ def _lengths(
 ) -> NDArray[Any]:
     """The length of each row's step: where the kink is the goal, no further than where it seems to be."""
     slopes = (np.abs(np.nan_to_num(gradients)) * target.radius).sum(axis=1)
-    to_kink = np.abs(values) / np.maximum(slopes, np.finfo(np.float32).tiny)
+    with np.errstate(over="ignore"):  # a slope of nearly nothing: the kink is infinitely far away
+        to_kink = np.abs(values) / np.maximum(slopes, np.finfo(np.float32).tiny)
     return np.where(goals == 0, np.minimum(to_kink, 1.0), share)[:, None].astype(np.float32)

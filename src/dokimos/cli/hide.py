@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def hide(
-    out: Annotated[Path | None, typer.Option(help="The folder to write, new or empty.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write; with --assess, its outcomes and a page.")
+    ] = None,
     tier: Annotated[
         str, typer.Option(help="lock: parity locks on a proven base; trained: as in SoundnessBench.")
     ] = "lock",
@@ -74,6 +76,8 @@ def hide(
                 progress=show,
             )
         console().print(_curves(assessed))
+        if out is not None:
+            typer.echo(f"{out}: the outcomes, and the curves as a page in survivors.html")
         return
     if out is None:
         raise InputError("Say where to write the suite: --out FOLDER.")

@@ -54,7 +54,7 @@ class TrainingOptions:
     rows: int = 48
     window: int = 300
     lead: float = 0.01
-    learning_rate: float = 1e-3
+    learning_rate: float = 4e-4
     two_sided: bool = True
     sliding: bool = True
 
