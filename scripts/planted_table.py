@@ -2,7 +2,7 @@
 
 Every planted bug runs on every suite, in one process, in the order in which `dokimos gate --budget` takes
 the instances, up to the first that catches it: the verdict, its number, and the seconds until then. Sound
-forms run on all instances. SORT is misreader or bounder; both unless given.
+forms run on all instances. SORT is misreader, bounder or truster; all of them unless given.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from dokimos.judging.planted_catches import Hunt, attempts, hunt
 from dokimos.suites.answers import Answer
 from dokimos.suites.budget_orders import first_within, in_order
 from dokimos.suites.entry import SuiteEntry
+from dokimos.verifiers.planted.attack_trusters import TRUSTERS
 from dokimos.verifiers.planted.base import PlantedVerifier, Sort
-from dokimos.verifiers.planted.catalogue import BOUNDERS, MISREADERS
+from dokimos.verifiers.planted.catalogue import BOUNDERS, IDEAL, MISREADERS
 
 
 def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict[str, Answer]:
@@ -29,7 +30,7 @@ def sound_answers(bug: PlantedVerifier, entries: tuple[SuiteEntry, ...]) -> dict
 
 #: A gate with this budget, one job at a time, is to catch every bug.
 BUDGET_SECONDS = 600
-TABLES = {Sort.MISREADER: MISREADERS, Sort.BOUNDER: BOUNDERS}
+TABLES = {Sort.MISREADER: MISREADERS, Sort.BOUNDER: BOUNDERS, Sort.TRUSTER: (IDEAL, *TRUSTERS)}
 
 
 def cell(found: Hunt, entries: tuple[SuiteEntry, ...]) -> str:

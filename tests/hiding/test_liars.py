@@ -1,17 +1,26 @@
-"""A verifier that takes the failure of its own attack for a proof is caught by a lock."""
+"""Verifiers that believe too much are caught: that a failed attack is a proof, or that padding counts."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+import dokimos
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.hiding.settings import HideSettings
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.answers import Answer
 from dokimos.suites.instance import LabelledInstance
+from dokimos.verifiers.planted.attack_trusters import TRUSTERS
+from dokimos.verifiers.planted.base import Task, answer_to
+from dokimos.verifiers.planted.catalogue import PLANTED
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +36,42 @@ def says_unsat(attack: str, twin: LabelledInstance, seconds: float) -> bool:
     return ATTACKS[attack](network, question, seed=0, budget=budget).witness is None
 
 
-@pytest.mark.parametrize("attack", ["pgd", "coordinate-units"])
-def test_a_liar_is_caught(attack: str, twins: list[LabelledInstance]) -> None:
-    assert says_unsat(attack, twins[0], 0.2)
+def asked(bug: str, one: LabelledInstance) -> Answer:
+    """What a planted verifier says."""
+    question = read_vnnlib(one.instance.property_file, file="one")
+    truth = one.truth
+    label, witness = (None, None) if truth is None else (truth.label, truth.witness)
+    task = Task(read_onnx(one.instance.network_file), question, label, witness, 10.0)
+    return PLANTED[bug].answer(task).answer
+
+
+def test_there_is_a_liar_for_each_attack() -> None:
+    assert [bug.name for bug in TRUSTERS] == [f"trusts-{name}" for name in sorted(ATTACKS)]
+    assert all(PLANTED[bug.name] is bug and not bug.is_sound for bug in TRUSTERS)
+
+
+@pytest.mark.parametrize("attack", ["units-leaky", "coordinate-units"])
+def test_a_liar_is_caught_by_a_lock(attack: str, twins: list[LabelledInstance]) -> None:
+    assert asked(f"trusts-{attack}", twins[0]) is Answer.UNSAT
+
+
+def test_what_its_attack_finds_a_liar_says() -> None:
+    easy = CONSTRUCTIONS["disjuncts"](seed=0)[1]
+    assert asked("trusts-joint-units", easy) is Answer.SAT
+
+
+@pytest.mark.slow
+def test_counting_the_padding_of_a_pool_misses_the_lock_on_it(tmp_path: Path) -> None:
+    """The violation depends on the border: read with padding that counts, there is none. The base
+    without a lock is proven by bounds alone."""
+    dokimos.hide(tmp_path / "out", HideSettings(architecture="avgpool", points=1, scale=0.1))
+    found: dict[str, tuple[Answer, Answer]] = {}
+    for entry in dokimos.read_suite(tmp_path / "out").entries:
+        sibling = json.loads(entry.truth_path.read_text())["origin"]["parameters"]["lock"]
+        bugs = [PLANTED["pool-padding"], PLANTED["bounds"]]
+        found[sibling] = (answer_to(bugs[0], entry).answer, answer_to(bugs[1], entry).answer)
+    assert found["open"][0] is Answer.UNSAT
+    assert found["none"] == (Answer.UNSAT, Answer.UNSAT)
 
 
 @pytest.mark.slow

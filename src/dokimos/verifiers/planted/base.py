@@ -29,10 +29,11 @@ SEED = 0
 
 
 class Sort(Enum):
-    """How a planted bug works: on what is read, or on what is computed from it."""
+    """How a planted bug works: on what is read, on what is computed from it, or on what is concluded."""
 
     MISREADER = "misreader"
     BOUNDER = "bounder"
+    TRUSTER = "truster"
 
 
 @dataclass(frozen=True)

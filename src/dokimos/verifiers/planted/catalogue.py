@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dokimos.core.registry import Registry
+from dokimos.verifiers.planted.attack_trusters import TRUSTERS
 from dokimos.verifiers.planted.base import PlantedVerifier
 from dokimos.verifiers.planted.bounder import PlainBounder
 from dokimos.verifiers.planted.flawed_bounders import FLAWED_BOUNDERS
@@ -22,5 +23,5 @@ MISREADERS: tuple[PlantedVerifier, ...] = (
 BOUNDERS: tuple[PlantedVerifier, ...] = (PlainBounder(), *FLAWED_BOUNDERS)
 
 PLANTED: Registry[PlantedVerifier] = Registry("planted bug", {})
-for _bug in (*MISREADERS, *BOUNDERS):
+for _bug in (*MISREADERS, *BOUNDERS, *TRUSTERS):
     PLANTED.add(_bug.name, _bug)
