@@ -39,6 +39,8 @@ def test_the_lock_tier_makes_three_proven_siblings(trio: Path) -> None:
     kinds = {one["origin"]["parameters"]["lock"]: one["label"] for one in origins}
     assert kinds == {"none": "unsat", "shut": "unsat", "open": "sat"}
     assert "at most 2^-75 of the box" in (trio / HIDE_REPORT).read_text()
+    (point,) = json.loads((trio / HIDE_REPORT).read_text())["points"]
+    assert point["base_proven"] and point["proven_enlarged"]
     properties = {path.read_bytes() for path in trio.glob("vnnlib/*")}
     assert len(properties) == 1
 

@@ -108,7 +108,14 @@ def _made(
     report = {
         "tier": "lock",
         "planted": len(trios),
-        "points": [{"base_proven": one.is_base_proven, "volume": volume_claim(one)} for one in trios],
+        "points": [
+            {
+                "base_proven": one.is_base_proven,
+                "proven_enlarged": one.is_proven_enlarged,
+                "volume": volume_claim(one),
+            }
+            for one in trios
+        ],
     }
     return [one for trio in trios for one in trio.instances], report
 

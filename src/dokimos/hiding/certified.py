@@ -126,8 +126,7 @@ def _with_padding_counted(graph: Network) -> Network | None:
     """
 
     def counted(node: Node) -> Node:
-        is_padded = node.op == "AveragePool" and any(node.attributes.get("pads", ()))
-        if not is_padded or node.attributes.get("count_include_pad"):
+        if node.op != "AveragePool" or not any(node.integers("pads")) or node.integer("count_include_pad"):
             return node
         return replace(node, attributes={**node.attributes, "count_include_pad": 1})
 

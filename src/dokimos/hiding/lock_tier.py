@@ -33,10 +33,12 @@ BITS_OF_INPUT = 3
 
 @dataclass(frozen=True)
 class LockedTrio:
-    """What came of one point: its instances, and whether the base alone is proven robust."""
+    """What came of one point: its instances, and whether the base alone is proven robust: on its box, and
+    on the one that is larger by 1e-4 on every side."""
 
     instances: tuple[LabelledInstance, ...]
     is_base_proven: bool
+    is_proven_enlarged: bool
     bits: int
 
 
@@ -109,7 +111,8 @@ def _trio(
             made.append(proven(draft, origin))
         except InvalidProof as error:
             raise ConstructionFailed(f"A sibling ({sibling}) is not proven: {error}.") from None
-    return LockedTrio(tuple(made), certificate is not None, bits)
+    is_proven = certificate is not None
+    return LockedTrio(tuple(made), is_proven, is_proven and pair.is_proven_enlarged, bits)
 
 
 def volume_claim(trio: LockedTrio) -> str:
