@@ -3,9 +3,9 @@
     python scripts/state_of_verifiers.py [--group GROUP] [--runs FOLDER] [--page FILE] [--jobs N]
                                          [--only SUITE] [--again] [--no-runs]
 
-The page has one part for each group of verifiers: `installed`, those that Dokimos installs, and
-`repositories`, those that you install yourself (DOKIMOS_NNENUM and DOKIMOS_ALPHA_BETA_CROWN say where they
-are: docs/verifiers.md). Only the part of GROUP is written; the others stay as they are.
+The page has one part for each group of verifiers: `installed`, those that Dokimos installs, `deep`, some of
+these on deeper and deeper networks, and `repositories`, those that you install yourself (DOKIMOS_NNENUM and
+DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only the part of GROUP is written; the others stay as they are.
 
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command goes on where it stopped.
 The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
@@ -48,6 +48,11 @@ GROUPS = {
         "The state of the verifiers",
         ("marabou", "vibecheck", "neuralsat", "never2", "reference"),
         {"quick": 30, "twins": 30, "disjuncts": 30, "ops": 10, "scale": 10},
+    ),
+    "deep": Group(
+        "Residual networks and transformers made deeper",
+        ("marabou", "vibecheck", "reference"),
+        {"ladder-deep": 20},
     ),
     # These take up to ten seconds to start, on a machine that others use, too.
     "repositories": Group(
