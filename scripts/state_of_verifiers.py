@@ -5,7 +5,8 @@
 
 The page has one part for each group of verifiers: `installed`, those that Dokimos installs, `deep`, some of
 these on deeper and deeper networks, and `repositories`, those that you install yourself (DOKIMOS_NNENUM and
-DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only the part of GROUP is written; the others stay as they are.
+DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only the part of GROUP is written; the
+others stay as they are.
 
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command goes on where it stopped.
 The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
