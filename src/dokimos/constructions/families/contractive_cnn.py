@@ -50,7 +50,7 @@ SPARE = Fraction(1, 8)
 #: How far a search that follows the gradient at the centre may agree with the twin's pattern.
 MOST_AGREEMENT = 0.25
 #: Evaluating the network exactly, several times over, takes minutes beyond this.
-MOST_PRODUCTS = 1_500_000_000
+MOST_PRODUCTS = 450_000_000
 
 
 @dataclass(frozen=True)
