@@ -8,7 +8,7 @@ these on deeper and deeper networks, and `repositories`, those that you install 
 DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only the part of GROUP is written; the
 others stay as they are.
 
-One campaign for each suite, in FOLDER/SUITE; interrupted, the same command goes on where it stopped.
+One campaign for each suite, in FOLDER/SUITE; interrupted, the same command continues where it stopped.
 The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
 With `--again`, runs that the clock stopped while they had less than half a processor are done again.
 What was done to the records otherwise belongs in FOLDER/notes.txt, a line each: the page says it.

@@ -25,6 +25,15 @@ FORBIDDEN = {
     r"\bnobody has said where\b": "no path given",
     r"\b1 inputs\b": "1 input",
     r"\bWRONG nobody\b": "FAIL",
+    r"\bgoes on where it (stopped|was)\b": "continues where it stopped",
+    r"(?<!if )\bInterrupted, the same\b": "If interrupted, the same",
+    r"\bexit(?: code)? [0-9] where\b": "exit code 1 if",
+    r"\bfor want of\b": "for lack of",
+    r"(?<!here )\bis no (number|file|network|verifier|folder)\b": "is not a number",
+    r"\bcan(not)? be had\b": "can be fetched",
+    r"\bblames? (nobody|anybody)\b": "no answer is called wrong by it",
+    r"\bis told in\b": "is reported in",
+    r"\bin the one way\b": "format",
 }
 
 

@@ -116,7 +116,7 @@ def test_a_result_that_links_elsewhere_is_not_quoted(tmp_path: Path) -> None:
         verifier = find(f"vnncomp={tool}")
         [record] = run_campaign([suite], [verifier], limits=Limits(wall_seconds=20), out=out).records
         assert record.answer is Answer.ERROR
-        assert "no readable answer (what it wrote as its result is no file" in record.detail
+        assert "no readable answer (what it wrote as its result is not a file" in record.detail
         assert "s3cr3t" not in (out / "journal.jsonl").read_text()
 
 

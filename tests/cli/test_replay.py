@@ -69,7 +69,7 @@ def test_the_node_where_they_part_is_named(
     misread(monkeypatch, "LeakyRelu", slope_of_zero)
     ran = dokimos("replay", tmp_path / "net.onnx", tmp_path / "asked.vnnlib", "-1.5")
     assert ran.code == 1
-    assert "they part at node 1 of 1, LeakyRelu: " in ran.out
+    assert "they first differ at node 1 of 1, LeakyRelu: " in ran.out
     assert "[0, 0] is -0.75 in onnxruntime and 0.0 exactly, where rounding explains" in ran.out
 
 

@@ -180,7 +180,7 @@ def test_ctrl_c_counts_once(
     monkeypatch.setattr("dokimos.api.campaigns.run_campaign", interrupted)
     ran = dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
     assert ran.code == 130
-    assert ran.err == "dokimos: interrupted; give the same command again to go on.\n"
+    assert ran.err == "dokimos: interrupted; give the same command again to continue.\n"
     assert (tmp_path / "cleaned up").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

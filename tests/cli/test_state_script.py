@@ -1,4 +1,4 @@
-"""`make state`: one command that runs, goes on where it stopped, and writes the page."""
+"""`make state`: one command that runs, continues where it stopped, and writes the page."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_damage_in_what_an_interrupted_drawing_left_is_one_sentence(tmp_path: Pa
         generate_suite(tiny(), tmp_path / "suite", jobs=1, progress=interrupt)
     (part,) = tmp_path.iterdir()
     (part / "done.jsonl").write_text(line + "\n")
-    with pytest.raises(UnreadableFile, match=rf"done.jsonl:1: .*; remove {part} to begin anew"):
+    with pytest.raises(UnreadableFile, match=rf"done.jsonl:1: .*; remove {part} to start over"):
         generate_suite(tiny(), tmp_path / "suite", jobs=1)
 
 

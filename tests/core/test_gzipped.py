@@ -17,7 +17,7 @@ def test_content_comes_back(content: bytes) -> None:
 def test_what_unfolds_to_too_much_is_refused() -> None:
     bomb = gzip.compress(b"\0" * 2**20) * 65
     with pytest.raises(
-        UnreadableFile, match=r"f.gz: the compressed file unfolds to more than 67108864 bytes"
+        UnreadableFile, match=r"f.gz: the compressed file decompresses to more than 67108864 bytes"
     ):
         uncompressed(bomb, file="f.gz")
 

@@ -54,7 +54,7 @@ def test_what_is_written_is_read_again() -> None:
         ('{"name": "x", "colour": "red", "more": 1}', "unknown field `more`"),
         ('{"name": "x", "colour": "red", "inner": [{"size": "a"}]}', r"inner\[0\].size: .*'a'"),
         ('{"name": "x", "colour": "red", "inner": [{"size": "1/0"}]}', r"inner\[0\].size"),
-        ('{"name": NaN}', "NaN is no number"),
+        ('{"name": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "nested too deeply"),
         ("1" * 10_000, "a number too long"),
         ("[]", "expected `object`, got `array`"),

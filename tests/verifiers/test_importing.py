@@ -146,8 +146,8 @@ def test_it_can_be_sent_to_a_worker() -> None:
         ("lab.tools:fail", "fail.. fails with RuntimeError: no luck"),
         ("lab.needy:Mine", "its module cannot be imported: ModuleNotFoundError: No module named 'module_"),
         ("lab.wrong:Mine", "its module cannot be imported: SyntaxError"),
-        (":Mine", "':Mine' is no verifier; write a name, or package.module:Class."),
-        ("..lab:Mine", "is no verifier"),
+        (":Mine", "':Mine' is not a verifier; write a name, or package.module:Class."),
+        ("..lab:Mine", "is not a verifier"),
         ("C:\\tool", "there is no module 'C'"),
     ],
 )

@@ -58,8 +58,8 @@ def test_the_category_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ("echo unsat\n", None, "no readable answer (it wrote no result file)"),
         ('echo "all is unsat" > "$5"\n', None, "which is no verdict"),
-        ('mkfifo "$5"\n', None, "no readable answer (what it wrote as its result is no file)"),
-        ('ln -s /dev/zero "$5"\n', None, "what it wrote as its result is no file"),
+        ('mkfifo "$5"\n', None, "no readable answer (what it wrote as its result is not a file)"),
+        ('ln -s /dev/zero "$5"\n', None, "what it wrote as its result is not a file"),
         ('echo unsat > "$5"; exit 3\n', None, "exit code 3"),
         ('echo unsat > "$5"\n', "echo no; exit 4\n", "prepare_instance.sh left with exit code 4"),
     ],

@@ -64,7 +64,7 @@ def attack(
     Each of `attacks` (all that there are unless given) has `budget_seconds` of CPU time for each instance.
     A counterexample counts once it is replayed in exact arithmetic. Instances that are proven `unsat` are
     left out unless `include_unsat`. With `out`, a folder, every outcome is kept there as it is found, so
-    that the same call goes on where it stopped, and `attacks.csv` lists them all.
+    that the same call continues where it stopped, and `attacks.csv` lists them all.
 
     >>> attacked = dokimos.attack("tiny", ["units-leaky", "joint-units"], budget_seconds=5)
     >>> [(one.label, one.attack, one.is_found) for one in attacked.outcomes]

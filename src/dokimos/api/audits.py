@@ -70,8 +70,8 @@ def audit(
     `explain` and `report`. `not_scored` names tools that took part out of competition; `rules` are the rule
     sets to score by, the shipped ones unless given. With `label_seconds`, `label` looks for so long for the
     label of each instance with an answer that nothing else confirms or refutes, and writes it to the
-    `truth/` of the benchmark. `jobs` is how many processes work. Interrupted, the same call goes on with
-    the results where it stopped.
+    `truth/` of the benchmark. `jobs` is how many processes work. If interrupted, the same call continues
+    with the results where it stopped.
 
     >>> dokimos.audit("tiny", jobs=1).is_wrong_somewhere
     False

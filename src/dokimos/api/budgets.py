@@ -17,7 +17,7 @@ def within_budget(
 ) -> tuple[list[CampaignSuite], tuple[str, ...]]:
     """The suites with those of their instances that a budget has room for, and what was left out of each.
 
-    Raises InputError where it has no room at all.
+    Raises InputError if it has no room at all.
     """
     room = seconds * jobs
     ordered = [in_order(cast("tuple[SuiteEntry, ...]", each.instances), name=each.name) for each in suites]

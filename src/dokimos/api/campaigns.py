@@ -48,7 +48,7 @@ def run(
     trust_scripts: bool = False,
     progress: ProgressCallback[object] = ignore,
 ) -> Campaign:
-    """Run verifiers on suites: `dokimos run`. The same call again goes on where it stopped.
+    """Run verifiers on suites: `dokimos run`. The same call again continues where it stopped.
 
     `verifiers` are named as `dokimos verifiers` lists them, or by ``package.module:Class``. `out` is the
     folder of the campaign. Each run has `timeout_seconds`, or the time that the suite gives the instance.
@@ -140,7 +140,7 @@ def run_suites(
 
 
 def chosen_verifiers(verifiers: str | Verifier | Sequence[str | Verifier]) -> list[Verifier]:
-    """The verifiers that are named, each once. Raises VerifierUnavailable where one is not installed."""
+    """The verifiers that are named, each once. Raises VerifierUnavailable if one is not installed."""
     named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
     return [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
 
@@ -200,7 +200,7 @@ def watch(
     every_seconds: float = 1.0,
     once: bool = False,
 ) -> Iterator[WatchedCampaign]:
-    """A campaign while it runs, seen again and again until it ends: `dokimos watch`.
+    """A campaign while it runs, read again and again until it ends: `dokimos watch`.
 
     It only reads. With `once`, the campaign as it is now. Where `suites` (or the places that the campaign
     knows) are gone, answers are not judged, and the remarks say so.

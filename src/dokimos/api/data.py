@@ -39,8 +39,8 @@ def list_data() -> tuple[DataSetInfo, ...]:
 def get_data(name: str) -> DataSetInfo:
     """Fetch a data set, check its hashes and keep it: `dokimos data get`.
 
-    Files that are kept already are only checked, without any connection. Raises InputError where a file
-    cannot be had, or is not what it should be.
+    Files that are kept already are only checked, without any connection. Raises InputError if a file
+    cannot be fetched, or is not what it should be.
 
     >>> dokimos.get_data("digits").is_kept
     True

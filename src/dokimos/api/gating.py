@@ -50,7 +50,7 @@ def gate(
 ) -> GateOutcome:
     """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
 
-    `out` is the folder of the campaign; the same call again goes on where it stopped, and runs a verifier
+    `out` is the folder of the campaign; the same call again continues where it stopped, and runs a verifier
     again whose version has changed. `baseline` is a file with what was right before and which failures are
     expected; `update_baseline` writes it. `junit`, `markdown` and `html` are files to write.
     `budget_seconds` runs the first instances of the suites' fixed orders, as many as have time limits that

@@ -61,7 +61,7 @@ def hide(
     With the tier `lock`, each point gives three instances that share a base: the base alone, proven robust;
     the same with a parity lock that no input opens; and with one that opens in one cell. With the tier
     `trained`, one network is trained to hide a counterexample in each planted point, after SoundnessBench.
-    Interrupted, the same call goes on where it stopped; the same settings give the same files.
+    If interrupted, the same call continues where it stopped; the same settings give the same files.
 
     >>> small = HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.05)
     >>> hidden = dokimos.hide("hidden", small)

@@ -47,7 +47,7 @@ def label(
     Dokimos' home unless given). Each instance is attacked, then every proof that applies is tried, within
     `budget_seconds`; a label is written to the suite's `truth/` once the checker and the cross-check have
     accepted its proof. What stays open is kept in `open/`, and tried again only with a larger budget: the
-    same call goes on where it stopped.
+    same call continues where it stopped.
 
     >>> labelled = dokimos.label("tiny")
     >>> [(outcome.label, outcome.was_there) for outcome in labelled.outcomes]

@@ -47,8 +47,8 @@ def guide_training(
 
     For each of `seeds` seeds, both kinds of training for at least so many steps, in whole phases. Writes
     `out`.md, `out`.svg and `out`.json after each phase, and checkpoints and policies to the folder
-    `out`-runs. Interrupted (Ctrl-C), the same call goes on where it stopped; with more steps or seeds, it
-    goes on from what there is.
+    `out`-runs. If interrupted (Ctrl-C), the same call continues where it stopped; with more steps or seeds,
+    it continues from what there is.
 
     >>> dokimos.guide_training(steps=0)
     Traceback (most recent call last):
@@ -114,7 +114,7 @@ class _Files:
         return sum(min(self._phases, len(self._records.run(seed, arm))) for seed, arm in self.runs)
 
     def expect_records_of(self, phase: int, seed: int, arm: Arm, folder: Path) -> None:
-        """Raise InputError where a training has gone farther than its records."""
+        """Raise InputError if a training has gone farther than its records."""
         if len(self._records.run(seed, arm)) < phase:
             known = f"{self.data} does not have all its tests"
             raise InputError(

@@ -36,7 +36,7 @@ class FuzzedPool:
 
 
 def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
-    """Turn scikit-learn's trees into a file of plain numbers, which is no code: `dokimos law convert`.
+    """Turn scikit-learn's trees into a file of plain numbers, with no code in it: `dokimos law convert`.
 
     `model` is a pickle of your own (reading it runs its code), `out` ends in .json.
 

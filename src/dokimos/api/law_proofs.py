@@ -195,7 +195,7 @@ def recheck_law(
         shown, problem = None, None
         try:
             if saved.model_sha256 != loaded.sha256:
-                raise InvalidProof("the model is another than the one that the proof is about")
+                raise InvalidProof("the model is not the one that the proof is about")
             own = as_domain_model(loaded, plan.domain)
             if isinstance(saved, SavedRows):
                 recheck_rows(plan, own, saved)

@@ -40,7 +40,7 @@ def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> Sta
     laws = {folder / f"{name}.law": text for name, text in made.laws.items()}
     for path in (domain, *laws):
         if path.exists():
-            raise InputError(f"{path}: is there already; choose another folder with --out.")
+            raise InputError(f"{path}: already exists; choose another folder with --out.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:

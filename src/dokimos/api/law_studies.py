@@ -72,9 +72,9 @@ def compare_studies(
 ) -> StudyComparison:
     """Test the laws of the case studies with several seeds, beside the paper's counts: `dokimos law study`.
 
-    Without `domains`, all that have laws and whose data can be had. Writes `out`.json and `out`.md.
+    Without `domains`, all that have laws and whose data can be fetched. Writes `out`.json and `out`.md.
     `trainings` networks are trained, each with another seed; both files are written anew after each.
-    Interrupted (Ctrl-C), the same call goes on where it stopped.
+    If interrupted (Ctrl-C), the same call continues where it stopped.
 
     >>> dokimos.compare_studies(["mnits"])
     Traceback (most recent call last):
@@ -136,7 +136,7 @@ class _Study:
 
     @contextmanager
     def skipping(self, name: str, *, is_named: bool) -> Iterator[None]:
-        """Leave a domain out that cannot be had; one that was asked for by name is an error."""
+        """Leave a domain out that cannot be fetched; one that was asked for by name is an error."""
         try:
             yield
         except InputError as problem:

@@ -95,7 +95,7 @@ def check_law(
 
 
 def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]:
-    """Lay laws out in the one way, and give the files that changed: `dokimos law fmt`.
+    """Format laws, and return the files that changed: `dokimos law fmt`.
 
     Meaning and comments are kept. With `check_only` nothing is written.
 
@@ -310,14 +310,14 @@ def replay_law(
             found = with_table(found)
         loaded = _recorded_model(saved, model, found, allow_code=may_run)
         if saved.model_sha256 is not None and loaded.sha256 != saved.model_sha256:
-            _log.warning("%s: the model is another than when the violations were found.", path)
+            _log.warning("%s: the model has changed since the violations were found.", path)
         ran = replay_violations(saved, loaded, found, allow_code=bool(allow_code))
         replayed.append(ReplayedLaw(path, ran, saved.over_all))
     return tuple(replayed)
 
 
 def _refuse_code(saved: SavedViolations, path: Path, *, domain: str | None, model: str | None) -> None:
-    """Raise InputError where the file itself brings or names code, which it names in turn."""
+    """Raise InputError if the file itself brings or names code, which it names in turn."""
     named = code_named(
         saved.law,
         domain=saved.domain if domain is None else None,
@@ -361,7 +361,7 @@ def new_law(
     text = templates.new_law(template, feature=feature, amount=amount, tolerance=tolerance, domain=domain)
     if out is not None:
         if Path(out).exists():
-            raise InputError(f"{out}: is there already; choose another file.")
+            raise InputError(f"{out}: already exists; choose another file.")
         write_whole(Path(out), text, what="the law")
     return text
 
@@ -369,7 +369,7 @@ def new_law(
 def law_files(laws: LawSource) -> list[Path]:
     """The files of laws named, and those in folders or of shipped domains named, in order.
 
-    Raises InputError where a folder holds none, or a name stands for nothing.
+    Raises InputError if a folder holds none, or a name stands for nothing.
     """
     files: list[Path] = []
     for path in [Path(laws)] if isinstance(laws, str | Path) else map(Path, laws):

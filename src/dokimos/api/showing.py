@@ -101,7 +101,7 @@ def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) ->
     if property is not None:
         if not is_network(given):
             raise InputError(
-                f"{given} is no network (.onnx); write SUITE/INSTANCE as one word, or NETWORK PROPERTY."
+                f"{given} is not a network (.onnx); write SUITE/INSTANCE as one word, or NETWORK PROPERTY."
             )
         suite = pair_suite(Path(given), Path(property))
         return suite, suite.entries[0]

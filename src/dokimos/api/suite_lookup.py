@@ -22,7 +22,7 @@ def read_suite(
     """The suite in a folder, or the shipped suite of that name.
 
     A shipped suite is generated into the cache the first time, which takes a while; with `make` false it is
-    an error where it is not there yet. Raises InputError where there is no such suite, or it cannot be
+    an error where it is not there yet. Raises InputError if there is no such suite, or it cannot be
     read.
 
     >>> suite = dokimos.read_suite("tiny")

@@ -73,7 +73,7 @@ def generate(
     many instances (each with its twin), by what to `disguise` them, and how many bits a parity `lock` has
     that makes the pair (none unless given); or `suite`, a shipped suite or a
     recipe (.toml), which says all that itself. `plugin_proofs` trusts kinds of proof that other packages
-    add. Interrupted, the same call goes on where it stopped.
+    add. If interrupted, the same call continues where it stopped.
 
     >>> made = dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2})
     >>> sorted(entry.read_truth().label.value for entry in made.suite.entries)
@@ -82,7 +82,7 @@ def generate(
     True
     """
     if (family is None) == (suite is None):
-        raise InputError("Say either a family or --suite; see `dokimos families` and `dokimos suites`.")
+        raise InputError("Give either a family or --suite; see `dokimos families` and `dokimos suites`.")
     if suite is not None:
         own: dict[str, Any] = {"seed": seed, "count": count, "disguise": disguise or None}
         own |= {"lock": lock, "timeout": timeout_seconds}
@@ -147,7 +147,7 @@ def list_families() -> tuple[Family, ...]:
 
 
 def find_family(name: str) -> Family:
-    """The family of that name: `dokimos families NAME`. Raises InputError where there is none.
+    """The family of that name: `dokimos families NAME`. Raises InputError if there is none.
 
     >>> [knob.name for knob in dokimos.find_family("paired-bias").knobs][:2]
     ['size', 'depth']

@@ -55,12 +55,12 @@ def train_model(
 ) -> TrainedClassifier:
     """Train a reference architecture and write `out`/ARCHITECTURE.onnx: `dokimos train`.
 
-    Plain, with PGD examples within `adversarial`, or with bounds within `certified` (`bounds` says which:
-    "ibp" or "crown-ibp", on a growing radius). The same arguments give the same network. After each epoch a
-    checkpoint is kept beside it: interrupted, the same call goes on. Records are normalised outside of the
-    network unless `inside`; ARCHITECTURE.json says so, and `make_properties` reads that. The accuracy, the
-    accuracy under PGD and what bounds verify are measured on the first `evaluate` test records. Every fifth
-    record of data of your own is for tests.
+    Plain, with PGD examples within `adversarial`, or with bounds within `certified` (`bounds` says
+    which: "ibp" or "crown-ibp", on a growing radius). The same arguments give the same network. After
+    each epoch a checkpoint is kept beside it: if interrupted, the same call continues. Records are
+    normalised outside of the network unless `inside`; ARCHITECTURE.json says so, and `make_properties`
+    reads that. The accuracy, the accuracy under PGD and what bounds verify are measured on the first
+    `evaluate` test records. Every fifth record of data of your own is for tests.
 
     >>> trained = dokimos.train_model("digits-fc", "nets", epochs=3, evaluate=20)
     >>> trained.network.name, trained.parameters, trained.accuracy.clean.count

@@ -81,7 +81,9 @@ def warn_of_labels(judged: JudgedCampaigns) -> None:
     for (suite, instance), problem in judged.failed_labels.items():
         _log.warning("%s", printable(failed_label_in_words(suite, instance, problem)))
     for (suite, instance), problem in judged.unchecked_labels.items():
-        _log.warning("%s/%s: its label is not checked, and blames nobody: %s", suite, instance, problem)
+        _log.warning(
+            "%s/%s: its label is not checked, so nobody is judged by it: %s", suite, instance, problem
+        )
     for (suite, instance), why in judged.not_compared.items():
         _log.warning("%s/%s: its label is proven, but not cross-checked: %s", suite, instance, why)
     if left_out := len(judged.not_compared):
@@ -91,7 +93,7 @@ def warn_of_labels(judged: JudgedCampaigns) -> None:
     for one in judged.campaigns:
         if one.missing:
             _log.warning(
-                "%s: %d of %d planned runs are missing; `dokimos run` goes on with them",
+                "%s: %d of %d planned runs are missing; `dokimos run` continues with them",
                 one.campaign.folder,
                 one.missing,
                 one.campaign.planned,
@@ -100,7 +102,9 @@ def warn_of_labels(judged: JudgedCampaigns) -> None:
     for proof, count in set_aside.items():
         runs = "1 run is" if count == 1 else f"{count} runs are"
         _log.warning(
-            "%s unlabelled: the label is proven only by %s, which never serves to blame", runs, proof
+            "%s unlabelled: the label is proven only by %s, which is never used against a verifier",
+            runs,
+            proof,
         )
 
 

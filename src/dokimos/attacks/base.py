@@ -87,7 +87,7 @@ class Attack(ABC):
     def __call__(
         self, network: Network, property: Property, *, seed: int, budget: Budget | None = None
     ) -> AttackResult:
-        """The least margin over all cases. Raises InputError where there is nothing to search for."""
+        """The least margin over all cases. Raises InputError if there is nothing to search for."""
         from dokimos.networks.semantics.differentiable import one_thread
 
         require_fit(network, property)

@@ -17,7 +17,7 @@ class CrownVertex(Attack):
 
     The first rows take the corners of the usual bounds, one for each constraint; others those of bounds
     with random lower lines, up to `most` of them, and the rest begin near one of these. All of them then
-    descend the margin. Raises InputError where an operator has no linear relaxation.
+    descend the margin. Raises InputError if an operator has no linear relaxation.
     """
 
     name: ClassVar[str] = "crown-vertex"

@@ -22,8 +22,8 @@ _LOOKS_FOR_UNITS = 1
 class LPPrimal(Attack):
     """The optimal inputs of the triangle relaxation, one for each conjunction; restarts begin there.
 
-    The others begin near one of them, and all descend the margin. Raises InputError where the network is
-    no network of affine operators and ReLUs, or too large.
+    The others begin near one of them, and all descend the margin. Raises InputError if the network is
+    not one of affine operators and ReLUs, or too large.
     """
 
     name: ClassVar[str] = "lp-primal"

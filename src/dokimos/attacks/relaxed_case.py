@@ -33,7 +33,7 @@ MOST_TIGHTENED = 3000
 
 
 def require_linear_bounds(target: Target) -> None:
-    """Raise InputError where the network has no linear relaxation, or one that is too large."""
+    """Raise InputError if the network has no linear relaxation, or one that is too large."""
     reason = without_linear_bound(target.network)
     if reason is None and target.network.multiplications > MOST_MULTIPLICATIONS:
         reason = f"it takes more than {MOST_MULTIPLICATIONS:,} multiplications"

@@ -97,10 +97,10 @@ def _damaged_network(file: NetworkFile) -> Iterator[Remark]:
     except UnreadableFile as error:
         yield Remark(error.reason.rstrip("."))
     except Exception as error:  # whatever the parser of onnx raises
-        yield Remark(f"it is no ONNX file ({type(error).__name__})")
+        yield Remark(f"it is not an ONNX file ({type(error).__name__})")
     else:
         if not model.graph.output:
-            yield Remark("it is no network: it has no outputs")
+            yield Remark("it is not a network: it has no outputs")
 
 
 def _refused(file: NetworkFile) -> Iterator[Remark]:
@@ -153,7 +153,7 @@ LISTED_TWICE = LintRule(
     "listed-twice",
     "an instance that is listed twice",
     LintSeverity.WARNING,
-    "remove one row, unless it shall count twice",
+    "remove one row, unless it should count twice",
     _listed_twice,
 )
 SAME_CONTENT = LintRule(
@@ -193,7 +193,7 @@ PRODUCTS = LintRule(
 )
 DAMAGED_NETWORK = LintRule(
     "damaged-network",
-    "a network that is no ONNX",
+    "a network that is not valid ONNX",
     LintSeverity.ERROR,
     "export the network again",
     _damaged_network,

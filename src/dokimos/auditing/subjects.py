@@ -59,7 +59,7 @@ class BenchmarkTable:
 
 
 def read_table(folder: Path) -> BenchmarkTable:
-    """The table of a benchmark, with what is wrong in it. Raises UnreadableFile where there is none."""
+    """The table of a benchmark, with what is wrong in it. Raises UnreadableFile if there is none."""
     table = instances_table(folder)
     try:
         cells = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))

@@ -160,7 +160,9 @@ def _connected(address: str) -> Iterator[Any]:
             "Running on a cluster needs dask.distributed; install it with: pip install 'dokimos[cluster]'."
         ) from None
     if not re.fullmatch(r"\S+://\S+|\S+:\d+", address):
-        raise InputError(f"{address!r} is no address of a Dask scheduler; write it like tcp://host:8786.")
+        raise InputError(
+            f"{address!r} is not the address of a Dask scheduler; write it like tcp://host:8786."
+        )
     try:
         client = Client(address, timeout=_CONNECTING_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
@@ -183,7 +185,7 @@ def _result(future: Any, address: str) -> _Returned:
         returned: _Returned = future.result()
     except KilledWorker as error:
         raise InputError(
-            f"A run has lost its worker too often ({error.last_worker}); see to the workers and resume."
+            f"A run has lost its worker too often ({error.last_worker}); check the workers and resume."
         ) from error
     except CancelledError as error:
         raise InputError(f"The Dask scheduler at {address} is gone; start it again and resume.") from error

@@ -108,5 +108,5 @@ def read_fraction(value: Any) -> Fraction:
     """An exact number as `str` writes it. ValueError for any other text, such as 1e999999999."""
     written = _FRACTION.fullmatch(value) if isinstance(value, str) else None
     if written is None:
-        raise ValueError(f"{str(value)[:40]!r} is no fraction")
+        raise ValueError(f"{str(value)[:40]!r} is not a fraction")
     return Fraction(int(written[1]), int(written[2] or 1))

@@ -90,7 +90,7 @@ def log_name(job: str) -> str:
 
 def log_path(folder: Path, job: str) -> Path:
     """The log of a job in the folder of its campaign, by the job alone: what a record says of it may be
-    anything. Raises UnreadableFile where that leads elsewhere."""
+    anything. Raises UnreadableFile if that leads elsewhere."""
     return contained(contained(folder, "logs"), f"{job}.log")
 
 
@@ -138,7 +138,7 @@ def perform(
     The verifier gets copies of its own, which it is not allowed to write to; where it has changed one all
     the same (as root may), the record says so. The folder is removed afterwards.
 
-    Raises InputError where it ended in an error on a full disk: then there was no room for its answer, and
+    Raises InputError if it ended in an error on a full disk: then there was no room for its answer, and
     it is not the verifier that failed. A proof that it wrote of its `unsat` is kept beside the log.
 
     A verifier that stays warm is asked by one of `workers`; without any, it is started as others are.

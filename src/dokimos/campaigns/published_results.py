@@ -79,7 +79,7 @@ _Matched = Sequence[tuple[_PublishedRow, CampaignInstance | None]]
 
 
 def find_results(folder: Path) -> tuple[ResultsTable, ...]:
-    """All tables of published results in `folder`. Raises UnreadableFile where there is none."""
+    """All tables of published results in `folder`. Raises UnreadableFile if there is none."""
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such folder of results")
     found = []
@@ -106,7 +106,7 @@ def import_results(
     """Make a campaign in `out` of what `results` has on `suites`, which are called as its categories are.
 
     `not_scored` names tools that took part out of competition: rule sets leave them out. `imported` is
-    called after each table. The same call again goes on where it was interrupted.
+    called after each table. The same call again continues where it stopped.
     """
     names = {suite.name for suite in suites}
     tables = [table for table in find_results(results) if table.category in names]

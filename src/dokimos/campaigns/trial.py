@@ -64,7 +64,7 @@ def try_out(verifier: Verifier, permissions: Permissions | None = None) -> tuple
             is_wrong = record.answer.decides and record.answer.value != expected
             if is_wrong or record.answer in _FAILURES:
                 detail = f": {' '.join(record.detail.split())}" if record.detail else ""
-                return (*findings, Finding(f"{said}{detail}", False, f"see to what it says; {again}"))
+                return (*findings, Finding(f"{said}{detail}", False, f"read what it says; {again}"))
             any_answered |= record.answer.decides
             findings.append(Finding(said, True))
     if not any_answered:

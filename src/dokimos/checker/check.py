@@ -30,7 +30,7 @@ def prove(
     `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32; `kinds` are those to trust;
     `asked` are margins that are enough, where the proof may stop early.
 
-    Raises InvalidProof where it does not prove the label, UnreadableFile or UnsupportedOp where a file
+    Raises InvalidProof if it does not prove the label, UnreadableFile or UnsupportedOp where a file
     cannot be read.
     """
     problem = Problem(

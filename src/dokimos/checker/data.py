@@ -23,7 +23,7 @@ class NoData(Struct, forbid_unknown_fields=True):
 
 
 def read_data(data: Mapping[str, Any], form: type[T]) -> T:
-    """The data of a certificate as a typed form. Raises UnreadableFile where it has the wrong shape.
+    """The data of a certificate as a typed form. Raises UnreadableFile if it has the wrong shape.
 
     A rational number is a string: an integer, a decimal or a fraction "p/q".
     """

@@ -28,7 +28,7 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command has begun
         code = INTERRUPTED
     if code == INTERRUPTED:
-        complain("dokimos: interrupted; give the same command again to go on.")
+        complain("dokimos: interrupted; give the same command again to continue.")
     sys.exit(finish(code))
 
 

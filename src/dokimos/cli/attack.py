@@ -21,7 +21,7 @@ def attack(
     budget: Annotated[
         str, typer.Option(help="CPU time of each attack on each instance, such as 1s or 1m.")
     ] = "1s",
-    seed: Annotated[int, typer.Option(help="Of the random choices.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the random choices.", min=0)] = 0,
     out: Annotated[
         Path | None, typer.Option(help="A folder to keep outcomes in; the same command goes on there.")
     ] = None,

@@ -33,7 +33,7 @@ def audit(
     label: Annotated[
         str | None,
         typer.Option(
-            help="With results: look so long (such as 10s) for the label of each instance with an answer "
+            help="With results: look this long (such as 10s) for the label of each instance with an answer "
             "that nothing confirms or refutes, and write it to the benchmark's truth/."
         ),
     ] = None,
@@ -44,7 +44,7 @@ def audit(
 ) -> None:
     """Say what is wrong with a benchmark, and with what was published on it. Exit code 1 if something is.
 
-    Interrupted, the same command goes on where it stopped.
+    If interrupted, the same command continues where it stopped.
     """
     import dokimos
     from dokimos.cli.output import console, listed, one_interrupt, progress_bar

@@ -36,7 +36,7 @@ def data(context: typer.Context) -> None:
 
 
 @app.command("get")
-def get(name: Annotated[str, typer.Argument(help="Which: dokimos data lists them.")]) -> None:
+def get(name: Annotated[str, typer.Argument(help="Its name; `dokimos data` lists them.")]) -> None:
     """Fetch a data set from its registry, check its hashes and keep it; later it needs no connection."""
     import dokimos
 

@@ -23,7 +23,7 @@ def generate(
         typer.Option(help="A shipped suite or a recipe (.toml), instead of a family."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the draws; 0 unless given. A suite has its own.", min=0)
+        int | None, typer.Option(help="The seed of the draws; 0 unless given. A suite has its own.", min=0)
     ] = None,
     count: Annotated[
         int | None,
@@ -35,7 +35,7 @@ def generate(
     ] = None,
     lock: Annotated[
         int | None,
-        typer.Option(help="Make the pair by a parity lock of so many bits (75 hides), 25 inputs or more."),
+        typer.Option(help="Hide the pair behind a parity lock of this many bits, such as 75 (25 inputs)."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
     timeout: Annotated[
@@ -82,7 +82,7 @@ def generate(
         typer.echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
     for line in cross_check_lines({one.name: one.cross_check for one in made.made}):
         typer.echo(line)
-    state = "is there already, as this recipe makes it" if made.was_there else "written, each label proven"
+    state = "already there, as this recipe makes it" if made.was_there else "written, each label proven"
     typer.echo(f"{out}: {len(made.suite.entries)} instances, {state}")
 
 
@@ -95,7 +95,7 @@ def _knobs(words: list[str]) -> dict[str, str]:
     while rest:
         word = rest.pop(0)
         if not word.startswith("--"):
-            raise InputError(f"Did not expect {word!r}; write knobs as --NAME VALUE.")
+            raise InputError(f"Unexpected {word!r}; write knobs as --NAME VALUE.")
         name, has_value, value = word.removeprefix("--").partition("=")
         if not has_value:
             if not rest or rest[0].startswith("--"):

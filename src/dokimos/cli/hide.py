@@ -30,12 +30,16 @@ def hide(
     ] = 0.2,
     points: Annotated[int, typer.Option(help="How many points get a counterexample.", min=1)] = 10,
     seed: Annotated[int, typer.Option(help="Of the random choices.", min=0)] = 0,
-    scale: Annotated[float, typer.Option(help="Of the widths of dense layers; 1 is the paper's.")] = 0.25,
-    bits: Annotated[int | None, typer.Option(help="Of a lock; 75, or three for each input.")] = None,
+    scale: Annotated[
+        float, typer.Option(help="Scales the widths of dense layers; 1 is the paper's.")
+    ] = 0.25,
+    bits: Annotated[
+        int | None, typer.Option(help="The bits of a lock; 75, or three for each input.")
+    ] = None,
     weight: Annotated[int, typer.Option(help="Bits of each equation of a lock; 1 is easy to pick.")] = 7,
     model: Annotated[str, typer.Option(help="Graft locks onto this network (.onnx).")] = "",
     data: Annotated[str, typer.Option(help="With --model: points (.npz or .npy, array x).")] = "",
-    epochs: Annotated[int, typer.Option(help="Of the trained tier.", min=1)] = 400,
+    epochs: Annotated[int, typer.Option(help="How long the trained tier trains.", min=1)] = 400,
     filter_: Annotated[
         str, typer.Option("--filter", help="quick: PGD 100x200; paper: PGD 1000x5000 and AutoAttack; none.")
     ] = "quick",
@@ -49,14 +53,16 @@ def hide(
     soundness: Annotated[
         bool, typer.Option("--soundness", help="Train the 26 settings of SoundnessBench; show a table.")
     ] = False,
-    only: Annotated[str, typer.Option(help="With --soundness: some of its settings, by commas.")] = "",
-    attack: Annotated[str, typer.Option(help="With --assess: which attacks, by commas.")] = "",
+    only: Annotated[
+        str, typer.Option(help="With --soundness: some of its settings, separated by commas.")
+    ] = "",
+    attack: Annotated[str, typer.Option(help="With --assess: which attacks, separated by commas.")] = "",
     budget: Annotated[str, typer.Option(help="With --assess: CPU time of each attack.")] = "10s",
     jobs: Annotated[int, typer.Option(help="With --assess: how many processes.", min=1)] = 1,
 ) -> None:
     """Make a suite with hidden counterexamples, or measure how well they are hidden.
 
-    Interrupted, the same command goes on where it stopped.
+    If interrupted, the same command continues where it stopped.
     """
     import dokimos
     from dokimos.cli.output import console, listed, progress_bar

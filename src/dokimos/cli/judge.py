@@ -26,7 +26,8 @@ def judge(
 ) -> None:
     """Judge every answer of a campaign.
 
-    Exit code 1 if one is wrong, whatever the rule sets say; 2 if a label fails that was to show it.
+    Exit code 1 if one is wrong, whatever the rule sets say; 2 if the label that would show it fails its
+    check.
     """
     import dokimos
     from dokimos.cli.output import console, listed, progress_bar

@@ -32,8 +32,8 @@ def label(
 ) -> None:
     """Find labels for instances that have none: attacks, then every proof that applies.
 
-    A label is written to truth/ once its proof is checked. Interrupted, the same command goes on where it
-    stopped. Exit code 2 if a file cannot be read.
+    A label is written to truth/ once its proof is checked. If interrupted, the same command
+    continues where it stopped. Exit code 2 if a file cannot be read.
     """
     import dokimos
     from dokimos.cli.output import console, progress_bar, say

@@ -27,7 +27,7 @@ for command in (export, fuzz, guide, recheck, repair, study, train, verify):
 def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
     """Parse and check laws, and say what is wrong with each, with line, column and a caret.
 
-    Exit code 1 where a law is wrong, 2 where one cannot be checked: its file or its domain cannot be read.
+    Exit code 1 if a law is wrong, 2 if one cannot be checked: its file or its domain cannot be read.
     """
     import dokimos
 
@@ -53,7 +53,7 @@ def fmt(
         bool, typer.Option("--check", help="Change nothing; exit 1 if it would.")
     ] = False,
 ) -> None:
-    """Lay laws out in the one way. Meaning and comments are kept."""
+    """Format laws. Meaning and comments are kept."""
     import dokimos
 
     changed = dokimos.format_law(laws, check_only=check_only)
@@ -69,14 +69,14 @@ app.command()(test)
 @app.command()
 def replay(
     files: Annotated[list[Path], typer.Argument(help="Files that `dokimos law test --out` wrote.")],
-    model: Annotated[str | None, typer.Option(help="Another model than the recorded one.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model to use instead of the recorded one.")] = None,
     domain: DomainOption = None,
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Run the Python that the files bring and name.")
     ] = False,
     no_code: NoCode = False,
 ) -> None:
-    """Run saved violations again. Exit code 1 where one still violates its law."""
+    """Run saved violations again. Exit code 1 if one still violates its law."""
     import dokimos
     from dokimos.core.errors import InputError
 
@@ -143,7 +143,7 @@ def convert(
     model: Annotated[Path, typer.Argument(help="A pickle of your own: a tree or ensemble.")],
     out: Annotated[Path, typer.Option(help="The file of trees to write, NAME.json.")],
 ) -> None:
-    """Turn scikit-learn's trees into a file of plain numbers, which is no code."""
+    """Turn scikit-learn's trees into a file of plain numbers, with no code in it."""
     import dokimos
 
     made = dokimos.convert_model(model, out)

@@ -21,7 +21,8 @@ def guide(
 ) -> None:
     """Train policies for LunarLander, guided by states that violate a law and not, and compare them.
 
-    Interrupted, the same command goes on where it stopped; with more seeds or steps, from what there is.
+    If interrupted, the same command continues where it stopped; with more seeds or steps, it continues
+    from what there is.
     """
     one_thread()
     import dokimos

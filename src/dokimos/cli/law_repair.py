@@ -28,7 +28,7 @@ def repair(
     seconds: Annotated[float, typer.Option(help="How long each law is decided for.", min=0.001)] = 20.0,
     table: Annotated[Path | None, typer.Option(help="A Markdown file for the table.")] = None,
 ) -> None:
-    """Train a network to keep laws and its answers; then decide the laws. Exit 0 where all are proven."""
+    """Train a network to keep laws and its answers; then decide the laws. Exit 0 if all are proven."""
     one_thread()
     import dokimos
     from dokimos.core.errors import InputError

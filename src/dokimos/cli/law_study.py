@@ -27,7 +27,7 @@ def study(
 ) -> None:
     """Test the laws of the case studies with several seeds, and put the counts beside the paper's.
 
-    Interrupted, the same command goes on where it stopped.
+    If interrupted, the same command continues where it stopped.
     """
     one_thread()
     import dokimos

@@ -32,7 +32,7 @@ def test(
     ] = "random",
     exhaustive: Annotated[
         bool | None,
-        typer.Option(help="Go through all draws, or never do; unless given, where the budget allows it."),
+        typer.Option(help="Whether to go through all draws; by default, if the budget allows it."),
     ] = None,
     by: Annotated[
         list[str] | None,
@@ -52,7 +52,7 @@ def test(
     html: Annotated[Path | None, typer.Option(help="A page to write of what was found.")] = None,
     no_code: NoCode = False,
 ) -> None:
-    """Test laws against a model. Exit code 1 where one is violated, fails, or is never tested."""
+    """Test laws against a model. Exit code 1 if one is violated, fails, or is never tested."""
     if model is None:
         one_thread()  # the domain may train its own
     import dokimos

@@ -37,18 +37,18 @@ def verify(
         bool, typer.Option("--constraints/--no-constraints", help="Whether the domain's CONSTRAINTS hold.")
     ] = True,
     rows: Annotated[
-        int | None, typer.Option(help="Decide around so many rows of the domain's data.", min=1)
+        int | None, typer.Option(help="Decide around this many rows of the domain's data.", min=1)
     ] = None,
     tolerance: Annotated[
         str, typer.Option(help="How far numbers of a row move, in percent of their range: 1%,2%,5%.")
     ] = "1%",
     free: Annotated[
-        str, typer.Option(help="With --rows: features that may have any value, with commas between.")
+        str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="A folder for proofs and violations.")] = None,
     no_code: NoCode = False,
 ) -> None:
-    """Decide laws for every case: proven, violated, or open. Exit code 0 where all are proven, else 1."""
+    """Decide laws for every case: proven, violated, or open. Exit code 0 if all are proven, else 1."""
     if model is None:
         one_thread()  # the domain may train its own
     import dokimos
@@ -122,7 +122,7 @@ def shares(text: str) -> list[Fraction]:
     for each in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*", each)
         if match is None:
-            raise InputError(f"--tolerance: {each.strip()!r} is no percentage; give 1%, or 1%,2%,5%.")
+            raise InputError(f"--tolerance: {each.strip()!r} is not a percentage; give 1%, or 1%,2%,5%.")
         found.append(Fraction(match[1]) / 100)
     return found
 
@@ -146,7 +146,7 @@ def recheck(
         bool, typer.Option("--allow-code", help="Run the Python that the files name.")
     ] = False,
 ) -> None:
-    """Check proofs of laws again, without what found them. Exit code 1 where one does not hold."""
+    """Check proofs of laws again, without what found them. Exit code 1 if one does not hold."""
     import dokimos
 
     checked = dokimos.recheck_law(files, model=model, domain=domain, allow_code=allow_code)

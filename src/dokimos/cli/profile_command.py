@@ -31,7 +31,7 @@ def profile(
         typer.Option(help="The folder of the profiles; SUITE/profiles, or in Dokimos' home, unless given."),
     ] = None,
     samples: Annotated[int, typer.Option(help="How many samples of the input set.", min=2)] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the samples.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the samples.", min=0)] = 0,
     tau: Annotated[float, typer.Option(help="The width of the grid of gradients, for A_τ.")] = 1e-3,
     tau_slope: Annotated[
         float, typer.Option(help="How much a smooth unit's slope varies before it is unstable, for U.")
@@ -41,7 +41,7 @@ def profile(
 ) -> None:
     """Measure the difficulty profile of each instance. Exit code 2 if one cannot be measured.
 
-    Interrupted, the same command goes on where it stopped.
+    If interrupted, the same command continues where it stopped.
     """
     import dokimos
     from dokimos.cli.output import console, progress_bar, say

@@ -197,7 +197,7 @@ def _report(made: PropertySuite) -> None:
 
 
 def parse_number(text: str) -> float:
-    """A number such as 2/255 or 0.03. Raises InputError where it is none."""
+    """A number such as 2/255 or 0.03. Raises InputError if it is none."""
     from fractions import Fraction
 
     from dokimos.core.errors import InputError

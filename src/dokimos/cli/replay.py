@@ -28,11 +28,11 @@ def replay(
         ),
     ],
 ) -> None:
-    """Evaluate a network at a point, exactly and in onnxruntime, and hold it against a property.
+    """Evaluate a network at a point, exactly and in onnxruntime, and check it against a property.
 
     Says whether the point is in the box, whether it violates and by what margin, and names the first node
     at which onnxruntime and the exact value differ by more than rounding explains. Exit code 1 if the point
-    violates, exactly or in onnxruntime, or if the two part; 0 if neither.
+    violates, exactly or in onnxruntime, or if the two differ; 0 if neither.
     """
     import dokimos
 
@@ -63,7 +63,7 @@ def _lines(found: ReplayedPoint) -> Iterator[str]:
 
 def _exactly(replay: Replay) -> str:
     if not replay.is_decided:
-        return "no precision tells whether it violates"
+        return "whether it violates is undecided at every precision tried"
     if not replay.in_box:
         return "no violation, since it is outside the box"
     return "it violates the property" if replay.violates_exactly else "it does not violate the property"
@@ -93,7 +93,7 @@ def _node_line(nodes: NodeComparison) -> str:
     name = f" {first.node!r}" if first.node else ""
     place = f"{first.tensor}[{', '.join(map(str, first.index))}]"
     return (
-        f"they part at node {first.position + 1} of {nodes.nodes}, {first.op}{name}: {place} is "
+        f"they first differ at node {first.position + 1} of {nodes.nodes}, {first.op}{name}: {place} is "
         f"{first.computed!r} in {nodes.runtime} and {first.exact!r} exactly, where rounding explains "
         f"{first.rounding:.3g} at most"
     )

@@ -31,7 +31,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard.
 
-    Exit code 2 if a label fails by which somebody was to be blamed; the page is written all the same.
+    Exit code 2 if a label that an answer was judged by fails its check; the page is written anyway.
     """
     import dokimos
     from dokimos.cli.output import listed, progress_bar

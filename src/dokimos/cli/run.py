@@ -56,7 +56,7 @@ def run(
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
 ) -> None:
-    """Run verifiers on suites. Interrupted, the same command goes on where it stopped."""
+    """Run verifiers on suites. If interrupted, the same command continues where it stopped."""
     import dokimos
     from dokimos.cli.output import one_interrupt, progress_bar
     from dokimos.core.amounts import parse_bytes

@@ -38,8 +38,8 @@ def in_words(error: OSError) -> str:
     """What the system said, and of what: whole files name themselves, so that what has no name is ours."""
     reason = error.strerror or str(error)
     if error.filename is None:
-        return f"standard output cannot be written ({reason}); what it was to say is lost."
-    return f"{error.filename}: {reason}; check the path and its rights."
+        return f"standard output cannot be written ({reason}); the output is lost."
+    return f"{error.filename}: {reason}; check the path and its permissions."
 
 
 def finish(code: int) -> int:

@@ -27,7 +27,7 @@ def train(
         str | None, typer.Option(help="Train with bounds over balls of this radius, such as 2/255.")
     ] = None,
     bounds: Annotated[str, typer.Option(help="Which bounds: ibp or crown-ibp.")] = "ibp",
-    epochs: Annotated[int, typer.Option(help="How often all records are gone through.", min=1)] = 10,
+    epochs: Annotated[int, typer.Option(help="How many passes over the records.", min=1)] = 10,
     batch: Annotated[
         int | None, typer.Option(help="Records for one step; 128, or 32 of small data.", min=1)
     ] = None,
@@ -45,7 +45,10 @@ def train(
         int, typer.Option(help="On how many test records the network is measured.", min=1)
     ] = 200,
 ) -> None:
-    """Train a reference architecture: plain, against PGD, or with bounds. Interrupted, it goes on."""
+    """Train a reference architecture: plain, against PGD, or with bounds.
+
+    If interrupted, the same command continues where it stopped.
+    """
     from rich.table import Table
 
     import dokimos

@@ -149,9 +149,9 @@ def generate_suite(
 ) -> Suite:
     """Draw a recipe's instances, proven and cross-checked, and write them to `folder`.
 
-    What is finished is kept in a hidden folder beside it until all is: interrupted, the same call goes
-    on where it stopped. A folder that holds the very suite that this version makes from this recipe is
-    left as it is. Kinds of proof that plug-ins add count only with `plugin_proofs`.
+    What is finished is kept in a hidden folder beside it until all is: if interrupted, the same call
+    continues where it stopped. A folder that holds the very suite that this version makes from this recipe
+    is left as it is. Kinds of proof that plug-ins add count only with `plugin_proofs`.
 
     Only one process at a time makes a folder: another one gets InputError, or with `waiting` says so and
     waits, to find the suite made.
@@ -261,7 +261,7 @@ def _finished_pair(content: bytes, pairs: Sequence[_Pair], place: Place) -> tupl
         if not 0 <= number < len(pairs) or len(names) != len(pairs[number].labels):
             raise UnreadableFile(place, "the recipe has no such pair")
     except UnreadableFile as error:
-        anew = f"remove {Path(place.file).parent} to begin anew"
+        anew = f"remove {Path(place.file).parent} to start over"
         raise UnreadableFile(place, f"{error.reason}; {anew}.") from error
     return number, names
 

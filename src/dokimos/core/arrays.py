@@ -23,7 +23,7 @@ def array_in(content: bytes, *, file: Path | str) -> NDArray[Any]:
     try:
         return _array(content)
     except Exception as problem:  # numpy reads the header as Python, and raises whatever that does
-        raise UnreadableFile(file, f"is no array: {_in_a_line(problem)}.") from None
+        raise UnreadableFile(file, f"is not an array: {_in_a_line(problem)}.") from None
 
 
 def arrays_in(content: bytes, names: Sequence[Sequence[str]], *, file: Path | str) -> list[NDArray[Any]]:
@@ -38,7 +38,7 @@ def arrays_in(content: bytes, names: Sequence[Sequence[str]], *, file: Path | st
                     raise UnreadableFile(file, f"has no array {either[0]!r} (it has the arrays {known}).")
             members = [found for found in chosen if found is not None]
             if sum(found.file_size for found in members) > MOST_UNFOLDED:
-                raise UnreadableFile(file, f"its arrays unfold to more than {MOST_UNFOLDED} bytes.")
+                raise UnreadableFile(file, f"its arrays decompress to more than {MOST_UNFOLDED} bytes.")
             return [array_in(archive.read(found), file=file) for found in members]
     except UnreadableFile:
         raise

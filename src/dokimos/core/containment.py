@@ -16,7 +16,7 @@ from dokimos.core.errors import UnreadableFile
 def contained(folder: Path, name: str | Path) -> Path:
     """The path `folder / name`, whether or not anything is there.
 
-    Raises UnreadableFile where it leads out of the folder, by its name or by a link, or to a device, a
+    Raises UnreadableFile if it leads out of the folder, by its name or by a link, or to a device, a
     pipe or a socket. Nothing is opened.
     """
     path = folder / name
@@ -34,9 +34,7 @@ def contained(folder: Path, name: str | Path) -> Path:
             path, f"{how} out of the folder {folder}; put the file itself into the folder."
         )
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise UnreadableFile(
-            path, "is no regular file but a device, a pipe or a socket, which is not read."
-        )
+        raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")
     return path
 
 

@@ -133,4 +133,4 @@ def _expect_folder(path: Path, what: str) -> None:
     if not folder.exists():
         raise InputError(f"{path}: {what} cannot be written: there is no folder {folder}; make it first.")
     if not folder.is_dir():
-        raise InputError(f"{path}: {what} cannot be written: {folder} is no folder.")
+        raise InputError(f"{path}: {what} cannot be written: {folder} is not a folder.")

@@ -31,5 +31,5 @@ def uncompressed(content: bytes, *, file: str) -> bytes:
     except (OSError, EOFError, zlib.error):
         raise UnreadableFile(file, "the compressed file is truncated or damaged.") from None
     if unfolded.tell() > most:
-        raise UnreadableFile(file, f"the compressed file unfolds to more than {most} bytes.")
+        raise UnreadableFile(file, f"the compressed file decompresses to more than {most} bytes.")
     return unfolded.getvalue()

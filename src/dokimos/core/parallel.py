@@ -49,7 +49,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
     """(index, function(item)) for each item, as they finish; in this process where one is enough.
 
     What is passed and returned must be picklable. An error, or an interrupt here, ends the rest, and what
-    is under way with it. Raises DokimosError where a process is killed, for want of memory say.
+    is under way with it. Raises DokimosError if a process is killed, for lack of memory say.
     """
     if jobs <= 1 or len(items) <= 1:
         for index, item in enumerate(items):
@@ -64,7 +64,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
                 yield futures[future], future.result()
         except BrokenProcessPool:
             raise DokimosError(
-                "A process at work was killed, perhaps for want of memory; give the same command again "
+                "A process at work was killed, perhaps for lack of memory; give the same command again "
                 "with fewer --jobs."
             ) from None
         except BaseException:

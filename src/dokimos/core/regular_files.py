@@ -15,7 +15,7 @@ MOST_BYTES = 2**30
 def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     """The content of a regular file. Never waits, and never opens anything else.
 
-    Raises UnreadableFile where it is none or is too large, OSError where it cannot be opened.
+    Raises UnreadableFile if it is none or is too large, OSError where it cannot be opened.
     """
     _expect_regular(path, path.stat())
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -32,6 +32,4 @@ def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
 
 def _expect_regular(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise UnreadableFile(
-            path, "is no regular file but a device, a pipe or a socket, which is not read."
-        )
+        raise UnreadableFile(path, "is a device, a pipe or a socket, not a regular file.")

@@ -61,7 +61,9 @@ def parse(
     except _Refused as error:
         raise UnreadableFile(file, str(error)) from None
     except UnicodeEncodeError:
-        raise UnreadableFile(file, "a text holds half of a surrogate pair, which is no character") from None
+        raise UnreadableFile(
+            file, "a text holds half of a surrogate pair, which is not a character"
+        ) from None
     except (RecursionError, ValueError):
         raise UnreadableFile(file, "not usable JSON (nested too deeply, or a number too long)") from None
 
@@ -111,7 +113,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise _Refused(f"the key {twice[:80]!r} stands twice in one object")
+        raise _Refused(f"the key {twice[:80]!r} appears twice in one object")
     return found
 
 
@@ -124,7 +126,7 @@ def _is_deep(document: Any) -> bool:
 
 
 def _no_constant(word: str) -> NoReturn:
-    raise _Refused(f"{word} is no number of JSON")
+    raise _Refused(f"{word} is not a JSON number")
 
 
 def _applying(hooks: Hooks) -> Callable[[type, Any], Any]:

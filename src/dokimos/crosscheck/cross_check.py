@@ -71,7 +71,7 @@ class _Expected:
 
     @cached_property
     def narrowed(self) -> _Expected:
-        """The same with the exact values themselves, where they can be had in reasonable time."""
+        """The same with the exact values themselves, where they can be computed in reasonable time."""
         if self.network.multiplications > EXACT_WORK:
             return self
         try:
@@ -125,7 +125,7 @@ def _compare(content: bytes, network: Network, expected: Sequence[_Expected]) ->
             refusals.append(str(error))
             continue
         if problem:
-            return CrossCheck(kind.name, contradiction=f"{kind.name} {problem}: somebody misreads it")
+            return CrossCheck(kind.name, contradiction=f"{kind.name} {problem}: one of the two misreads it")
         remark = "; ".join(refusals) or _optimised_remark(content, network, expected)
         return CrossCheck(kind.name, remark=remark)
     return CrossCheck("", remark="; ".join(refusals))

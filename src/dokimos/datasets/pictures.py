@@ -18,7 +18,7 @@ _MOST_PIXELS = 50_000_000
 def read_picture(source: Path | IO[bytes], what: str) -> NDArray[np.uint8]:
     """The pixels, [height, width] where the picture is grey and [height, width, 3] where it has colours.
 
-    Raises InputError where `what` is no picture, is too large, or the package Pillow is not here.
+    Raises InputError if `what` is no picture, is too large, or the package Pillow is not here.
     """
     try:
         from PIL import Image

@@ -96,8 +96,8 @@ def make_suite(
 ) -> tuple[Suite, tuple[RecordOutcome, ...]]:
     """Choose records, radii and labels, and write the suite; what became of each record looked at.
 
-    Records are drawn without replacement, by the seed, until enough are kept. Interrupted, the same
-    call goes on where it stopped.
+    Records are drawn without replacement, by the seed, until enough are kept. If interrupted, the same
+    call continues where it stopped.
     """
     classifier.require_fit(data)
     recipe = _recipe(classifier, data, wishes)

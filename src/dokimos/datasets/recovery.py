@@ -41,7 +41,7 @@ class Recovered:
 
 
 def recover(path: Path, shape: tuple[int, ...], normalisation: Normalisation) -> Recovered:
-    """The picture in the middle of the box of a property. Raises InputError where there is none."""
+    """The picture in the middle of the box of a property. Raises InputError if there is none."""
     asked = read_vnnlib_file(path)
     label = losing_class(asked)
     if label is None:

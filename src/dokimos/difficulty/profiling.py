@@ -62,7 +62,7 @@ class MeasuredProfile:
 
 
 def profile_path(task: ProfileTask) -> Path:
-    """Where the profile of an instance is kept. Raises UnreadableFile where a link leads elsewhere."""
+    """Where the profile of an instance is kept. Raises UnreadableFile if a link leads elsewhere."""
     return contained(task.out, f"{task.name}.json")
 
 

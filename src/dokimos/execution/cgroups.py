@@ -54,7 +54,7 @@ class ControlGroup:
         return int(self.made.read_max_mem_usage() or 0)
 
     def is_out_of_memory(self) -> bool:
-        """Whether the kernel has killed one of its processes for want of memory."""
+        """Whether the kernel has killed one of its processes for lack of memory."""
         killed = self.made.read_oom_kill_count()
         if killed is None:  # version 1 counts in another file
             killed = dict(self.made.get_key_value_pairs(self.made.MEMORY, "oom_control")).get("oom_kill", 0)
@@ -122,7 +122,7 @@ def _counted(name: str) -> Path | None:
 
 @functools.cache
 def _parent() -> Any:
-    """BenchExec's group to make groups in; None where memory or CPU time cannot be had from it.
+    """BenchExec's group to make groups in; None where memory or CPU time cannot be read from it.
 
     Under version 2 this may move our own process into a group of its own.
     """

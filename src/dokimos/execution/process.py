@@ -74,7 +74,7 @@ def run_limited(
 
     Once `cancel` is set the tree is ended and Cancelled is raised.
 
-    Raises InputError where the log cannot be written (disk full, folder missing).
+    Raises InputError if the log cannot be written (disk full, folder missing).
     """
     with (
         log_errors(log),
@@ -145,7 +145,7 @@ class WatchedTree:
         """The tree runs in here; afterwards it is gone, whatever happened.
 
         The shepherd ends it by itself soon after `wall_seconds` (the limit unless given), and the kernel a
-        process of it that takes more than `cpu_seconds`. Raises OSError where the log could not be written.
+        process of it that takes more than `cpu_seconds`. Raises OSError if the log could not be written.
         """
         entrances = [] if self.group is None else [str(path) for path in self.group.entrances]
         limits = (str(wall_seconds or self.limits.wall_seconds), str(cpu_seconds or 0.0))

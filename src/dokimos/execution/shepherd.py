@@ -41,7 +41,7 @@ _CHASES = 200
 
 
 def _prctl(option: int, value: int) -> bool:
-    """Ask the kernel for something about this process; False where it cannot be had."""
+    """Ask the kernel for something about this process; False where it refuses."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes

@@ -105,7 +105,7 @@ class GroupUsage:
         return max(0.0, self.group.cpu_seconds() - self.before_seconds)
 
     def in_all(self, *, cpu_seconds: float | None, largest_bytes: int) -> Used:
-        """What the kernel counted; where it killed for want of memory, that was the end."""
+        """What the kernel counted; where it killed for lack of memory, that was the end."""
         peak = max(self.group.peak_bytes(), largest_bytes)
         return Used(self._cpu_seconds(), peak, self.group.is_out_of_memory(), comes_first=True)
 

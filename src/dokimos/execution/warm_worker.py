@@ -171,7 +171,7 @@ class WarmWorker:
         )
 
     def end(self) -> None:
-        """End its tree; it cannot be asked any more. Raises OSError where the log cannot be written."""
+        """End its tree; it cannot be asked any more. Raises OSError if the log cannot be written."""
         self.is_fit = False
         with self._stack:
             self._running.close()

@@ -52,7 +52,7 @@ def named(network: bytes, question: Property, origin: Origin) -> Instance:
 def proven(draft: Draft, origin: Origin) -> LabelledInstance:
     """The instance of a draft, its label proven on the files and cross-checked.
 
-    Raises InvalidProof where the certificate does not prove the label.
+    Raises InvalidProof if the certificate does not prove the label.
     """
     instance = named(draft.network, draft.question, origin)
     found = prove(instance, draft.certificate, draft.label, draft.witness)
@@ -102,7 +102,7 @@ def write_suite(
 def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
     """Where work on a suite is kept until it is whole: beside its place, by what it is made from.
 
-    Raises InputError where the place holds something else.
+    Raises InputError if the place holds something else.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")

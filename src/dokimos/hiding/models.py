@@ -35,7 +35,7 @@ def points_of_model(settings: HideSettings) -> tuple[DataPoint, ...]:
     """The first points of the data that the network decides clearly.
 
     `epsilon` is a share of half the range of the data. Points are moved to a grid of radius/64, so that
-    bounds and thresholds are exact in float32. Raises InputError where files do not fit together.
+    bounds and thresholds are exact in float32. Raises InputError if files do not fit together.
     """
     content = read_content(Path(settings.model))
     network = read_onnx(content, name=settings.model)

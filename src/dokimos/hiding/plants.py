@@ -56,7 +56,7 @@ def draw_points(
 ) -> tuple[PlantedPoint, ...]:
     """Random points, the planted ones first, pairwise further apart than two radii.
 
-    Raises InputError where so many do not fit.
+    Raises InputError if so many do not fit.
     """
     if not 0 < epsilon <= 1:
         raise InputError(

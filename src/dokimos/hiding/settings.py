@@ -73,5 +73,5 @@ def parse_shape(text: str) -> tuple[int, ...]:
     except ValueError:
         shape = ()
     if not shape or len(shape) > 3 or any(not 1 <= size <= 10_000 for size in shape):
-        raise InputError(f"{text!r} is no shape of an input; write it like 1x5x5, or 10.")
+        raise InputError(f"{text!r} is not an input shape; write it like 1x5x5, or 10.")
     return shape

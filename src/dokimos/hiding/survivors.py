@@ -107,7 +107,7 @@ def attack_all(
 ) -> tuple[AttackOutcome, ...]:
     """The outcomes in the order of the tasks.
 
-    What is finished is kept in `folder`, where one is given: the same call goes on where it stopped.
+    What is finished is kept in `folder`, where one is given: the same call continues where it stopped.
     """
     kept = {} if folder is None else _read_journal(folder / JOURNAL)
     outcomes = {k: kept[key] for k, task in enumerate(tasks) if (key := _key(task)) in kept}

@@ -19,7 +19,7 @@ def family_rule(words: str) -> FamilyRule:
     """How to tell families: by `network`, or by a regular expression for the names of instances.
 
     The family is what the first group of the expression matches, or all of the match where it has no group;
-    an instance in which nothing matches keeps its own. Raises InputError where it is no such expression.
+    an instance in which nothing matches keeps its own. Raises InputError if it is no such expression.
     """
     if words == BY_NETWORK:
         return lambda network, _: network.name.removesuffix(".gz").removesuffix(".onnx")
@@ -27,8 +27,8 @@ def family_rule(words: str) -> FamilyRule:
         pattern = re.compile(words)
     except re.error as error:
         raise InputError(
-            f"{words!r} says no families: {error}; write {BY_NETWORK!r}, or a regular expression such as "
-            "'prop_([0-9]+)'."
+            f"{words!r} is not a way to name families: {error}; write {BY_NETWORK!r}, or a "
+            "regular expression such as 'prop_([0-9]+)'."
         ) from None
 
     def by_pattern(_: Path, run: RunRecord) -> str:

@@ -45,7 +45,8 @@ some plug-in adds (`provers.plugin_kinds`): what is not part of Dokimos never se
 
 **Nobody is blamed by a label that is taken at its word.** Before a verdict that is wrong by the label, and
 where a witness refutes it, the label is checked (`label_checks`). One that fails is no label, for all runs
-of the instance; one that is not checked blames nobody.
+of the instance; one that is not checked makes no answer
+wrong.
 
 An answer counts only if its process ended by itself and within its limits.
 """
@@ -263,7 +264,7 @@ def judge(
     """The verdict on one run, by the table above; `truth` is taken at its word.
 
     `replays` is the replay of the record's witness: needed where it answers `sat` with one. `no_label` says
-    why there is no truth, where that is more than that there is none. Raises InvalidProof where the
+    why there is no truth, where that is more than that there is none. Raises InvalidProof if the
     witness refutes the label.
     """
     plugin_proof = _plugin_proof(truth)
@@ -350,7 +351,7 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
     if not replays.is_refuted:
         return (
             Verdict.UNWITNESSED,
-            "the answer is the label, but no precision tells whether its witness violates",
+            "the answer is the label, but no precision that was tried decides whether its witness violates",
         )
     return Verdict.BAD_WITNESS, f"the answer is the label, but {_describe(replays)}"
 
@@ -436,7 +437,9 @@ def _why_no_label(truth: Truth | None) -> str:
         return "there is no label"
     plugin_proof = _plugin_proof(truth)
     return (
-        f"its label is proven only by {plugin_proof}, which never serves to blame" if plugin_proof else ""
+        f"its label is proven only by {plugin_proof}, which is never used against a verifier"
+        if plugin_proof
+        else ""
     )
 
 

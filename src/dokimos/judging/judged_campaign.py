@@ -294,7 +294,7 @@ def _own_runs(
 def _read(folder: Path) -> Campaign:
     campaign = read_campaign(folder)
     if not campaign.records:
-        raise InputError(f"{folder}: no run is recorded there yet; `dokimos run` goes on with it.")
+        raise InputError(f"{folder}: no run is recorded there yet; `dokimos run` continues with it.")
     return campaign
 
 

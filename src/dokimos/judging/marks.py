@@ -71,7 +71,7 @@ def competition_mark(
         return rules.mark(Standing.NONE, "it gives no answer in time")
     if record.answer is Answer.UNSAT:
         if refuted_by is None:
-            return rules.mark(Standing.CORRECT, "nobody has shown otherwise; an unsat is not checked")
+            return rules.mark(Standing.CORRECT, "nothing shows otherwise; an unsat is not checked")
         return rules.mark(Standing.INCORRECT, f"the witness of {refuted_by} shows a violation")
     if witness is None:
         return rules.mark(Standing.NONE, "onnxruntime cannot replay its witness")

@@ -67,7 +67,7 @@ class _Seen:
 def classify_witness(rules: RuleSet, referee: Referee | None, record: RunRecord) -> ClassifiedWitness:
     """The class that `rules`, which must judge witnesses, give to the witness of a `sat`.
 
-    `referee` is needed where there is a witness. Raises UnreadableFile where it cannot run the network or
+    `referee` is needed where there is a witness. Raises UnreadableFile if it cannot run the network or
     read the property.
     """
     assert rules.accepts is not None

@@ -45,7 +45,7 @@ def read_point(words: str | Path | Sequence[str]) -> Point:
 def write_witness(point: Point, outputs: Sequence[float]) -> str:
     """A counterexample as VNN-COMP has it: every input exactly, every output in its shortest digits.
 
-    Raises InputError where an input has no finite decimal expansion.
+    Raises InputError if an input has no finite decimal expansion.
     """
     pairs = [f"(X_{i} {exact_decimal(x)})" for i, x in enumerate(point)]
     pairs += [f"(Y_{j} {y!r})" for j, y in enumerate(outputs)]

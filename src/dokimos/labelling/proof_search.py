@@ -56,7 +56,7 @@ def find_label(
 ) -> LabelFinding:
     """Attack, then prove, until the instance has a label or the time is over.
 
-    `so_far` is called with what is known after each stage. Raises InputError where a file cannot be read,
+    `so_far` is called with what is known after each stage. Raises InputError if a file cannot be read,
     or the property does not fit the network.
     """
     network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")

@@ -182,7 +182,7 @@ def _search(task: LabelTask) -> ProcessFinding:
         return found
     ended = {
         Termination.WALL_LIMIT: "the time is over",
-        Termination.MEMORY_LIMIT: "it takes more memory than it may",
+        Termination.MEMORY_LIMIT: "it exceeds its memory limit",
     }
     why = ended.get(outcome.termination, "the search ended early")
     reason = "; ".join(filter(None, [found.reason, why]))

@@ -47,7 +47,7 @@ class Chain:
 
 
 def as_chain(network: Network) -> Chain:
-    """The chain that computes the same function as the network. Raises UnsupportedOp where it is none."""
+    """The chain that computes the same function as the network. Raises UnsupportedOp if it is none."""
     layers: list[Layer] = []
     at = network.input
     for node in network.nodes:

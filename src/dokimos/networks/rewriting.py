@@ -29,7 +29,7 @@ def _layer(weight: Exact, bias: Exact, *, rectified: bool) -> Layer:
 
 
 def _in_float32(exact: Exact) -> Weights:
-    """The same numbers in float32. Raises InputError where float32 does not hold one of them."""
+    """The same numbers in float32. Raises InputError if float32 does not hold one of them."""
     try:
         with np.errstate(over="ignore"):
             rounded = np.array([float(value) for value in exact.flat], dtype=np.float32)
@@ -51,7 +51,7 @@ class Rewriting(Struct, frozen=True, tag_field="step", forbid_unknown_fields=Tru
 
     @abstractmethod
     def apply(self, chain: Chain) -> Chain:
-        """The chain after the step. Raises InputError where the step does not fit the chain."""
+        """The chain after the step. Raises InputError if the step does not fit the chain."""
 
     def _hidden(self, chain: Chain) -> tuple[Layer, Layer]:
         """The layer and the one that reads it; it must be rectified."""

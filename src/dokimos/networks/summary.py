@@ -63,7 +63,7 @@ def _graph(content: bytes) -> Any:
     try:
         return onnx.load_model_from_string(content).graph
     except Exception as error:  # whatever the parser of onnx raises
-        raise UnreadableFile("network", f"it is no ONNX file ({type(error).__name__})") from None
+        raise UnreadableFile("network", f"it is not an ONNX file ({type(error).__name__})") from None
 
 
 def summarise(content: bytes, *, name: str) -> NetworkSummary:

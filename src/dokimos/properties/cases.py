@@ -125,7 +125,7 @@ class Assertions:
     ) -> tuple[Case, ...]:
         """The cases over `size` inputs, grouped by box, in the order of their first appearance.
 
-        Raises UnreadableFile where an input has no lower or upper bound: `name` and `place` give the
+        Raises UnreadableFile if an input has no lower or upper bound: `name` and `place` give the
         name and the offset of an input's declaration.
         """
         base = self.bounds

@@ -21,7 +21,7 @@ _DECIMAL = re.compile(r"([-+]?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([-+]?[0-9]+))?", r
 def parse_decimal(text: str, *, exponent: bool = True) -> Fraction:
     """The exact value of a decimal number such as `-0.25`, `3` or, where allowed, `1e-3`.
 
-    Raises InputError where `text` is no number, or one too large for any floating-point format.
+    Raises InputError if `text` is not a number, or one too large for any floating-point format.
     """
     if len(text) < len(_POWERS) and _PLAIN(text):
         whole, _, part = text.partition(".")

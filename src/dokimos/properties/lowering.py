@@ -59,7 +59,7 @@ def lower(property: Property, contents: Mapping[str, bytes]) -> Lowered:
     products, which have the same values. Constraints on inputs alone that hold in all of their box are left
     out, which changes nothing for points of the box. ∎
 
-    Raises InputError where a network is missing, is none of those, or is not what the property declares.
+    Raises InputError if a network is missing, is none of those, or is not what the property declares.
     """
     parts = _files(property, contents)
     links, size = _links(property)

@@ -32,7 +32,7 @@ class Violation:
 def violation_at(network: Network, property: Property, point: Sequence[Fraction]) -> Violation:
     """Replay `point`: `violates` is what holds exactly, by float64 where that decides it.
 
-    Raises InputError where sizes do not fit, Undecided where the network has no value that can be told.
+    Raises InputError if sizes do not fit, Undecided where the network has no value that can be told.
     """
     for found in violations(network, property, point):
         if found.violates is not None:

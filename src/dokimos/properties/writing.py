@@ -34,7 +34,7 @@ class Version(Enum):
 def write_vnnlib_file(property: Property, path: Path, *, version: Version = Version.ONE) -> None:
     """Write the property to a file, compressed where its name ends in ``.gz``.
 
-    The same property gives the same bytes. Raises InputError where this version cannot say it.
+    The same property gives the same bytes. Raises InputError if this version cannot say it.
     """
     text = write_vnnlib1(property) if version is Version.ONE else write_vnnlib2(property)
     content = text.encode()
@@ -45,7 +45,7 @@ def write_vnnlib_file(property: Property, path: Path, *, version: Version = Vers
 def write_vnnlib1(property: Property, *, comment: str = "") -> str:
     """The property in VNN-LIB 1.0, in the flat form that tools read: `<=` and `>=` only.
 
-    Raises InputError where 1.0 cannot say it: several networks, products of variables, strict constraints,
+    Raises InputError if 1.0 cannot say it: several networks, products of variables, strict constraints,
     numbers without a finite decimal expansion, or no case in which anything is unsafe.
     """
     if len(property.networks) != 1:
@@ -67,7 +67,7 @@ def write_vnnlib1(property: Property, *, comment: str = "") -> str:
 def write_vnnlib2(property: Property, *, comment: str = "", element_type: str = "real") -> str:
     """The property in VNN-LIB 2.0, its tensors declared with one element type for all.
 
-    Raises InputError where 2.0 cannot say it: names it does not allow, numbers without a finite decimal
+    Raises InputError if 2.0 cannot say it: names it does not allow, numbers without a finite decimal
     expansion, or no case in which anything is unsafe.
     """
     if element_type not in REAL_TYPES:

@@ -15,7 +15,7 @@ def accepted_truth(
     """The truth with all that the certificate proves, once the checker proves it from the files, and no
     runtime contradicts it.
 
-    Raises InvalidProof where it does not prove the label, and other errors of Dokimos where files cannot be
+    Raises InvalidProof if it does not prove the label, and other errors of Dokimos where files cannot be
     read.
     """
     proven = prove(instance, certificate, label, witness)

@@ -65,7 +65,7 @@ class _RowSearch:
         if self.programs > self._most:
             raise NoProof(f"branch and bound takes more than {self._most} linear programs")
         if time.monotonic() > self._deadline:
-            raise NoProof("the time for branch and bound is over")
+            raise NoProof("branch and bound ran out of time")
         solved = self._relaxation.solve(phases)
         if solved is not None and solved.inputs is not None:
             if solved.bound > 0:

@@ -45,7 +45,7 @@ class LinearHalving:
 def prove_by_linear_halving(network: Network, asked: Property, *, seconds: float) -> LinearHalving:
     """Cut the boxes of all questions, within the time given.
 
-    Raises InvalidProof where the network is not affine layers with ReLUs between them.
+    Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
     deadline = time.monotonic() + seconds
     layers = relu_layers(network)

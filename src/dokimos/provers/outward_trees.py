@@ -37,7 +37,7 @@ class OutwardTrees:
 def prove_by_linear_bounds(network: Network, asked: Property, *, seconds: float) -> OutwardTrees:
     """Refute every conjunction by one of its constraints.
 
-    Raises InvalidProof where the network is not affine layers with ReLUs between them.
+    Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
     deadline = time.monotonic() + seconds
     layers = relu_layers(network)

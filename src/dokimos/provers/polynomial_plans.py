@@ -51,7 +51,7 @@ class Dip:
 def plan(terms: PowerTerms, dip: Dip, lower: Floats, upper: Floats, target: float) -> Mapping[str, Any]:
     """The data of a proof that bounds all by `target`, in slices of the dip's unit.
 
-    Raises NoProof where none is found.
+    Raises NoProof if none is found.
     """
     box = Interval(lower, upper)
     # Half of what is left above 0 may be lost to chords. Cuts and slopes are choices, not claims: rounding

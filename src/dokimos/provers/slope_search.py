@@ -50,7 +50,7 @@ class SlopeProof:
 def prove_by_slopes(network: Network, asked: Property, *, steps: int = 20) -> SlopeProof:
     """Bound every conjunction, first with the usual slopes, then with better ones.
 
-    Raises UnsupportedOp where the network has other operators, and InvalidProof where it is not bounded or
+    Raises UnsupportedOp if the network has other operators, and InvalidProof where it is not bounded or
     a conjunction has no constraint on outputs alone.
     """
     relus = [node.output for node in network.nodes if node.op == "Relu"]

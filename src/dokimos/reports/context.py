@@ -81,7 +81,7 @@ class ReportContext:
         several = len(self.campaigns) > 1
         return tuple(
             f"{c.planned - c.recorded} of {c.planned} planned runs "
-            f"{f'of {c.folder} ' if several else ''}are missing; `dokimos run` goes on with them."
+            f"{f'of {c.folder} ' if several else ''}are missing; `dokimos run` continues with them."
             for c in self.campaigns
             if c.recorded < c.planned
         )

@@ -21,7 +21,7 @@ _HEADINGS = {
     GateFindingKind.LABEL: "Labels that fail",
     GateFindingKind.EXPECTED: "Expected failures",
     GateFindingKind.NEAR: "Near the limit",
-    GateFindingKind.LEFT_OUT: "Left out for want of time",
+    GateFindingKind.LEFT_OUT: "Left out for lack of time",
     GateFindingKind.NEW_WRONG: "Wrong since the last time",
     GateFindingKind.MENDED: "Mended",
 }

@@ -69,7 +69,7 @@ def _row_file(folder: Path, name: str, place: str) -> Path:
 
 
 def read_suite(folder: Path) -> Suite:
-    """The suite in `folder`. Raises UnreadableFile where it is not one.
+    """The suite in `folder`. Raises UnreadableFile if it is not one.
 
     A row that is there again, as in some published benchmarks, is the same instance and counts once.
     """
@@ -119,7 +119,7 @@ def _rows(table: Path) -> list[_Row]:
 def benchmark_folders(folder: Path) -> tuple[Path, ...]:
     """`folder` itself where it is a benchmark, else the benchmarks in it, up to two levels down, by name.
 
-    Raises UnreadableFile where there is none.
+    Raises UnreadableFile if there is none.
     """
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such folder")

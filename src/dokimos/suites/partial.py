@@ -19,7 +19,7 @@ _JOURNAL = "done.jsonl"
 class PartialSuite:
     """The folder `.NAME.KEY.part` beside `folder`, KEY standing for the recipe, with what is done so far.
 
-    Raises InputError where `folder` holds something else already.
+    Raises InputError if `folder` holds something else already.
     """
 
     def __init__(self, folder: Path, recipe: Mapping[str, Any], version: str) -> None:

@@ -15,7 +15,7 @@ def load_truth(text: str, *, file: str) -> Truth:
 
 
 def truth_of(form: TruthForm, *, file: str) -> Truth:
-    """What a truth file says. Raises UnreadableFile where a margin is negative."""
+    """What a truth file says. Raises UnreadableFile if a margin is negative."""
     return Truth(
         label=form.label,
         claims={semantics: _claim(claim, file) for semantics, claim in form.semantics.items()},

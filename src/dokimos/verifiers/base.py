@@ -245,7 +245,7 @@ class Verifier(ABC):
         return version
 
     def at(self, place: str) -> Self:
-        """The same at a place that the user names. Raises InputError where it has no use for one."""
+        """The same at a place that the user names. Raises InputError if it has no use for one."""
         raise InputError(f"The verifier {self.name} takes no place; write --verifier {self.name}.")
 
     def install(self, say: Callable[[str], None]) -> None:
@@ -319,12 +319,12 @@ class Verifier(ABC):
 def _trouble_with(query: Query) -> str | None:
     """Why the result is not to be opened, whatever it may say; None where it is a file of the run's own."""
     if query.result.exists() and not query.result.is_file():
-        return "is no file"
+        return "is not a file"
     try:
         contained(query.folder, query.result.name)
     except UnreadableFile:
-        return "is no file of its folder"
-    return "is no file of its folder" if query.folder.is_symlink() else None
+        return "is not a file of its folder"
+    return "is not a file of its folder" if query.folder.is_symlink() else None
 
 
 def log_tail(log: Path, *, characters: int = TAIL_CHARACTERS) -> str:

@@ -104,8 +104,8 @@ def _named(given: str) -> Verifier:
         if candidate.version() is not None:
             return candidate
     raise InputError(
-        f"{given!r} is no verifier: it is neither a folder that holds run_instance.sh, nor a command, nor "
-        "a name that `dokimos verifiers` lists."
+        f"{given!r} is not a verifier: it is neither a folder that holds run_instance.sh, nor a command, "
+        "nor a name that `dokimos verifiers` lists."
     )
 
 

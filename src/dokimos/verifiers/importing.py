@@ -39,7 +39,7 @@ def import_verifier(name: str) -> Verifier:
 
 def _module(module: str, name: str) -> Any:
     if not all(part.isidentifier() for part in module.split(".")):
-        raise InputError(f"{name!r} is no verifier; write a name, or package.module:Class.")
+        raise InputError(f"{name!r} is not a verifier; write a name, or package.module:Class.")
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

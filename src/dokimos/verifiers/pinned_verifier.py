@@ -20,7 +20,7 @@ class PinnedVerifier(Verifier):
 
     @abstractmethod
     def smoke(self) -> tuple[str, ...]:
-        """What follows the interpreter to answer a tiny query; exit code 0 where that goes well."""
+        """What follows the interpreter to answer a tiny query; exit code 0 if that goes well."""
 
     def version(self) -> str | None:
         """The pinned version, once its environment is complete."""

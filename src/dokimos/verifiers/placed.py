@@ -78,7 +78,7 @@ class PlacedVerifier(Verifier):
         """What its answers depend on at `place`: the contents, or digests, of its files."""
 
     def require(self) -> str:
-        """Its place. Raises VerifierUnavailable where it is not there."""
+        """Its place. Raises VerifierUnavailable if it is not there."""
         place = self.place
         if place is None:
             raise VerifierUnavailable(f"No path is given for {self.kind}: {self.how_to_get()}.")

@@ -52,7 +52,7 @@ class RepositoryTool(PlacedVerifier):
 
     @property
     def repository(self) -> Path:
-        """The folder of its repository. Raises VerifierUnavailable where it is not there."""
+        """The folder of its repository. Raises VerifierUnavailable if it is not there."""
         return _repository(self.require(), self.main)
 
     @property

@@ -50,7 +50,7 @@ def guarded(
 ) -> Invocation:
     """The command that runs these scripts in the folder of a run, with a guard around it.
 
-    Raises VerifierUnavailable where a script can be kept from nothing on this system, and is not trusted.
+    Raises VerifierUnavailable if a script can be kept from nothing on this system, and is not trusted.
     """
     if trust_scripts:
         return Invocation(command, guard=TRUSTED)

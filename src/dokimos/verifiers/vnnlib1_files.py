@@ -14,7 +14,7 @@ _VERSION_2 = re.compile(rb"(?:\s++|;[^\n]*+\n)*+\(\s*vnnlib-version")
 def in_vnnlib1(content: bytes, *, file: str) -> bytes:
     """The property in VNN-LIB 1.0, with the same decimals; the content itself where it is that already.
 
-    What cannot be read stays as it is: the verifier shall say what it makes of it. Raises InputError where
+    What cannot be read stays as it is: the verifier shall say what it makes of it. Raises InputError if
     1.0 cannot say it, as strict comparisons.
     """
     if _VERSION_2.match(content) is None:

@@ -46,7 +46,7 @@ def test_all_pairs_of_inputs() -> None:
 
 
 def test_what_cannot_be_gone_through() -> None:
-    with pytest.raises(InputError, match="randReal draws from no end of numbers"):
+    with pytest.raises(InputError, match="randReal draws from infinitely many numbers"):
         run("input x1; var x2 := x1[income := randReal(0, 1)];", exhaustive=True)
     with pytest.raises(InputError, match="shake draws at random itself"):
         run("input x1; var x2 := shake(x1);", of=domain(shake=lambda x, rng: x), exhaustive=True)

@@ -65,7 +65,7 @@ def test_a_model_that_gives_nan_fails_in_those_cases_only() -> None:
     found = run("input x1; var x2 := x1; ENSURES d1 == d2", model=model)
     old = int((inputs()[:, 0] > 50).sum())
     assert (found.tested, found.failed, found.violated) == (40 - old, old, 0)
-    assert "nan, which is no decision" in found.errors[0][0]
+    assert "nan, which is not a decision" in found.errors[0][0]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_a_function_that_draws_by_itself() -> None:
             "input x1; var x2 := shaken(x1); ENSURES d1 == d2", of=of, exhaustive=exhaustive, budget=60
         )
         assert not found.is_exhaustive and found.tested == 60
-        assert "x2 is another when it is computed again" in found.not_deterministic
+        assert "x2 changes when it is computed again" in found.not_deterministic
         assert "not deterministic" in summary(found) and "every draw" not in summary(found)
 
 
@@ -71,7 +71,7 @@ def test_what_is_no_rounding_is_not_called_so() -> None:
     assert found.unrepeatable == found.unconfirmed > 0 and found.is_inconclusive
     assert verdict_of(found) is LawVerdict.UNREPEATABLE and "rounding, not counted" not in summary(found)
     assert "not deterministic" in summary(found)
-    assert "gives other answers when it is run again" in headline([found], ["law"])
+    assert "gives different answers when run again" in headline([found], ["law"])
     rng = np.random.default_rng(3)
     block = "input x1; output d1; { d1 = predict(x1) + 0 } ensures d1 == 0;"
     rare = run(block, model=lambda record: int(rng.random() < 0.02), budget=300)

@@ -185,7 +185,7 @@ def test_values(text: str, wanted: Any) -> None:
         ("s == 3", "never equal to a string; of decisions, 0 is low, 1 is medium, 2 is high"),
         ("a != s", "never equal to a string"),
         ("s + 3", "a number is needed"),
-        ("x1 == 3", "compared with something that is no record"),
+        ("x1 == 3", "compared with something that is not a record"),
         ("strConcat(a, 's') == 's'", "joins strings only"),
         ("x1[age := s] == x1", "only a number fits"),
         ("getFeat(image, 0) == 1", "no features"),

@@ -38,7 +38,7 @@ def test_ranges_and_pools(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.npy", b"no array", "is no array"),
+        ("a.npy", b"no array", "is not an array"),
         ("a.json", b"{", "not valid JSON"),
         ("a.json", b"{}", "not a list of records"),
         ("a.json", b"[]", "there are no records"),

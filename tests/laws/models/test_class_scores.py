@@ -65,7 +65,7 @@ def test_scores_that_fail_are_failures_of_single_cases() -> None:
     brittle.batched = True  # type: ignore[attr-defined]
     result = run("input x1; { } ensures score(x1, 2) >= 0;", model=brittle)
     assert result.failed == int((inputs()[:, 1] == 3).sum()) > 0
-    assert "it gives nan, which is no score" in result.errors[0][0]
+    assert "it gives nan, which is not a score" in result.errors[0][0]
 
 
 def test_estimators_have_scores_probabilities_and_labels() -> None:

@@ -97,7 +97,7 @@ def test_objects_in_files(tmp_path: Path) -> None:
     assert load_model("operator:itemgetter", None).name == "operator:itemgetter"
     (tmp_path / "e.pkl").write_bytes(pickle.dumps(Estimator()))
     assert load_model(tmp_path / "e.pkl", None).predict(ROWS).tolist() == ["a", "b", "b"]
-    for name, message in ((f"{path}:nothing", "is no model"), (f"{path}:none", "has no none")):
+    for name, message in ((f"{path}:nothing", "is not a model"), (f"{path}:none", "has no none")):
         with pytest.raises(InputError, match=message):
             load_model(name, None)
     for name in (f"{path}:first", str(tmp_path / "e.pkl")):
@@ -108,7 +108,7 @@ def test_objects_in_files(tmp_path: Path) -> None:
         ("no_such_module:x", "cannot be imported"),
         ("no_such_folder/models.py", "name the model in it, as no_such_folder/models.py:NAME"),
         (str(tmp_path / "none.pkl"), "cannot be read"),
-        (str(tmp_path / "bad.pkl"), "is no pickle"),
+        (str(tmp_path / "bad.pkl"), "is not a pickle"),
         (str(tmp_path / "none.onnx"), "cannot be read"),
     ):
         with pytest.raises(InputError, match=message):

@@ -64,8 +64,8 @@ def test_what_is_no_policy_gets_one_sentence(tmp_path: Path, package: None) -> N
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("readme", "")
     for path, said in (
-        (tmp_path / "text.zip", "is no policy"),
-        (tmp_path / "other.zip", "is no policy"),
+        (tmp_path / "text.zip", "is not a policy"),
+        (tmp_path / "other.zip", "is not a policy"),
         (tmp_path / "none.zip", "cannot be read"),
         (saved(tmp_path / "new.zip", something=1), "not known here"),
         (saved(tmp_path / "sac.zip", target_entropy=1), "cannot be loaded: RuntimeError: another version"),

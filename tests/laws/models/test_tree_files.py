@@ -47,7 +47,7 @@ def _changed(**changes: Any) -> bytes:
     ("content", "said"),
     [
         (b"{", "not valid JSON"),
-        (b"[]", "is no file of decision trees"),
+        (b"[]", "is not a file of decision trees"),
         (_changed(version=7), "has version 7"),
         (_changed(trees=[]), "there is no tree"),
         (_changed(trees=[{}]), r"trees\[0\]: .* missing required field `feature`"),
@@ -61,7 +61,7 @@ def _changed(**changes: Any) -> bytes:
         (_changed(feature=[2, -1, 0, -1, -1]), "a column that is not among the 2 inputs"),
         (_changed(left=[0, 1, 3, 3, 4]), "does not come after its parent"),
         (_changed(right=[9, 1, 4, 3, 4]), "does not come after its parent"),
-        (_changed(value=[[1e999, 0]] * 5), "is no number"),
+        (_changed(value=[[1e999, 0]] * 5), "is not a number"),
         (_changed(classes=["a"]), "one class"),
         (_changed(divide=0), "divide not 0"),
         (_changed(thresholds=[0] * 5), "unknown field `thresholds`"),

@@ -163,7 +163,7 @@ def test_a_feature_of_doubles_is_cut_between_neighbours() -> None:
 
 
 def test_another_law_is_not_proven_by_the_same_cuts() -> None:
-    """A cover is no proof by itself: with the question turned round it must not be accepted."""
+    """A cover is not a proof by itself: with the question turned round it must not be accepted."""
     content = next(
         made
         for made in (network(seed, rising=0.5) for seed in range(20))

@@ -46,7 +46,7 @@ def test_the_file_says_everything(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda content: content.update(format="x"), "is no file of violations"),
+        (lambda content: content.update(format="x"), "is not a file of violations"),
         (lambda content: content.update(version=9), "has version 9"),
         (
             lambda content: content.pop("law"),

@@ -125,5 +125,5 @@ def test_files_of_others_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has trainings of another kind \(recipe\); choose another --out"):
         GuidedRecords(tmp_path / "x.json", "another")
     (tmp_path / "y.json").write_text('{"format": "something"}')
-    with pytest.raises(UnreadableFile, match="is no file that `dokimos law guide` wrote"):
+    with pytest.raises(UnreadableFile, match="is not a file that `dokimos law guide` wrote"):
         GuidedRecords(tmp_path / "y.json", "recipe")

@@ -94,7 +94,7 @@ def test_normal_training_learns_nothing_of_its_tests(tmp_path: Path, violating: 
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.npz").write_bytes(b"PK no archive")
-    with pytest.raises(UnreadableFile, match=r"remove it to begin that training anew"):
+    with pytest.raises(UnreadableFile, match=r"remove it to start that training over"):
         trained(tmp_path, Arm.NORMAL, 1)
 
 

@@ -27,7 +27,7 @@ LAWS = [path for name in shipped_domains() for path in shipped_laws(name)]
 
 
 def with_data(name: str) -> Domain:
-    """A shipped domain; skips the test where its data cannot be had."""
+    """A shipped domain; skips the test where its data cannot be fetched."""
     domain = load_domain(name)
     assert domain.inputs is not None
     try:

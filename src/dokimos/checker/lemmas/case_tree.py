@@ -51,7 +51,7 @@ class Leaf:
         If `smallest` is positive, the case holds no unsafe point; and if the weights sum to S > 0, then at
         every point of it some left side − bound is >= smallest/S. If S = 0, the case holds no input: None.
 
-        Raises InvalidProof where `smallest` is not positive.
+        Raises InvalidProof if `smallest` is not positive.
         """
         if smallest <= 0:
             raise InvalidProof(f"a leaf's bound is {about(smallest)}, which is not above 0")
@@ -62,7 +62,7 @@ class Leaf:
 def read_tree(data: TreeData, constraints: int, limits: Mapping[str, float]) -> list[Leaf]:
     """The leaves of a tree, for a conjunction of so many constraints.
 
-    `limits` names the choices of a leaf and how large each may be. Raises UnreadableFile where the data
+    `limits` names the choices of a leaf and how large each may be. Raises UnreadableFile if the data
     has the wrong shape, InvalidProof where a weight or a choice lies outside its limits.
     """
     paths = _paths(data.splits)
@@ -104,7 +104,7 @@ def _paths(splits: Sequence[int]) -> list[dict[int, bool]]:
 
 
 def require_relus(leaves: Sequence[Leaf], count: int) -> None:
-    """Raise InvalidProof where a leaf names a ReLU that the network does not have."""
+    """Raise InvalidProof if a leaf names a ReLU that the network does not have."""
     for leaf in leaves:
         if any(k >= count for named in (leaf.phases, *leaf.choices.values()) for k in named):
             raise InvalidProof(f"a leaf names a ReLU beyond the network's {count}")

@@ -24,7 +24,7 @@ def before(network: Network, tensor: str) -> Network:
 def behind(network: Network, tensor: str) -> Network:
     """The network from `tensor` to the output.
 
-    Raises InvalidProof where the output is computed from more than `tensor` and constants.
+    Raises InvalidProof if the output is computed from more than `tensor` and constants.
     """
     known = {tensor, *network.constants}
     nodes = []

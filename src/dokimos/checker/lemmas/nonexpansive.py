@@ -175,7 +175,7 @@ def rounding_by_norm(network: Network) -> LowerBound | None:
 
 
 def features_of(network: Network) -> Features:
-    """The network as steps and a head. Raises InvalidProof where it is nothing of the kind."""
+    """The network as steps and a head. Raises InvalidProof if it is nothing of the kind."""
     *body, last = network.nodes
     head = linear_layer(network, last)
     if head is None or last.op != "Gemm" or last.output != network.output:

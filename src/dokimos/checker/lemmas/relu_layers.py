@@ -45,7 +45,7 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
     run a run of these layers, as in `piecewise_linear`. What lies between two layers of ReLUs may be any
     affine operators: they are put together exactly, and what their constant is off by in float64 is noise.
 
-    Raises InvalidProof where a layer reads more than the ReLUs of the one before, where a coefficient is no
+    Raises InvalidProof if a layer reads more than the ReLUs of the one before, where a coefficient is no
     float64 number, and where float32 may overflow.
     """
     ops = [node.op for node in network.nodes]

@@ -90,7 +90,7 @@ def refutation(
     the region, as `Leaf.margin` asks for. Any multipliers will do; those of an optimal linear program give
     the best bound.
 
-    Raises InvalidProof where the bound is not positive.
+    Raises InvalidProof if the bound is not positive.
     """
     if where.is_empty:
         return None

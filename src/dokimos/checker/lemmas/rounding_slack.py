@@ -16,7 +16,7 @@ from dokimos.properties.model import Box, Linear
 def output_errors(problem: Problem) -> LowerBound:
     """How far float32 rounding may move the left side of a constraint, over a box.
 
-    The network is gone through once for each box. Raises InvalidProof where there is no finite bound.
+    The network is gone through once for each box. Raises InvalidProof if there is no finite bound.
     """
     network = problem.network
 

@@ -65,7 +65,7 @@ class ConstantOnBoxProof(CertificateKind):
 def constant_value(form: PiecewiseLinear, box: Box) -> Point:
     """The one value of all outputs of `form` on the box, by the theorem of `ConstantOnBoxProof`.
 
-    Raises InvalidProof where a ReLU changes sign in the box, or an output is not constant.
+    Raises InvalidProof if a ReLU changes sign in the box, or an output is not constant.
     """
     lower, upper = dict(enumerate(box.lower)), dict(enumerate(box.upper))
     settled: dict[int, AffineExpression] = {}

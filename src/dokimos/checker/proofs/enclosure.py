@@ -93,7 +93,7 @@ class EnclosureProof(CertificateKind):
 
 
 def pieces(box: Box, tree: Sequence[int]) -> Iterator[Box]:
-    """The leaves of a tree of halvings. Raises InvalidProof where it is not one tree."""
+    """The leaves of a tree of halvings. Raises InvalidProof if it is not one tree."""
     pending = [box]
     for choice in tree:
         if not pending:

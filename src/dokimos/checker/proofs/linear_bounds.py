@@ -77,7 +77,7 @@ class LinearBoundsProof(CertificateKind):
 
 
 def read_slopes(network: Network, text: str) -> dict[str, Floats]:
-    """The slopes of each ReLU, by the name of its output. Raises UnreadableFile where they do not fit."""
+    """The slopes of each ReLU, by the name of its output. Raises UnreadableFile if they do not fit."""
     if not text:
         return {}
     shapes = {node.output: network.shapes[node.output] for node in network.nodes if node.op == "Relu"}

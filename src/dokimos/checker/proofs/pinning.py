@@ -88,7 +88,7 @@ class PinningPlan:
 
 
 def read_plan(data: Mapping[str, Any]) -> PinningPlan:
-    """The choices of a certificate. Raises UnreadableFile where they have the wrong shape."""
+    """The choices of a certificate. Raises UnreadableFile if they have the wrong shape."""
     given = read_data(data, PinningData)
     unit, trees = given.unit, given.halvings
     cuts = [-np.inf, *map(_float, given.cuts), np.inf]

@@ -157,7 +157,7 @@ def _telling_arrangement(values: Floats, seen: Sequence[Floats], clearly: float)
 
     With sign s a misreading that moves the upper end of s·values up by `clearly` gets the robust draft
     wrong. It gets the twin with the other sign wrong if it moves the lower end up, and the one with the
-    same sign if it moves the upper end down. Raises Unusable where every choice has a misreading that gets
+    same sign if it moves the upper end down. Raises Unusable if every choice has a misreading that gets
     neither wrong.
     """
     best, most = None, -1

@@ -53,7 +53,7 @@ def lock_draft(
 ) -> LockedPair:
     """The pair that a lock makes of a robust draft.
 
-    Raises ConstructionFailed where the network has too few inputs, or its property no output to change.
+    Raises ConstructionFailed if the network has too few inputs, or its property no output to change.
     """
     network = read_onnx(robust.network)
     case = robust.question.cases[0]

@@ -33,7 +33,7 @@ def lock_chain(base: Chain, lock: ParityLock, effect: Sequence[Fraction]) -> Loc
     """The base with `effect`[i] times the gate added to output i.
 
     The layers lie side by side; what ends earlier is handed on by rectified copies, which change nothing,
-    since rectified values are not negative. Raises ConstructionFailed where a hidden layer of the base is
+    since rectified values are not negative. Raises ConstructionFailed if a hidden layer of the base is
     not rectified.
     """
     hidden = [(_wide(layer.weight), _wide(layer.bias)) for layer in base.layers[:-1]]
@@ -55,7 +55,7 @@ def lock_branch(network: bytes, lock: ParityLock, effect: Sequence[Fraction]) ->
     """Any network with `effect`[i] times the gate added to output i: the lock is a branch of its own.
 
     The nodes of the network stay as they are, so that whatever is proven of it is true of what the sum is
-    made of. Raises ConstructionFailed where its output is not of shape [1, outputs].
+    made of. Raises ConstructionFailed if its output is not of shape [1, outputs].
     """
     model = onnx.load_from_string(network)
     graph = model.graph

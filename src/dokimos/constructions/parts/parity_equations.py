@@ -43,7 +43,7 @@ def draw_system(bits: int, weight: int, rng: np.random.Generator) -> ParitySyste
 
     Sums of an odd number w < bits of bits span everything: the sum of two that differ in one bit has the
     two bits in which they differ, and these sums with one equation give every single bit. Sums of an even
-    number have rank bits − 1 at most. Raises ConstructionFailed where there is no system of full rank.
+    number have rank bits − 1 at most. Raises ConstructionFailed if there is no system of full rank.
     """
     if weight % 2 == 0 or bits in range(2, weight + 1):
         raise ConstructionFailed(

@@ -144,7 +144,7 @@ class ParityLock:
 def draw_lock(shape: LockShape, box: Box, rng: np.random.Generator) -> ParityLock:
     """A lock with one solution on random coordinates of the box.
 
-    Raises ConstructionFailed where the box has too few coordinates that are not a point.
+    Raises ConstructionFailed if the box has too few coordinates that are not a point.
     """
     wide = [i for i, (low, high) in enumerate(zip(box.lower, box.upper, strict=True)) if low < high]
     if len(wide) < shape.inputs:

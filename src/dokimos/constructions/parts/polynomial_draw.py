@@ -276,7 +276,7 @@ def on_grid(x: Floats) -> Point:
 
 
 def checked_depth(value: float) -> Fraction:
-    """A needle's depth on the grid. Raises Unusable where it is not positive."""
+    """A needle's depth on the grid. Raises Unusable if it is not positive."""
     depth = dyadic(value, FINE_BITS)
     if depth <= 0:
         raise Unusable("there is no room for a needle")

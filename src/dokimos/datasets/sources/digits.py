@@ -51,7 +51,7 @@ def _files() -> tuple[WheelFile, ...]:
 
 DATA = NamedData(
     name="digits",
-    about="digits by hand, 8×8 pixels; comes with scikit-learn",
+    about="handwritten digits, 8×8 pixels; comes with scikit-learn",
     shape=(1, SIDE, SIDE),
     sizes=(_TRAINING, _COUNT - _TRAINING),
     files=_files(),

@@ -47,7 +47,7 @@ def _load(part: Part) -> DataSet:
 
 DATA = NamedData(
     name="mnist",
-    about="digits by hand, 28×28 pixels",
+    about="handwritten digits, 28×28 pixels",
     shape=(1, SIDE, SIDE),
     sizes=(60_000, 10_000),
     files=(*_FILES["train"], *_FILES["test"]),

@@ -65,7 +65,7 @@ class Architecture:
     layers: tuple[Layer, ...]
 
     def require_fit(self, shape: tuple[int, ...], source: str) -> None:
-        """Raise InputError where records of this shape cannot go in: convolutions need square pictures."""
+        """Raise InputError if records of this shape cannot go in: convolutions need square pictures."""
         convolves = any(isinstance(layer, Convolution | ResidualBlock) for layer in self.layers)
         if convolves and (len(shape) != 3 or shape[1] != shape[2] or shape[1] < _LEAST_SIDE):
             raise InputError(
@@ -126,7 +126,7 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
 
 
 def find_architecture(name: str) -> Architecture:
-    """The architecture of this name. Raises InputError where there is none."""
+    """The architecture of this name. Raises InputError if there is none."""
     if name not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise InputError(

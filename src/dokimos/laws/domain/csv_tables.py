@@ -43,7 +43,7 @@ class CsvTable:
     columns: dict[str, tuple[Cell, ...]]
 
     def column(self, name: str) -> tuple[Cell, ...]:
-        """One column. Raises InputError where there is none of that name."""
+        """One column. Raises InputError if there is none of that name."""
         if name not in self.columns:
             hint = did_you_mean(name, self.columns)
             known = ", ".join(self.columns)
@@ -120,7 +120,7 @@ def column_feature(name: str, cells: Sequence[Cell]) -> Feature:
 def read_table(path: str | Path, features: Sequence[Feature]) -> NDArray[Any]:
     """The rows of a CSV file as records of these features, found by the names of the columns.
 
-    Raises InputError where a feature has no column, or a column another kind of values.
+    Raises InputError if a feature has no column, or a column another kind of values.
     """
     table, layout = read_csv_table(Path(path)), Layout(features)
     strings = any(feature.holds_strings for feature in features)
@@ -137,7 +137,7 @@ def read_table(path: str | Path, features: Sequence[Feature]) -> NDArray[Any]:
         elif any(isinstance(each, str) for each in cells):
             word = next(each for each in cells if isinstance(each, str))
             raise InputError(
-                f"{path}: the column {feature.name} has the value {word!r}, which is no number."
+                f"{path}: the column {feature.name} has the value {word!r}, which is not a number."
             )
         else:
             made[:, slot.start] = [np.nan if each is None else float(each) for each in cells]

@@ -73,7 +73,7 @@ class Domain:
 
 
 def call_domain(function: Callable[[], Any], domain: Domain, what: str) -> Any:
-    """What a function of a domain's file gives. Raises InputError where it fails."""
+    """What a function of a domain's file gives. Raises InputError if it fails."""
     try:
         return function()
     except InputError:
@@ -177,7 +177,7 @@ def _short(given: Any) -> str:
 def _groups(given: Any, layout: Layout | None, name: str) -> tuple[str, ...]:
     for each in _listed(given, "GROUPS", name):
         if type(each) is not str:
-            raise InputError(f"Domain {name}: GROUPS must name features, and {_short(each)} is no name.")
+            raise InputError(f"Domain {name}: GROUPS must name features, and {_short(each)} is not a name.")
         if layout is None:
             raise InputError(f"Domain {name}: GROUPS names {each}, and there are no FEATURES.")
         try:

@@ -119,7 +119,7 @@ def category(name: str, *values: str, words: str = "") -> Feature:
     """A feature whose values are strings, in one column as they are; any strings where none are listed."""
     for value in values:
         if not isinstance(value, str):
-            raise InputError(f"The category {name} has the value {value!r}, which is no string.")
+            raise InputError(f"The category {name} has the value {value!r}, which is not a string.")
     return Feature(name, Kind.CATEGORY, values=values, words=words)
 
 
@@ -147,7 +147,7 @@ class Layout:
     def __init__(self, features: Sequence[Feature], aliases: Mapping[int, str] | None = None) -> None:
         """`aliases` gives names to further indices, such as -1 for a choice.
 
-        Raises InputError where two features share a name.
+        Raises InputError if two features share a name.
         """
         self.features = tuple(features)
         self.slots: tuple[Slot, ...] = ()
@@ -203,11 +203,11 @@ class Layout:
         return tuple(self._by_name)
 
     def slot(self, reference: str | int) -> Slot:
-        """The feature with a name or at an index. Raises InputError where there is none."""
+        """The feature with a name or at an index. Raises InputError if there is none."""
         return self.at(reference) if isinstance(reference, int) else self.named(reference)
 
     def named(self, name: str) -> Slot:
-        """The feature called `name`, or at index N for `fN`. Raises InputError where there is none."""
+        """The feature called `name`, or at index N for `fN`. Raises InputError if there is none."""
         if name in self._by_name:
             return self._by_name[name]
         if match := re.fullmatch(r"f([0-9]+)", name):
@@ -215,7 +215,7 @@ class Layout:
         raise InputError(f"there is no feature {name}{did_you_mean(name, self._by_name)}")
 
     def at(self, index: int) -> Slot:
-        """The column at `index`. Raises InputError where there is none."""
+        """The column at `index`. Raises InputError if there is none."""
         if index in self._aliases:
             return self.named(self._aliases[index])
         if not 0 <= index < self.width:

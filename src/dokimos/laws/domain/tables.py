@@ -117,4 +117,4 @@ def _numbers(column: Any, what: str) -> NDArray[np.float64]:
     try:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
-        raise InputError(f"{what}: the column {column.name} has something that is no number.") from None
+        raise InputError(f"{what}: the column {column.name} has something that is not a number.") from None

@@ -24,7 +24,7 @@ class _AsItStands(SourceFileLoader):
 
 
 def load_module(path: Path) -> ModuleType:
-    """Run a domain's file as a module of its own name. Raises InputError where that fails."""
+    """Run a domain's file as a module of its own name. Raises InputError if that fails."""
     if not path.is_file():
         raise UnreadableFile(path, "there is no such file.")
     stem = path.parent.name if path.name == "__init__.py" else path.stem

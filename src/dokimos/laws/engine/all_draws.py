@@ -26,7 +26,7 @@ class AllDraws:
     def are_gone_through(self) -> bool:
         """Whether all draws are tested: where that is asked for, or where there are few enough.
 
-        Raises InputError where it is asked for and cannot be done.
+        Raises InputError if it is asked for and cannot be done.
         """
         wanted = self._settings.exhaustive
         if wanted is False:

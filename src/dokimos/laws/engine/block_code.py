@@ -36,7 +36,7 @@ class BlockCode:
     def outputs(self, frame: Frame, failures: Failures) -> dict[str, list[Any]]:
         """The value of each output in the cases that do not fail; `failures` gets the others.
 
-        Raises GivenUp where `failures` does.
+        Raises GivenUp if `failures` does.
         """
         assert self._plan.code is not None
         outputs: dict[str, list[Any]] = {each.name: [] for each in self._plan.law.outputs}

@@ -41,7 +41,7 @@ class Failures:
         self.by_case.setdefault(case, reason)
 
     def expect_another(self, cases: Rows) -> None:
-        """Raise GivenUp where that is allowed and `cases`, all that were run, failed, many alike."""
+        """Raise GivenUp if that is allowed and `cases`, all that were run, failed, many alike."""
         if not self.gives_up or len(cases) < PATIENCE:
             return
         reasons = [self.by_case[case] for case in cases.tolist() if case in self.by_case]
@@ -86,7 +86,7 @@ def call_function(
 ) -> Value:
     """The function's value in each case; where it raises, the case is noted in `failures`.
 
-    Raises AllFailed where it does in every case.
+    Raises AllFailed if it does in every case.
     """
     if function.batch is not None and not has_parameter(function.batch, "rng"):
         rngs = [call_rng(int(seed), site) for seed in frame.seeds] if function.takes_rngs else []

@@ -38,9 +38,9 @@ def what_wavers(runner: Runner, source: InputSource) -> str:
     second = quiet.prepare(frame, Sampler(np.random.default_rng(0)))
     for name in first.values:
         if name in second.values and not _same(first, second, name):
-            return f"{name} is another when it is computed again"
+            return f"{name} changes when it is computed again"
     if not np.array_equal(first.ids, second.ids):
-        return "what the law requires is another when it is computed again"
+        return "what the law requires changes when it is computed again"
     if first.size == 0 or runner.plan.predictions is None:
         return ""
     records = [first.values[name] for name in runner.plan.judged_records]
@@ -53,7 +53,7 @@ def what_wavers(runner: Runner, source: InputSource) -> str:
         raise
     except Exception:  # as above
         return ""
-    return "" if _are_close(*scores) else "the model gives something else when it is run again"
+    return "" if _are_close(*scores) else "the model gives something else when run again"
 
 
 def _same(first: Frame, second: Frame, name: str) -> bool:

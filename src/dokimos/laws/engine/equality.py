@@ -19,14 +19,14 @@ class NumberAndString(NotComparable):
 
 
 def equal(left: Value, right: Value) -> Column:
-    """Whether two values are equal in each case. Raises NotComparable where they never can be."""
+    """Whether two values are equal in each case. Raises NotComparable if they never can be."""
     left, right = _plain(left), _plain(right)
     if isinstance(left, Records) and isinstance(right, Records):
         return _same_records(left, right)
     if isinstance(left, Records) or isinstance(right, Records):
         if _is_null(left) or _is_null(right):
             return constant(False)
-        raise NotComparable("a record is compared with something that is no record")
+        raise NotComparable("a record is compared with something that is not a record")
     if _is_null(left) or _is_null(right):
         return np.asarray(np.logical_and(_nulls(left), _nulls(right)))
     if (_is_numbers(left) and are_strings(right)) or (are_strings(left) and _is_numbers(right)):

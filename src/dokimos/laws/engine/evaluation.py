@@ -101,14 +101,14 @@ class Evaluator:
                 return self._forall(expression)
             case laws.Call():
                 return self._call(expression)
-        raise TypeError(f"{expression!r} is no expression")
+        raise TypeError(f"{expression!r} is not an expression")
 
     def column(self, expression: Expression) -> Column:
-        """The value of an expression that is no record."""
+        """The value of an expression that is not a record."""
         return self._plain(self.value(expression), expression)
 
     def _plain(self, value: Value, expression: Expression) -> Column:
-        """A value that is no record; of records that are texts, the texts."""
+        """A value that is not a record; of records that are texts, the texts."""
         if not isinstance(value, Records):
             return value
         texts = value.texts

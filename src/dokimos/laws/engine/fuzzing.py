@@ -38,7 +38,7 @@ def fuzz(
     Each walk sets out from a record of the pool, or from a fresh one; what it passes is kept where its
     features are in their ranges and it is farther from all that is there than a radius, which falls when
     nothing new is found. An interruption
-    (Ctrl-C) gives what was found until then. The same arguments give the same pool. Raises InputError where
+    (Ctrl-C) gives what was found until then. The same arguments give the same pool. Raises InputError if
     no feature has a range, or nothing is found.
     """
     measured = [

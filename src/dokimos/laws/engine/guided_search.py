@@ -38,7 +38,7 @@ _BINS = 16
 
 
 def expect_search(search: str) -> None:
-    """Raise InputError where there is no such search."""
+    """Raise InputError if there is no such search."""
     if search not in SEARCHES:
         hint = did_you_mean(search, SEARCHES)
         raise InputError(f"There is no search {search}{hint}; there are {', '.join(SEARCHES)}.")

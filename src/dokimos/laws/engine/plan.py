@@ -100,14 +100,14 @@ class LawPlan:
             if function is not None and function.takes_rng:
                 return f"{each.function} draws at random itself"
         if any(call.function != "randInt" for call in self.random):
-            return "randReal draws from no end of numbers"
+            return "randReal draws from infinitely many numbers"
         return "an `ensures` draws at random" if self.random_in_ensures else None
 
 
 def make_plan(
     law: Law, domain: Domain | None, *, allow_code: bool = True, one_stream: bool = False
 ) -> LawPlan:
-    """The plan of a law. Raises LawError where the law is wrong, InputError where code is refused.
+    """The plan of a law. Raises LawError if the law is wrong, InputError where code is refused.
 
     With `one_stream` all calls of a case that draw at random get the same numbers, as they did in files of
     violations of version 1.

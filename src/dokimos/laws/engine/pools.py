@@ -52,7 +52,7 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
         made[:, numbers] = made[:, numbers].astype(np.float64)
         return made
     except (OverflowError, TypeError, ValueError):
-        raise InputError(f"{what}: a record has something that is no number.") from None
+        raise InputError(f"{what}: a record has something that is not a number.") from None
 
 
 def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:

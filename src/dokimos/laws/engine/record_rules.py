@@ -26,7 +26,7 @@ class RecordRules:
     """The ranges, kinds and constraints of a domain. What is missing (null) leaves no range."""
 
     def __init__(self, domain: Domain) -> None:
-        """Raises LawError where a constraint is wrong."""
+        """Raises LawError if a constraint is wrong."""
         self.domain = domain
         self.constraints = constraints_of(domain)
 

@@ -46,7 +46,7 @@ class Replayed:
 def replay_violations(
     saved: SavedViolations, model: Model, domain: Domain | None, *, allow_code: bool = True
 ) -> tuple[Replayed, ...]:
-    """Run every saved case again, record by record. Raises InputError where that is not possible."""
+    """Run every saved case again, record by record. Raises InputError if that is not possible."""
     plan = make_plan(saved.law, domain, allow_code=allow_code, one_stream=saved.one_stream)
     wanted = len(plan.random)
     uses_labels = "label(" in saved.law.text and saved.source == "test" and plan.domain.inputs is not None

@@ -241,7 +241,7 @@ class Runner:
         if not isinstance(value, Records) and are_strings(value):
             return full(value, frame.size)
         if not isinstance(value, Records):
-            raise InputError(f"{self.plan.law.name}: the block predicts {name}, which is no record.")
+            raise InputError(f"{self.plan.law.name}: the block predicts {name}, which is not a record.")
         return value.data
 
     def _decisions(

@@ -32,7 +32,7 @@ def score_cases(
 ) -> Column:
     """The scores in all cases at once; where that fails, one by one, so that a failure is that of one case.
 
-    Raises AllFailed where every case fails, InputError where the model has no such class or score.
+    Raises AllFailed if every case fails, InputError where the model has no such class or score.
     """
     try:
         return score(kind, records, wanted)

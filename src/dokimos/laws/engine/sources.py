@@ -91,7 +91,7 @@ class Ranges:
         return None
 
     def sample(self, rng: np.random.Generator, count: int) -> Records:
-        """See Source. Raises InputError where almost every record breaks a constraint."""
+        """See Source. Raises InputError if almost every record breaks a constraint."""
         if not self.rules.constraints:
             return Records(self._drawn(rng, count), None, UNCHANGED)
         kept: list[NDArray[Any]] = []
@@ -150,7 +150,7 @@ def find_source(given: str, domain: Domain) -> InputSource:
         return _range_source(domain)
     kind, _, file = given.partition(":")
     if kind != "pool" or not file:
-        raise InputError(f"{given!r} is no source of inputs; write test, range or pool:FILE.")
+        raise InputError(f"{given!r} is not a source of inputs; write test, range or pool:FILE.")
     return _pool(given, read_pool(Path(file), domain.layout), domain)
 
 

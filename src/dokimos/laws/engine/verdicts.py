@@ -82,7 +82,7 @@ def headline(results: Sequence[LawResult], names: Sequence[str]) -> str:
     if LawVerdict.UNDECIDED in verdicts:
         return f"Too few tests to tell whether {model} satisfies {named(LawVerdict.UNDECIDED)}."
     if LawVerdict.UNREPEATABLE in verdicts:
-        again = f"{_start(model)} gives other answers when it is run again"
+        again = f"{_start(model)} gives different answers when run again"
         return f"{again}, so nothing is sure of {named(LawVerdict.UNREPEATABLE)}."
     if LawVerdict.TOLERATED in verdicts:
         return f"{_start(model)} violates {named(LawVerdict.TOLERATED)} no more than is tolerated."

@@ -21,7 +21,7 @@ Evaluation = Callable[[Frame, Failures], Evaluator]
 
 
 def violation_sizes(conditions: list[Expression], frame: Frame, evaluation: Evaluation) -> Sizes:
-    """By how much each case of `frame` violates the conditions at most; 0 where that is no number.
+    """By how much each case of `frame` violates the conditions at most; 0 where that is not a number.
 
     `a <= b` is violated by a − b, `a == b` by |a − b|; of `&&` the larger counts, of `||` the smaller, of
     `==>` the right side.

@@ -19,7 +19,7 @@ def position(text: str, index: int) -> Position:
 def find_block(text: str, *, name: str) -> tuple[int, int] | None:
     """The indices of the block's braces, None where there is no block.
 
-    Braces in comments and strings, of the law or of Python, do not count. Raises LawError where a
+    Braces in comments and strings, of the law or of Python, do not count. Raises LawError if a
     comment, a string or the block is never closed.
     """
     index = 0

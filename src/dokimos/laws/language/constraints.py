@@ -69,7 +69,7 @@ def _constraint(text: str, domain: Domain, layout: Layout) -> Constraint:
 def _features(
     expression: Expression, layout: Layout, name: str, text: str, bound: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """The names of features in an expression. Raises LawError where a name is none."""
+    """The names of features in an expression. Raises LawError if a name is none."""
     if isinstance(expression, laws.Name) and expression.name not in bound:
         try:
             layout.named(expression.name)

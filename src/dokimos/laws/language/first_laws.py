@@ -47,7 +47,7 @@ class FirstLaws:
 def first_laws(table: CsvTable, target: str, *, data: str) -> FirstLaws:
     """The domain of a table, and three laws; `data` is the table's path from the folder of the domain.
 
-    Raises InputError where there is no such column, or nothing else.
+    Raises InputError if there is no such column, or nothing else.
     """
     aim = _target(target, table.column(target))
     features = [column_feature(name, cells) for name, cells in table.columns.items() if name != target]

@@ -86,7 +86,7 @@ def _statement(statement: LawStatement) -> str:
             return f"ensures {format_expression(condition)}{share};"
         case laws.Block(text=text):
             return _block(text)
-    raise TypeError(f"{statement!r} is no statement")
+    raise TypeError(f"{statement!r} is not a statement")
 
 
 def _block(text: str) -> str:
@@ -139,7 +139,7 @@ def _printed(expression: Expression) -> tuple[str, int]:
         case laws.ForAll(variable=variable, low=low, high=high, body=body):
             ends = f"{format_expression(low, _SUM)}..{format_expression(high, _SUM)}"
             return f"forall {variable} in {ends}: {format_expression(body)}", 0
-    raise TypeError(f"{expression!r} is no expression")
+    raise TypeError(f"{expression!r} is not an expression")
 
 
 def _joined(expressions: Sequence[Expression]) -> str:

@@ -167,7 +167,7 @@ class _Builder(Transformer_NonRecursive[Any, Any]):
             if match[2] not in _ESCAPES:
                 at = Position(token.line or 1, (token.column or 1) + 1 + match.start())
                 raise self._error(
-                    at, f"\\{match[2]} is no escape; known are \\n \\t \\r \\0 \\\\ \\\" \\' \\uXXXX."
+                    at, f"\\{match[2]} is not an escape; known are \\n \\t \\r \\0 \\\\ \\\" \\' \\uXXXX."
                 )
             return _ESCAPES[match[2]]
 

@@ -83,7 +83,7 @@ def new_law(
         hint = did_you_mean(template, TEMPLATES)
         raise InputError(f"There is no template {template}{hint}; there are {', '.join(TEMPLATES)}.")
     if not feature.isidentifier() and not any_name:
-        raise InputError(f"{feature!r} is no name of a feature; names are letters, digits and _.")
+        raise InputError(f"{feature!r} is not the name of a feature; names are letters, digits and _.")
     if not 0 < amount < _MOST:
         raise InputError(f"The largest change must be above 0 and below {_MOST:,}, not {amount:g}.")
     if not 0 <= tolerance < _MOST:

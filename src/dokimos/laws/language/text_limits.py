@@ -20,7 +20,7 @@ _WORD = re.compile(
 
 
 def expect_modest(text: str, *, name: str) -> None:
-    """Raise LawError where a text has more words, or nests brackets deeper, than anybody would write.
+    """Raise LawError if a text has more words, or nests brackets deeper, than anybody would write.
 
     Takes time in proportion to the text, and does not care whether it is a law.
     """

@@ -58,7 +58,7 @@ class Typing:
                 return self._update(expression)
             case laws.ForAll():
                 return self._forall(expression)
-        raise TypeError(f"{expression!r} is no expression")
+        raise TypeError(f"{expression!r} is not an expression")
 
     def _name(self, name: laws.Name) -> Type:
         self.used.add(name.name)

@@ -33,7 +33,7 @@ class ClassScores:
         """The score (`kind` is proba: the probability) of the class that is wanted of each record.
 
         A class is named by its label, by its number, or by its name among `names`, in the order of the
-        labels. Raises InputError where there is no such class, or there are no such numbers; ValueError
+        labels. Raises InputError if there is no such class, or there are no such numbers; ValueError
         where one is nan.
         """
         give = self.probabilities if kind == "proba" else self.scores
@@ -47,7 +47,7 @@ class ClassScores:
         places = np.array([columns[value] for value in wanted.tolist()], dtype=np.int64)
         found = np.asarray(table[np.arange(len(records)), places])
         if np.isnan(found).any():
-            raise ValueError("it gives nan, which is no score")
+            raise ValueError("it gives nan, which is not a score")
         return found
 
     def _column(self, wanted: Any, names: Sequence[str], width: int) -> int:

@@ -116,5 +116,5 @@ def read_pickle(path: Path) -> tuple[Any, bytes]:
         return pickle.loads(content), content
     except Exception as problem:
         raise UnreadableFile(
-            path, f"is no pickle of a model: {type(problem).__name__}: {problem}."
+            path, f"is not a pickle of a model: {type(problem).__name__}: {problem}."
         ) from None

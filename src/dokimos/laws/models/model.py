@@ -42,7 +42,7 @@ class Model:
         return self.class_scores or network_classes(self.scores)
 
     def predict(self, records: Rows) -> NDArray[Any]:
-        """One decision for each record. Raises InputError where the model gives another number of them."""
+        """One decision for each record. Raises InputError if the model gives another number of them."""
         if len(records) == 0:
             return np.zeros(0, dtype=np.int64)
         decisions = np.asarray(self.decide(self.scores(records)))
@@ -61,7 +61,7 @@ def largest(scores: NDArray[Any]) -> NDArray[Any]:
     if flat.shape[1] == 1:
         return np.asarray(flat[:, 0])
     if flat.dtype.kind == "f" and np.isnan(flat).any():
-        raise ValueError("it gives nan, which is no decision")
+        raise ValueError("it gives nan, which is not a decision")
     return np.asarray(np.argmax(flat, axis=1))
 
 

@@ -21,7 +21,7 @@ from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
 
 def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None = None) -> Model:
     """A Python object as a model. A callable takes one record, or a batch where it has a true attribute
-    `batched`. Raises InputError where the object is no model."""
+    `batched`. Raises InputError if the object is not a model."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
         return Model(name, _torch_scores(torch, given, encoding_of(domain)), decision_of(domain), sha256)
@@ -38,7 +38,7 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         trees = read_sklearn(given) if takes_columns(given, domain) else None
         return Model(name, predict, decision_of(domain), sha256, classes, made_of=trees)
     if not callable(given):
-        raise InputError(f"{name}: is no model: it has no method `predict` and cannot be called.")
+        raise InputError(f"{name}: is not a model: it has no method `predict` and cannot be called.")
     if getattr(given, "batched", False):
         return Model(name, lambda records: np.asarray(given(records)), decision_of(domain), sha256)
     return Model(name, lambda records: _each(given, records), decision_of(domain), sha256)

@@ -66,7 +66,7 @@ def label_classifier(content: bytes, *, name: str) -> LabelClassifier | None:
 
     Such a file has one input, and its first output is one integer or string for each record: those of
     the operators TreeEnsembleClassifier, LinearClassifier, SVMClassifier, and pipelines that end in them.
-    Raises UnreadableFile where onnxruntime cannot load it.
+    Raises UnreadableFile if onnxruntime cannot load it.
     """
     plain = uncompressed(content, file=name)
     graph = _graph(plain)

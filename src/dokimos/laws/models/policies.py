@@ -48,4 +48,4 @@ def _settings(path: Path) -> dict[str, Any]:
     except OSError as problem:
         raise UnreadableFile(path, f"cannot be read: {problem.strerror or problem}.") from None
     except (KeyError, UnreadableFile, zipfile.BadZipFile):
-        raise UnreadableFile(path, "is no policy that stable-baselines3 saved.") from None
+        raise UnreadableFile(path, "is not a policy that stable-baselines3 saved.") from None

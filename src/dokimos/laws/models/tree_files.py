@@ -67,7 +67,7 @@ def write_trees(ensemble: Ensemble) -> bytes:
 def read_trees(content: bytes, *, name: str) -> Ensemble:
     """The trees in the content of a file. Raises UnreadableFile."""
     document = strict_json.parse(content, file=name)
-    expect_format(document, FORMAT, _VERSION, file=name, otherwise="is no file of decision trees")
+    expect_format(document, FORMAT, _VERSION, file=name, otherwise="is not a file of decision trees")
     form = strict_json.convert(document, _TreesForm, file=name, what="a file of decision trees")
     try:
         return _ensemble(form)
@@ -76,7 +76,7 @@ def read_trees(content: bytes, *, name: str) -> Ensemble:
 
 
 def _ensemble(form: _TreesForm) -> Ensemble:
-    """The trees that a form holds. Raises ValueError where they make no sense."""
+    """The trees that a form holds. Raises ValueError if they make no sense."""
     scores = len(form.base)
     if not form.trees or not scores:
         raise ValueError("there is no tree, or no score")
@@ -119,5 +119,5 @@ def _tree(form: _TreeForm, inputs: int, scores: int) -> DecisionTree:
         if ((children <= inner) | (children >= nodes)).any():
             raise ValueError("a child in a tree does not come after its parent")
     if np.isnan(tree.threshold[inner]).any() or not np.isfinite(tree.value).all():
-        raise ValueError("a threshold or a value in a tree is no number")
+        raise ValueError("a threshold or a value in a tree is not a number")
     return tree

@@ -81,7 +81,7 @@ class Ensemble:
         self._depth = max(tree.depth for tree in self.trees)
 
     def __call__(self, records: NDArray[Any]) -> NDArray[np.float64]:
-        """One row of scores for each record. Raises ValueError where they do not fit."""
+        """One row of scores for each record. Raises ValueError if they do not fit."""
         rows = np.asarray(records, dtype=np.float32 if self.single else np.float64)
         rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
         if rows.shape[1] != self.inputs:

@@ -53,7 +53,7 @@ def check_cover(question: LawQuestion, cover: Cover, closer: ZoneCloser) -> None
 def check_covers(claims: Sequence[tuple[Zone, Cover]], closer: ZoneCloser) -> list[bool]:
     """Of which zones of a question their covers show that no case violates the law.
 
-    Raises InvalidProof where a cover is none.
+    Raises InvalidProof if a cover is none.
 
     Theorem. No case of a zone for which this gives True violates the law.
 

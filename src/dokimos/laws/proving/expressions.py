@@ -69,11 +69,11 @@ class ExpressionReader:
         """A record by its name."""
         value = self.values[name]
         if not isinstance(value, Record):
-            raise Refusal(f"the block predicts {name}, which is no record with features")
+            raise Refusal(f"the block predicts {name}, which is not a record with features")
         return value
 
     def value(self, expression: Expression) -> Meaning:
-        """What an expression is. Raises Refusal where it is nothing that can be decided for all cases."""
+        """What an expression is. Raises Refusal if it is nothing that can be decided for all cases."""
         match expression:
             case laws.Literal(value=value):
                 return _meaning(value, expression.at)
@@ -93,7 +93,7 @@ class ExpressionReader:
                 return self._forall(expression)
             case laws.Call():
                 return self._call(expression)
-        raise TypeError(f"{expression!r} is no expression")
+        raise TypeError(f"{expression!r} is not an expression")
 
     def _record(self, expression: Expression) -> Record:
         value = self.value(expression)
@@ -233,4 +233,4 @@ def _meaning(value: Any, at: Position | None) -> Meaning:
         return plain
     if isinstance(plain, int | float) and plain == plain and abs(plain) != float("inf"):
         return Quantity(exact(plain))
-    raise Refusal(f"{plain!r} is no number that can be compared for all cases", at)
+    raise Refusal(f"{plain!r} is not a number that can be compared for all cases", at)

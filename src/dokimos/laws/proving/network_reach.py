@@ -42,7 +42,7 @@ class NetworkReach:
             self.layers: tuple[ReluLayer, ...] = relu_layers(self.network)
         except DokimosError as problem:
             raise Refusal(
-                f"{name} is no network of affine layers and ReLUs: {str(problem).rstrip('.')}"
+                f"{name} is not a network of affine layers and ReLUs: {str(problem).rstrip('.')}"
             ) from None
         if self.network.input_size != layout.width:
             raise Refusal(

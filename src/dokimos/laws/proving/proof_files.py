@@ -99,7 +99,7 @@ def read_proof(path: Path) -> SavedProof:
     """What a file says. Raises UnreadableFile."""
     content = read_whole(path)
     document = strict_json.parse(content, file=path)
-    expect_format(document, FORMAT, _VERSION, file=path, otherwise="is no proof of a law")
+    expect_format(document, FORMAT, _VERSION, file=path, otherwise="is not a proof of a law")
     form = strict_json.convert(document, _ProofForm, file=path, what="a proof of a law")
     if hashlib.sha256(form.text.encode()).hexdigest() != form.text_sha256:
         raise UnreadableFile(path, "is damaged: the text of the law was changed.")
@@ -119,5 +119,5 @@ def read_proof(path: Path) -> SavedProof:
 def number_from(text: str, path: Path) -> Number:
     """A fraction as `str` writes it: no exponents, whose digits might be without end."""
     if not _FRACTION.fullmatch(text):
-        raise UnreadableFile(path, f"is damaged: {text[:40]!r} is no number.")
+        raise UnreadableFile(path, f"is damaged: {text[:40]!r} is not a number.")
     return exact(Fraction(text))

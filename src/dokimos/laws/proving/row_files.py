@@ -103,7 +103,7 @@ def save_rows(decision: RowsDecision, path: Path) -> None:
 def read_rows(path: Path) -> SavedRows:
     """What a file says. Raises UnreadableFile."""
     document = strict_json.parse(read_whole(path), file=path)
-    expect_format(document, FORMAT, _VERSION, file=path, otherwise="is no decision around rows")
+    expect_format(document, FORMAT, _VERSION, file=path, otherwise="is not a decision around rows")
     form = strict_json.convert(document, _RowsForm, file=path, what="what was decided around rows")
     if hashlib.sha256(form.text.encode()).hexdigest() != form.text_sha256:
         raise UnreadableFile(path, "is damaged: the text of the law was changed.")
@@ -162,13 +162,15 @@ def recheck_rows(plan: LawPlan, model: Model, saved: SavedRows) -> StatedLaw:
 
 def _zone(stated: StatedLaw, tolerance: Tolerance, row: RowDecision) -> Zone:
     if len(row.columns) != stated.question.layout.width:
-        raise InvalidProof(f"row {row.row} (0-based): has {len(row.columns)} columns, which is no record")
+        raise InvalidProof(
+            f"row {row.row} (0-based): has {len(row.columns)} columns, which is not a record"
+        )
     try:
         zone = tolerance.over(stated.question, row.columns)
     except InputError as problem:
         raise InvalidProof(str(problem)) from None
     if zone is None:
-        raise InvalidProof(f"row {row.row} (0-based): is no record of the domain")
+        raise InvalidProof(f"row {row.row} (0-based): is not a record of the domain")
     return zone
 
 

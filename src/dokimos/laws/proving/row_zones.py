@@ -38,7 +38,7 @@ class Tolerance:
     def over(self, question: LawQuestion, row: Sequence[Number]) -> Zone | None:
         """The cases around a row: None where a value of it is none that the domain declares.
 
-        Raises Refusal where the law has several inputs, InputError where there is no such free feature.
+        Raises Refusal if the law has several inputs, InputError where there is no such free feature.
         """
         if len(question.inputs) != 1:
             raise Refusal("a law with several inputs has no cases around one row")
@@ -88,7 +88,7 @@ def chosen(slot: Slot, row: Sequence[Number]) -> int:
 
 
 def row_numbers(layout: Layout, row: Sequence[float]) -> tuple[Number, ...]:
-    """A row as exact numbers. Raises Refusal where it is none of this layout."""
+    """A row as exact numbers. Raises Refusal if it is none of this layout."""
     if len(row) != layout.width:
         raise Refusal(f"a row has {len(row)} columns, records have {layout.width}")
     return tuple(exact(float(each)) for each in row)

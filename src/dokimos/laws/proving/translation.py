@@ -116,7 +116,7 @@ class _Translation:
         return len(self.names) - 1
 
     def declared(self, feature: Feature) -> Values:
-        """The values that a feature is declared to have. Raises Refusal where there are none."""
+        """The values that a feature is declared to have. Raises Refusal if there are none."""
         if feature.kind is Kind.CHOICE:
             return Options(frozenset(range(-1 if feature.has_none else 0, feature.width)))
         if feature.holds_strings or feature.low is None or feature.high is None:

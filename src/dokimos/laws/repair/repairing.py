@@ -59,7 +59,7 @@ class RepairedModel:
 class Repair:
     """Laws, a domain with rows, and a network: everything that does not change from seed to seed.
 
-    Raises InputError where a law cannot be repaired, with the reason.
+    Raises InputError if a law cannot be repaired, with the reason.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Repair:
             except Refusal as refusal:
                 raise InputError(f"{law.name}: cannot be repaired: {refusal}.") from None
             if not isinstance(stated.closer, NetworkCloser):
-                raise InputError(f"{self._model.name}: is no network; only networks are repaired.")
+                raise InputError(f"{self._model.name}: is not a network; only networks are repaired.")
             questions.append(stated.question)
             closer = stated.closer
         if closer is None:

@@ -34,7 +34,7 @@ def slope_requirements(questions: Iterable[LawQuestion]) -> tuple[SlopeRequireme
     one sign in each column in which they differ. If score a − score b grows with none of these columns
     against that sign, it does not fall from r to s, so these decisions are not possible (`NetworkCloser`).
 
-    Raises Refusal where a law is about anything but the sign of slopes: a choice, a number that may move
+    Raises Refusal if a law is about anything but the sign of slopes: a choice, a number that may move
     either way, one record, or decisions that must not change at all.
     """
     found = {each for question in questions for each in _of(question)}

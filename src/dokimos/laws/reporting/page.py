@@ -115,7 +115,7 @@ def write_page(
 ) -> None:
     """Write the page of `results` to `path`, all of it or nothing; `commands` show each again.
 
-    Raises InputError where it cannot be written.
+    Raises InputError if it cannot be written.
     """
     page = render_page(results, commands, context)
     write_whole(path, page.encode("utf-8", errors="replace"), what="the page", make_folder=False)

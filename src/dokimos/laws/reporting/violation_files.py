@@ -220,7 +220,7 @@ def _case(case: LawCase) -> dict[str, Any]:
 def read_violations(path: Path) -> SavedViolations:
     """A file that `save_result` wrote. Raises UnreadableFile."""
     document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path, nan=True)
-    wanted = "is no file of violations that `dokimos law test` wrote"
+    wanted = "is not a file of violations that `dokimos law test` wrote"
     is_old = isinstance(document, dict) and document.get("version") == _OLD_VERSION
     expect_format(document, FORMAT, _OLD_VERSION if is_old else _VERSION, file=path, otherwise=wanted)
     form = strict_json.convert(document, _ResultForm, file=path, what="a file of violations")
@@ -260,7 +260,7 @@ def _draw(value: Any) -> int | float:
     """What a random call gave. Raises ValueError."""
     number = from_json(value)
     if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) >= 2.0**63:
-        raise ValueError("a draw is no number")
+        raise ValueError("a draw is not a number")
     return number
 
 
@@ -271,7 +271,7 @@ def _split(place: str) -> tuple[str, str]:
 
 
 def _from_anywhere(place: str | None) -> str | None:
-    """A place such that other folders find it too; what is no file (a shipped domain) as it is."""
+    """A place such that other folders find it too; what is not a file (a shipped domain) as it is."""
     if place is None:
         return None
     file, name = _split(place)

@@ -9,7 +9,7 @@ from dokimos.core.errors import InputError
 
 
 def needed(module: str, extra: str) -> Any:
-    """The module, imported. Raises InputError where it is not installed: what to install."""
+    """The module, imported. Raises InputError if it is not installed: what to install."""
     try:
         return importlib.import_module(module)
     except ImportError as problem:

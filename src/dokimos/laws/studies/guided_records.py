@@ -64,7 +64,7 @@ class GuidedRecords:
         if not path.exists():
             return
         document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path)
-        wanted = "is no file that `dokimos law guide` wrote; choose another --out"
+        wanted = "is not a file that `dokimos law guide` wrote; choose another --out"
         expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
         form = strict_json.convert(document, _RecordsForm, file=path, what="a file of trainings")
         if form.recipe != recipe:

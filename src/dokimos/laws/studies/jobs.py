@@ -142,7 +142,7 @@ class StudyPart:
     def jobs(self) -> list[StudyJob]:
         """Its jobs, of each model, law and seed. Trains what is not kept yet.
 
-        Raises InputError where the data or the models cannot be had.
+        Raises InputError if the data or the models cannot be fetched.
         """
         return [
             StudyJob(
@@ -175,7 +175,7 @@ def parts_of(
 ) -> list[StudyPart]:
     """All runs of a domain: first all its models, with all draws where they are made in batches.
 
-    Then the network of each further training, tested with fewer seeds. Raises InputError where there is no
+    Then the network of each further training, tested with fewer seeds. Raises InputError if there is no
     such domain.
     """
     if name not in domains_with_laws():
@@ -193,7 +193,7 @@ def parts_of(
 
 
 def run_jobs(jobs: list[StudyJob], records: StudyRecords, step: Callable[[str], None]) -> None:
-    """Have every job run that is not there already. Raises KeyboardInterrupt where interrupted."""
+    """Have every job run that is not there already. Raises KeyboardInterrupt if interrupted."""
     for job in jobs:
         quality = records.qualities.get((job.domain.name, job.model_name))
         if job.training == 0 and (quality is None or quality.model_sha256 != job.model.sha256):

@@ -68,7 +68,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             return _read(dict(arrays))
     except (ValueError, KeyError, OSError, EOFError, IndexError) as problem:
         raise UnreadableFile(
-            path, f"is no checkpoint of a training ({problem}); remove it to begin that training anew."
+            path, f"is not a checkpoint of a training ({problem}); remove it to start that training over."
         ) from None
 
 

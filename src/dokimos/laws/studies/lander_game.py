@@ -30,7 +30,7 @@ class Game:
     """One game at a time. The same state, seed and actions give the same game."""
 
     def __init__(self) -> None:
-        """Raises InputError where gymnasium, or what it needs, is not installed."""
+        """Raises InputError if gymnasium, or what it needs, is not installed."""
         landing_games()
         self._env = needed("gymnasium.envs.box2d.lunar_lander", "lander").LunarLander()
         self._seeding = needed("gymnasium.utils.seeding", "lander")

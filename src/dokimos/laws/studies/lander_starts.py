@@ -63,7 +63,7 @@ def training_game(draw: Callable[[int], GameStart]) -> Any:
     """An environment of gymnasium whose games begin as `draw` says of the number of each.
 
     `so_far()` is the game that goes on, and `go_on(game)` plays it again up to there: together they let a
-    training that was interrupted go on as if it had not been. Raises InputError where a package is missing.
+    training that was interrupted go on as if it had not been. Raises InputError if a package is missing.
     """
     return _game_class()(draw)
 

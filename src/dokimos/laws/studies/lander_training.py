@@ -25,7 +25,7 @@ def train_policy(
 ) -> Layers:
     """A ReLU network that gives a score to each of the four actions from the eight observations.
 
-    The same arguments give the same policy on the same machine. Raises InputError where a package is
+    The same arguments give the same policy on the same machine. Raises InputError if a package is
     missing.
     """
     gymnasium = landing_games()

@@ -101,7 +101,7 @@ class Collection:
 
 
 def load_reviews() -> Collection:
-    """The reviews, always the same. Raises InputError where the data cannot be had."""
+    """The reviews, always the same. Raises InputError if the data cannot be fetched."""
     every = io.StringIO(_FILE.fetch().decode("utf-8"))
     before = csv.field_size_limit(10**7)
     try:

@@ -68,7 +68,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A domain whose data or model cannot be had here, and why."""
+    """A domain whose data or model cannot be fetched here, and why."""
 
     domain: str
     reason: str
@@ -121,6 +121,6 @@ class _RunsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def _read(path: Path) -> _RunsForm:
     document = strict_json.parse(read_whole(path, most_bytes=strict_json.MOST_BYTES), file=path)
-    wanted = "is no file that `dokimos law study` wrote; choose another --out"
+    wanted = "is not a file that `dokimos law study` wrote; choose another --out"
     expect_format(document, FORMAT, _VERSION, file=path, otherwise=wanted)
     return strict_json.convert(document, _RunsForm, file=path, what="a file of runs")

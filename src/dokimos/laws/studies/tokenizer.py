@@ -18,7 +18,7 @@ class WordPiece:
     def __init__(self, vocabulary: str) -> None:
         """`vocabulary` is the content of a vocab.txt: one piece a line, in the order of their numbers.
 
-        Raises InputError where the package is not installed.
+        Raises InputError if the package is not installed.
         """
         library = needed("tokenizers", "reviews")
         numbers = {piece: number for number, piece in enumerate(vocabulary.split("\n")) if piece}

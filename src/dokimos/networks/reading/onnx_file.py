@@ -56,7 +56,7 @@ _FLOATS: Mapping[int, np.dtype[Any]] = {
 def read_onnx(content: bytes, *, name: str = "network") -> Network:
     """The network in the bytes of an ONNX file; `name` is how messages call it.
 
-    A symbolic or zero batch dimension becomes 1. Raises UnreadableFile where the bytes are no valid
+    A symbolic or zero batch dimension becomes 1. Raises UnreadableFile if the bytes are no valid
     network of one float input and one output, UnsupportedOp where it uses an operator, or a form of
     one, that Dokimos does not know.
     """

@@ -63,7 +63,7 @@ def enclosures(
 
     With `floats_first`, the first is that of outward-rounded float64, where this is worth it and the ends
     of every tensor are finite (a network that is undefined at `point` has a tensor whose ends are not).
-    The next are those of `evaluate`; an exact one is the last. Raises Undecided where there is none.
+    The next are those of `evaluate`; an exact one is the last. Raises Undecided if there is none.
     """
     worth_it = floats_first and network.multiplications > EXACT_FIRST
     found = in_float64(network, point) if worth_it else None
@@ -101,7 +101,7 @@ def evaluate(
     """The outputs of `network` at `point` (row-major), as a function of real numbers.
 
     Exact where all operators stay within the rationals; otherwise enclosed with
-    `upper - lower <= relative_width * max(1, |value|)` at every output. Raises Undecided where `max_bits`
+    `upper - lower <= relative_width * max(1, |value|)` at every output. Raises Undecided if `max_bits`
     of precision do not suffice for that (as where the network divides by zero).
     """
     if len(point) != network.input_size:

@@ -52,7 +52,7 @@ class Replayer:
     Points are flat: [k, input_size] in, [k, output_size] out. They are float32, or float64 where the
     network is (`dtype`), and so are the answers: those of a float64 network at float32 points are
     rounded. `runtime` says what computes: onnxruntime, or ONNX's reference evaluator for networks that
-    onnxruntime cannot load, mostly for want of a kernel. A single point is run exactly as the file
+    onnxruntime cannot load, mostly for lack of a kernel. A single point is run exactly as the file
     says. Several are run as one batch where the network allows it: then a row may differ from its single
     run in the last bits, and nowhere by more than the order of summation explains; networks that mix the
     rows of a batch, or fix its size, are run point by point.
@@ -61,7 +61,7 @@ class Replayer:
     def __init__(self, model: bytes, *, name: str = "network") -> None:
         """Load the content of an ONNX file, which may be compressed; `name` is how messages call it.
 
-        Raises UnreadableFile where neither can load it.
+        Raises UnreadableFile if neither can load it.
         """
         content = uncompressed(model, file=name)
         self._name = name
@@ -91,7 +91,7 @@ class Replayer:
     def __call__(self, points: Points, *, rows_per_run: int = _ROWS_PER_RUN) -> Points:
         """The outputs at `points`, both flat, one row each, at most `rows_per_run` at a time.
 
-        Raises InputError where the points do not fit the network, or onnxruntime fails on them.
+        Raises InputError if the points do not fit the network, or onnxruntime fails on them.
         """
         if points.ndim != 2 or points.shape[1] != self.input_size:
             wanted = f"a network of {self.input_size} inputs"
@@ -174,7 +174,7 @@ class ReferenceSession:
     """ONNX's reference evaluator, asked as a session of onnxruntime is: slow, and it reads every opset."""
 
     def __init__(self, content: bytes, name: str) -> None:
-        """Raises UnreadableFile where the evaluator cannot load the network, or is known to be wrong."""
+        """Raises UnreadableFile if the evaluator cannot load the network, or is known to be wrong."""
         from onnx.reference import ReferenceEvaluator
 
         try:
@@ -259,7 +259,7 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
 def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
     """A session of onnxruntime on one thread of the CPU, each node as it is in the file unless `optimised`.
 
-    Raises UnreadableFile where onnxruntime cannot load the network.
+    Raises UnreadableFile if onnxruntime cannot load the network.
     """
     import onnxruntime
 

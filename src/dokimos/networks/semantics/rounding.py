@@ -53,7 +53,7 @@ def rounding_bounds(
 
 
 def refuse_float64(network: Network) -> None:
-    """Raise UnsupportedOp where a node has a float64 constant: rounding is bounded for float32 only."""
+    """Raise UnsupportedOp if a node has a float64 constant: rounding is bounded for float32 only."""
     for node in network.nodes:
         for name in node.inputs:
             constant = network.constants.get(name)

@@ -45,7 +45,7 @@ def write_product(
     Reshape and Concat, which change no number, Mul, and Gemm with matrices that select (one 1 in each row,
     or a row of zeros with the offset 1): 0·x = 0, 1·x = x and 0 + 1 = 1 are exact, in floats too.
 
-    Raises InputError where the files have different opsets or types of numbers, so that no one file can
+    Raises InputError if the files have different opsets or types of numbers, so that no one file can
     hold them; UnreadableFile or UnsupportedOp where one cannot be read.
     """
     networks = [read_onnx(part.content, name=part.name) for part in parts]

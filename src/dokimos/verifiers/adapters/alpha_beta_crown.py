@@ -61,7 +61,7 @@ class AlphaBetaCrown(RepositoryTool):
         yield file_content(self._configuration(place))
 
     def _configuration(self, place: str) -> Path:
-        """The file that ``config=`` names. Raises InputError where there is none."""
+        """The file that ``config=`` names. Raises InputError if there is none."""
         given = self.setting("config")
         if given is None:
             return _DEFAULTS

@@ -42,9 +42,9 @@ class Vnnlib2Solver(PlacedVerifier):
         try:
             words = shlex.split(place)
         except ValueError as error:
-            return f"{place!r} is no command ({error})"
+            return f"{place!r} is not a command ({error})"
         if not words or shutil.which(words[0]) is None:
-            return f"{(words or [place])[0]!r} is no program that can be run"
+            return f"{(words or [place])[0]!r} is not a program that can be run"
         return None
 
     def parts(self, place: str) -> Iterable[bytes]:
