@@ -49,7 +49,8 @@ def words() -> ModuleType:
 
 def test_no_text_has_a_phrase_that_readers_stumbled_over(words: ModuleType) -> None:
     pattern = re.compile("|".join(FORBIDDEN), re.IGNORECASE)
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    docs = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs]  # the reference is made of the texts
     found = [str(text) for text in words.all_texts() if pattern.search(text.words)]
     found += [str(page) for page in pages if pattern.search(" ".join(page.read_text().split()))]
     assert found == []

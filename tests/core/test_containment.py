@@ -53,7 +53,7 @@ def test_devices_pipes_and_sockets_are_refused(folder: Path) -> None:
     finally:
         os.chdir(there)
     for base, name in ((folder, "pipe"), (folder, "socket"), (Path("/dev"), "zero")):
-        with pytest.raises(UnreadableFile, match="is no regular file"):
+        with pytest.raises(UnreadableFile, match="not a regular file"):
             contained(base, name)
 
 

@@ -126,7 +126,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
-        with pytest.raises(UnreadableFile, match="is no regular file"):
+        with pytest.raises(UnreadableFile, match="not a regular file"):
             read_whole(path)
     for path, reason in ((tmp_path, "Is a directory"), (tmp_path / "no\0ne", "null byte")):
         with pytest.raises(UnreadableFile, match=reason):

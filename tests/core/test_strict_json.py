@@ -43,7 +43,7 @@ def test_what_is_written_is_read_again() -> None:
     ("text", "reason"),
     [
         ('{"name": "x", "colour": "red"', "a.json:1:30: not valid JSON"),
-        ('{"name": "x", "name": "y", "colour": "red"}', "a.json: the key 'name' stands twice"),
+        ('{"name": "x", "name": "y", "colour": "red"}', "a.json: the key 'name' appears twice"),
         ('{"name": 1, "colour": "red"}', "a.json: name: expected `str`, got `int`; this is not a form"),
         ('{"name": "x"}', "missing required field `colour`"),
         ('{"name": "\\ud800", "colour": "red"}', "a text holds half of a surrogate pair"),
@@ -67,7 +67,7 @@ def test_whatever_else_there_is_gets_one_sentence(text: str, reason: str) -> Non
 
 def test_a_key_that_stands_twice_is_found_among_many() -> None:
     keys = [f'"{number}": 0' for number in range(200_000)]
-    with pytest.raises(UnreadableFile, match="the key '199999' stands twice"):
+    with pytest.raises(UnreadableFile, match="the key '199999' appears twice"):
         strict_json.parse("{" + ", ".join([*keys, '"199999": 1']) + "}", file="a.json")
 
 

@@ -51,7 +51,7 @@ def test_a_file_that_is_none_of_the_suite_is_refused(folder: Path, part: str, wh
         path.symlink_to("/dev/zero")
     elif what == "pipe":
         os.mkfifo(path)
-    _refused(read_suite, folder, "is no regular file" if what == "pipe" else "out of the folder")
+    _refused(read_suite, folder, "not a regular file" if what == "pipe" else "out of the folder")
 
 
 @pytest.mark.parametrize(("name", "read"), [("instances.csv", read_suite), ("suite.json", read_suite_file)])
@@ -84,7 +84,7 @@ def test_a_file_that_becomes_a_pipe_is_not_waited_for(folder: Path) -> None:
     entry = read_suite(folder).entries[0]
     entry.network_path.unlink()
     os.mkfifo(entry.network_path)
-    with pytest.raises(UnreadableFile, match="is no regular file"):
+    with pytest.raises(UnreadableFile, match="not a regular file"):
         entry.read_instance()
 
 

@@ -145,7 +145,7 @@ def test_another_format_is_refused_with_the_command_that_helps(
 
 def test_a_key_that_stands_twice_is_named() -> None:
     text = dump_truth(EXAMPLE, origin={}).replace('"label": "sat"', '"label": "unsat",\n "label": "sat"')
-    with pytest.raises(UnreadableFile, match="'label' stands twice"):
+    with pytest.raises(UnreadableFile, match="'label' appears twice"):
         load_truth(text, file="t.json")
 
 

@@ -181,7 +181,7 @@ def _search(task: LabelTask) -> ProcessFinding:
     if found.is_over or found.truth:
         return found
     ended = {
-        Termination.WALL_LIMIT: "the time is over",
+        Termination.WALL_LIMIT: "time ran out",
         Termination.MEMORY_LIMIT: "it exceeds its memory limit",
     }
     why = ended.get(outcome.termination, "the search ended early")

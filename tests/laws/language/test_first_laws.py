@@ -128,6 +128,6 @@ def test_files_that_nothing_can_be_made_of(tmp_path: Path, text: str, reason: st
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "some.csv").write_text("a,y\n1,2\n2,3\n")
     (tmp_path / "robust_a.law").write_text("mine")
-    with pytest.raises(InputError, match=r"robust_a.law: is there already"):
+    with pytest.raises(InputError, match=r"robust_a.law: already exists"):
         dokimos.init_laws(tmp_path / "some.csv", target="y", out=tmp_path)
     assert not (tmp_path / "some.py").exists()

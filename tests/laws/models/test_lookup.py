@@ -48,7 +48,7 @@ def test_networks_that_ask_for_much_are_refused_as_models(tmp_path: Path, title:
         path.symlink_to(content)
     else:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=r"net\.onnx: .*(too large|more than|no regular file)"):
+    with pytest.raises(InputError, match=r"net\.onnx: .*(too large|more than|not a regular file)"):
         load_model(path, None)
 
 
