@@ -75,7 +75,7 @@ def export_law(
 
     >>> exported = dokimos.export_law("older.law", model="older.json", out="suite")
     Traceback (most recent call last):
-    dokimos.core.errors.InputError: older.json: is no network; only laws on networks are exported.
+    dokimos.core.errors.InputError: older.json: is not a network; only laws on networks are exported.
     """
     folder = Path(out)
     if folder.exists() and any(folder.iterdir()):
@@ -123,7 +123,7 @@ def export_law(
 
 def _network(model: Model) -> tuple[Network, bytes]:
     if not isinstance(model.made_of, bytes):
-        raise InputError(f"{model.name}: is no network; only laws on networks are exported.")
+        raise InputError(f"{model.name}: is not a network; only laws on networks are exported.")
     content = uncompressed(model.made_of, file=model.name)
     return read_onnx(content, name=model.name), content
 
