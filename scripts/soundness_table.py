@@ -47,6 +47,8 @@ def read_results(folder: Path) -> list[SettingResult]:
         if not (place / "suite.json").exists():
             continue
         report = strict_json.parse(read_whole(place / HIDE_REPORT), file=place / HIDE_REPORT)
+        if not report["filter"]:
+            raise InputError(f"{place} was made with --filter none, so that nothing is known to be hidden.")
         unverifiable, regular = set(), {}
         for entry in dokimos.read_suite(place).entries:
             number = report["planted"]
@@ -115,7 +117,10 @@ def main() -> None:
     parser.add_argument("soundness", type=Path)
     parser.add_argument("campaign", type=Path, nargs="?")
     options = parser.parse_args()
-    results = read_results(options.soundness)
+    try:
+        results = read_results(options.soundness)
+    except InputError as error:
+        parser.error(str(error))
     print_hidden(results)
     if options.campaign is not None:
         print()

@@ -127,7 +127,12 @@ def _say(out: Path, was_there: bool, count: int, report: dict[str, object], sett
     if was_there:
         typer.echo(f"{out}: {count} instances, there already as these settings make them")
         return
-    if settings.tier == "trained":
+    if settings.tier == "trained" and settings.filter == "none":
+        typer.echo(
+            f"{report['proven']} of {report['planted']} planted counterexamples proven, after "
+            f"{report['epochs']} epochs; without a filter, nothing is known of how hidden they are"
+        )
+    elif settings.tier == "trained":
         typer.echo(
             f"{report['hidden']} of {report['planted']} planted counterexamples hidden from the filter "
             f"({report['proven']} proven), after {report['epochs']} epochs"

@@ -121,7 +121,8 @@ def certify(
             outcome, made = _planted(trained.file, point, number, origin, settings.filter)
             outcomes.append(outcome)
             instances += [made] if made is not None and outcome.is_hidden else []
-            note = "planted point: " + ("hidden" if outcome.is_hidden else "given up")
+            kept = "proven" if settings.filter == "none" else "hidden"
+            note = "planted point: " + (kept if outcome.is_hidden else "given up")
         progress(number + 1, len(trained.points), note)
     if not instances:
         raise InputError("No point can be shipped; train for more epochs, or take another seed.")
