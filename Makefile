@@ -15,6 +15,7 @@ test test-slow: export OPENBLAS_NUM_THREADS = 1
 demo: .venv/.base
 	$(call dokimos,generate --suite quick --out demo/quick)
 	$(call dokimos,check demo/quick)
+	$(call dokimos,profile demo/quick --jobs 2)
 	$(call dokimos,verifiers install marabou)
 	$(call dokimos,run demo/quick --verifier marabou --timeout 10 --jobs 2 --out demo/run)
 	$(call dokimos,judge demo/run) || [ $$? -eq 1 ]   # 1: wrong answers were found, which is a result

@@ -91,20 +91,20 @@ def opened(browser: Browser, report: Path) -> Opener:
 
 
 def _names(page: Page) -> list[str]:
-    return page.locator("#table tbody td.name").all_inner_texts()
+    return page.locator("#table tbody td.name a").all_inner_texts()
 
 
 def _column(page: Page, number: int) -> list[str]:
     return page.locator(f"#table tbody td:nth-child({number})").all_inner_texts()
 
 
-def test_wrong_answers_come_first(opened: Opener, tmp_path: Path) -> None:
+def test_the_matrix_comes_first_and_wrong_answers_next(opened: Opener, tmp_path: Path) -> None:
     with opened() as page:
         assert page.locator("h1").inner_text().startswith("2 of 2 verifiers gave wrong answers: marabou")
         headings = page.locator("main > section > h2").all_inner_texts()
         assert headings == [
-            "Wrong answers",
             "By family and verifier",
+            "Wrong answers",
             "Cactus plot",
             "What makes it hard",
             "Breaking points",
@@ -113,7 +113,7 @@ def test_wrong_answers_come_first(opened: Opener, tmp_path: Path) -> None:
             "Every instance",
         ]
         tops = page.evaluate(
-            "['wrong-1', 'families', 'cactus', 'instances']"
+            "['families', 'wrong-1', 'cactus', 'instances']"
             ".map(name => document.getElementById(name).getBoundingClientRect().top)"
         )
         assert tops == sorted(tops)
@@ -187,6 +187,32 @@ def test_instances_are_filtered_by_words_and_choices(opened: Opener) -> None:
         expect(page.locator("#shown")).to_have_text("39 instances")
         page.get_by_label("Search", exact=True).fill("depth=3")
         assert 0 < len(_names(page)) < 10
+
+
+def test_a_number_of_the_matrix_leads_to_its_runs(opened: Opener) -> None:
+    with opened() as page:
+        row = page.locator(".matrix tr", has=page.get_by_role("rowheader", name="exclusive-pairs"))
+        row.locator("td").first.locator("a.bad").click()
+        verdict = page.get_by_label("Outcome", exact=True).input_value()
+        family = page.get_by_label("Family", exact=True).input_value()
+        assert (verdict, family) == ("o:wrong", "exclusive-pairs")
+        shown = _names(page)
+        assert shown and all(name.startswith("exclusive-pairs") for name in shown)
+        assert {cell[0] for cell in _column(page, 4)} == {"✗"}
+        page.get_by_role("button", name="Show all").click()
+        row.locator("td").first.locator("a.bad").click()  # the same place once more
+        assert _names(page) == shown
+
+
+def test_the_navigation_stays_in_sight_and_says_where_one_is(opened: Opener) -> None:
+    for width in (1400, 390):
+        with opened(width=width) as page:
+            page.evaluate("document.getElementById('trajectories').scrollIntoView()")
+            place = page.locator("nav.sections")
+            expect(page.locator("nav.sections a[aria-current]")).to_have_text("Trajectories")
+            assert place.bounding_box()["y"] == 0  # type: ignore[index]
+            top = page.evaluate("document.getElementById('trajectories-title').getBoundingClientRect().top")
+            assert top >= place.bounding_box()["height"] - 1  # type: ignore[index]
 
 
 def test_an_instance_opens_with_all_that_is_known_of_it(opened: Opener, tmp_path: Path) -> None:
@@ -314,7 +340,7 @@ def test_thousands_of_instances_are_turned_by_pages(opened: Opener, tmp_path: Pa
 def test_little_to_show_is_no_trouble(opened: Opener, tmp_path: Path, runs: list[Judgement]) -> None:
     write_report(runs, CONTEXT, tmp_path / "r.html", explanation=explained(runs), known=known_facts(runs))
     with opened(path=tmp_path / "r.html") as page:
-        expect(page.get_by_text("There is no answer to plot that may be right.")).to_be_visible()
+        expect(page.get_by_text("No run is solved")).to_be_visible()
         assert len(_names(page)) == len({run.record.instance for run in runs})
 
 

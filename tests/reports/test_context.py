@@ -7,12 +7,18 @@ from tests.reports.sample import CAMPAIGN, CONTEXT
 
 
 def test_what_is_missing_is_said_in_a_sentence() -> None:
-    assert CONTEXT.missing == ("5 of 80 planned runs are missing; `dokimos run` continues with them.",)
+    assert CONTEXT.missing_in_short == "5 of 80 runs are missing."
+    assert CONTEXT.missing == ("The same `dokimos run` command continues with the missing runs.",)
     assert replace(CONTEXT, campaigns=(replace(CAMPAIGN, recorded=80),)).missing == ()
     two = replace(CONTEXT, campaigns=(CAMPAIGN, replace(CAMPAIGN, folder="runs/august", recorded=80)))
     assert two.missing == (
-        "5 of 80 planned runs of runs/july are missing; `dokimos run` continues with them.",
+        "runs/july: 5 of 80 runs are missing; its `dokimos run` command continues with them.",
     )
+    assert two.missing_in_short == "5 of 160 runs are missing."
+    whole = replace(CONTEXT, campaigns=(replace(CAMPAIGN, recorded=80),))
+    assert whole.missing_in_short == ""
+    one = replace(CONTEXT, campaigns=(replace(CAMPAIGN, recorded=0, planned=1),))
+    assert one.missing_in_short == "1 of 1 run is missing."
 
 
 def test_several_campaigns_say_each_thing_once() -> None:

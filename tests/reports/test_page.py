@@ -72,13 +72,16 @@ def test_every_link_inside_the_page_leads_somewhere() -> None:
     for tag, attributes in elements.tags:
         if tag == "a":
             place = (attributes["href"] or "").removeprefix("#")
-            assert place in names or unquote(place).removeprefix("instance=") in instances
+            known = place.partition("?")[0] in names
+            assert known or unquote(place).removeprefix("instance=") in instances
 
 
 def test_what_is_missing_stands_at_the_top() -> None:
     text = _Elements(_page(sample_judgements())).text
-    assert "5 of 80 planned runs are missing" in text
-    assert text.index("5 of 80 planned runs") < text.index("Wrong answers")
+    assert "5 of 80 runs are missing." in text
+    assert text.index("5 of 80 runs") < text.index("By family and verifier")
+    page = _page(sample_judgements())
+    assert re.search(r"<h1[^>]*>[^<]*5 of 80 runs are missing\.</h1>", page)
 
 
 def test_an_explanation_has_its_sections_and_says_which_profiles_are_missing() -> None:
@@ -133,14 +136,17 @@ def test_everything_from_outside_is_escaped() -> None:
 
 
 def test_a_report_without_wrong_answers_and_an_empty_one_say_so() -> None:
-    good = _page([judgement("i", verdict=Verdict.CORRECT)])
+    whole = replace(CONTEXT, campaigns=(replace(CONTEXT.campaigns[0], planned=1, recorded=1),))
+    good = render_page(Findings.of([judgement("i", verdict=Verdict.CORRECT)]), whole)
+    assert '<h1 class="open">' in _page([judgement("i", verdict=Verdict.CORRECT)])  # some are missing
     assert "None. No answer contradicts a proven label" in good
     assert '<h1 class="good">' in good
     assert '<h1 class="open">' in _page([judgement("i", verdict=Verdict.UNDECIDED)])
     assert '<h1 class="bad">' in _page([judgement("i", verdict=Verdict.WRONG_SAT, label=None)])
     empty = _page([])
     assert "There are no runs to judge." in empty
-    assert "There is no answer to plot that may be right." in empty
+    assert '<p class="lacking" id="cactus"><b>Cactus plot</b> No run is solved' in empty
+    assert 'href="#cactus"' not in empty
 
 
 def test_more_than_ten_wrong_answers_are_folded_not_left_out() -> None:

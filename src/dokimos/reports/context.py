@@ -76,12 +76,24 @@ class ReportContext:
         return found.pop() if len(found) == 1 else None
 
     @property
+    def missing_in_short(self) -> str:
+        """How many of all planned runs are missing, in a sentence; empty where none is."""
+        planned = sum(c.planned for c in self.campaigns)
+        missing = sum(c.planned - c.recorded for c in self.campaigns)
+        if not missing:
+            return ""
+        runs = "run" if planned == 1 else "runs"
+        return f"{missing} of {planned} {runs} {'is' if missing == 1 else 'are'} missing."
+
+    @property
     def missing(self) -> tuple[str, ...]:
         """A sentence for each campaign that is not finished."""
         several = len(self.campaigns) > 1
         return tuple(
-            f"{c.planned - c.recorded} of {c.planned} planned runs "
-            f"{f'of {c.folder} ' if several else ''}are missing; `dokimos run` continues with them."
+            f"{c.folder}: {c.planned - c.recorded} of {c.planned} runs are missing; its `dokimos run` command "
+            "continues with them."
+            if several
+            else "The same `dokimos run` command continues with the missing runs."
             for c in self.campaigns
             if c.recorded < c.planned
         )

@@ -44,6 +44,6 @@ def write_file_page(findings: Sequence[LintFinding], benchmarks: Sequence[str], 
         asset("report.html.jinja"),
         head,
         styles=[asset("tables.css"), section.asset(".css"), asset("media.css")],
-        sections=[(section, section.html(file_rows(findings)))],
+        sections=[(section, section.html(file_rows(findings)), "")],
     )
     write_whole(path, page.encode("utf-8", errors="replace"), what="the report", make_folder=False)

@@ -11,6 +11,7 @@ from dokimos.judging.common_set import CommonSet, common_set
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
+from dokimos.reports.instance_titles import instance_titles
 from dokimos.suites.facts import Facts
 from dokimos.suites.file_findings import LintFinding
 
@@ -77,6 +78,16 @@ class Findings:
     def common(self) -> CommonSet:
         """What verifiers are compared on."""
         return common_set(self.judgements, self.naming)
+
+    @cached_property
+    def titles(self) -> Mapping[tuple[str, str], str]:
+        """What a person may call each instance, by suite and instance, where its parameters are known."""
+        families = {
+            (j.record.suite, j.record.instance): self.naming.family(j.record) for j in self.judgements
+        }
+        return instance_titles(
+            (key, family, self.known[key].made_by) for key, family in families.items() if key in self.known
+        )
 
     def by_verifier(self) -> dict[str, list[Judgement]]:
         """The judgements on each verifier's runs, by its name."""

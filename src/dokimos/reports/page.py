@@ -65,9 +65,12 @@ def write_page(findings: Findings, context: ReportContext, path: Path) -> None:
 
 def render_page(findings: Findings, context: ReportContext) -> str:
     """The page as text. The same findings and context give the same page, byte for byte."""
-    filled = [(section, section.html(rows)) for section, rows in filled_sections(findings)]
-    shown = [(section, body) for section, body in filled if body]
-    every = [section for section, _ in shown]
+    filled = [
+        (section, "" if (lack := section.lacks(rows)) else section.html(rows), lack)
+        for section, rows in filled_sections(findings)
+    ]
+    shown = [(section, body, lack) for section, body, lack in filled if body or lack]
+    every = [section for section, body, _ in shown if body]
     return render(
         asset("report.html.jinja"),
         _head(findings, context, every),
@@ -91,11 +94,12 @@ def _head(findings: Findings, context: ReportContext, shown: Sequence[Section[ob
         for outcome, glyph in _GLYPHS.items()
     ]
     amount = f"{_several(len(runs), 'run')} on {_several(instances, 'instance')}"
-    is_good = counts[RunOutcome.CORRECT] and not counts[RunOutcome.UNCHECKED]
+    is_whole = not counts[RunOutcome.UNCHECKED] and not context.missing_in_short
+    is_good = counts[RunOutcome.CORRECT] and is_whole
     tone = Tone.GOOD if is_good else Tone.OPEN
     return PageHead(
         title=context.title,
-        headline=headline_of(runs, findings.naming),
+        headline=" ".join(filter(None, [headline_of(runs, findings.naming), context.missing_in_short])),
         tone=Tone.BAD if counts[RunOutcome.WRONG] else tone,
         tiles=(*tiles, Tile("all", amount)),
         facts=(

@@ -33,7 +33,8 @@ def test_the_head_stands_above_the_content() -> None:
     assert "Made by Dokimos 0.1.0 on today." in page
     assert "<nav" not in page
     linked = render(TEMPLATE, replace(HEAD, links=(("here", "There"),)), words="")
-    assert '<nav aria-label="Sections"><a href="#here">There</a></nav>' in linked
+    assert 'aria-label="Sections"><div class="wrap"><a href="#here">There</a></div></nav>' in linked
+    assert linked.index("</header>") < linked.index("<nav")  # it stays in sight below the head
 
 
 def test_a_notice_has_its_commands_set_as_such() -> None:

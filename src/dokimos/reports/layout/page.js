@@ -53,6 +53,27 @@ document.addEventListener("pointermove", (event) => {
   tip.style.top = `${event.clientY + 14}px`;
 });
 
+// The navigation says which section is being read.
+const places = all("nav.sections a").map((link) => [link, byId(link.getAttribute("href").slice(1))]).filter(([, place]) => place);
+const markPlace = () => {
+  const passed = places.filter(([, place]) => place.getBoundingClientRect().top < innerHeight / 3);
+  const here = passed.length ? passed[passed.length - 1][0] : null;
+  for (const [link] of places) {
+    if (link === here && !link.hasAttribute("aria-current")) {
+      link.setAttribute("aria-current", "true");
+      const row = link.parentElement;
+      row.scrollLeft = link.offsetLeft - row.offsetLeft - row.clientWidth / 3;
+    } else if (link !== here) link.removeAttribute("aria-current");
+  }
+};
+let isMarking = false;
+addEventListener("scroll", () => {
+  if (isMarking) return;
+  isMarking = true;
+  requestAnimationFrame(() => { isMarking = false; markPlace(); });
+}, { passive: true });
+markPlace();
+
 // A link to something that is folded away opens it.
 const unfold = () => {
   const target = location.hash.length > 1 && byId(location.hash.slice(1));

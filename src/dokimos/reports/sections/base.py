@@ -66,9 +66,10 @@ class Section(ABC, Generic[R]):
     judgements in the order of the page, and must return equal rows for equal findings: the same campaign
     gives the same page, byte for byte. Return None if the section does not apply (no rule set was asked
     for, no operator was tested): it then appears nowhere. If it applies but is empty ("no answer is
-    wrong"), return empty rows and let the template say so. Pass text from outside (names, reasons, logs)
-    through `dokimos.core.readable.printable` here, and take the names of runs from `Findings.naming`, so
-    that all sections use the same ones.
+    wrong"), return empty rows and let the template say so. If data is missing that somebody could still
+    gather, let `lacks` say which command does; the page then folds the section into that sentence.
+    Pass text from outside (names, reasons, logs) through `dokimos.core.readable.printable` here, and take
+    the names of runs from `Findings.naming`, so that all sections use the same ones.
 
     **Everything else takes these rows.** The other methods are optional: a section without one of them
     shows nothing there.
@@ -117,6 +118,11 @@ class Section(ABC, Generic[R]):
     def view(self, rows: R) -> Mapping[str, Any]:
         """What the template sees beside `rows`: figures, and whatever a template cannot compute."""
         return {}
+
+    def lacks(self, rows: R) -> str:
+        """Why there is nothing to show, in a sentence with the `command` that changes this; empty where
+        there is something. The page then has this sentence in place of the section."""
+        return ""
 
     def tables(self, rows: R) -> Iterable[TableRows]:
         """The tables of `--csv`."""

@@ -58,6 +58,12 @@ class Breaking(Section[Explanation]):
     def rows(self, findings: Findings) -> Explanation | None:
         return findings.explanation
 
+    def lacks(self, rows: Explanation) -> str:
+        if any(account.curves for account in rows.verifiers):
+            return ""
+        made = "`dokimos generate --suite ladder --out ladder` makes instances that do"
+        return f"No two instances differ in just one knob; {made}."
+
     def view(self, rows: Explanation) -> Mapping[str, Any]:
         signs = [(status.value, _sign(status)) for status in Status]
         return {"curves": drawn_curves(rows), "signs": signs}

@@ -42,6 +42,11 @@ class Cactus(Section[CactusRows]):
         )
         return CactusRows(series, findings.limit_wall_seconds)
 
+    def lacks(self, rows: CactusRows) -> str:
+        if any(one.wall_seconds for one in rows.series):
+            return ""
+        return "No run is solved; `dokimos run` with a longer `--timeout` may solve some."
+
     def view(self, rows: CactusRows) -> Mapping[str, Any]:
         return {"plot": _plot(rows)}
 

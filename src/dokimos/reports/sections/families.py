@@ -19,6 +19,7 @@ from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.networks.semantics.replay import ONNXRUNTIME
 from dokimos.reports.findings import Findings
+from dokimos.reports.glossary import GLOSSARY
 from dokimos.reports.headline import headline_of
 from dokimos.reports.run_outcome import RunOutcome
 from dokimos.reports.sections.base import Section
@@ -134,7 +135,12 @@ class Families(Section[FamilyRows]):
 
     def view(self, rows: FamilyRows) -> Mapping[str, Any]:
         cells = {(cell.family, cell.verifier): cell for cell in rows.cells}
-        return {"cells": cells, "common": {cell.verifier: cell for cell in rows.common_cells}}
+        return {
+            "cells": cells,
+            "common": {cell.verifier: cell for cell in rows.common_cells},
+            "unchecked": any(cell.unchecked for cell in rows.cells),
+            "glossary": GLOSSARY,
+        }
 
     def tables(self, rows: FamilyRows) -> Iterator[TableRows]:
         yield table("families", [MatrixCell], [(cell,) for cell in rows.cells])

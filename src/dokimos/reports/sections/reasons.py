@@ -73,6 +73,18 @@ class Reasons(Section[Explanation]):
     def rows(self, findings: Findings) -> Explanation | None:
         return findings.explanation
 
+    def lacks(self, rows: Explanation) -> str:
+        known = [row.auc is not None for account in rows.verifiers for row in account.separations]
+        drawn = [bool(row.cells) for account in rows.verifiers for row in account.interactions]
+        if any(known) or any(drawn):
+            return ""
+        without = [
+            f"{sentence} `{remedy}` would measure them." for sentence, remedy in _missing_in_words(rows)
+        ]
+        notes = [row.note for account in rows.verifiers for row in account.separations if row.note]
+        why = f"Nothing can be told yet: {notes[0]}." if notes else "Nothing can be told yet."
+        return " ".join(without) or why
+
     def view(self, rows: Explanation) -> Mapping[str, Any]:
         return {
             "drawn": reason_figures(rows),

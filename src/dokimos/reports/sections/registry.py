@@ -12,10 +12,10 @@ from dokimos.reports.sections.base import Section
 SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
     "section",
     {
+        "families": "dokimos.reports.sections.families:Families",
         "penalties": "dokimos.reports.sections.penalties:Penalties",
         "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
         "files": "dokimos.reports.sections.files:Files",
-        "families": "dokimos.reports.sections.families:Families",
         "cactus": "dokimos.reports.sections.cactus:Cactus",
         "reasons": "dokimos.reports.sections.reasons:Reasons",
         "breaking": "dokimos.reports.sections.breaking:Breaking",

@@ -41,6 +41,13 @@ class Trajectories(Section[tuple[Trajectory, ...]]):
     def rows(self, findings: Findings) -> tuple[Trajectory, ...] | None:
         return None if findings.explanation is None else findings.explanation.trajectories
 
+    def lacks(self, rows: tuple[Trajectory, ...]) -> str:
+        if any(map(_is_profiled, rows)):
+            return ""
+        suites = dict.fromkeys(row.suite for row in rows) or ("SUITE",)
+        commands = " and ".join(f"`dokimos profile {suite}`" for suite in suites)
+        return f"No instance here has a profile; {commands} would measure them."
+
     def view(self, rows: tuple[Trajectory, ...]) -> Mapping[str, Any]:
         return {"pairs": drawn_trajectories(rows)}
 
@@ -70,11 +77,13 @@ def drawn_trajectories(rows: tuple[Trajectory, ...]) -> tuple[Pair, ...]:
     """Those of benchmarks with a profile: without one there is nothing to see but outcomes."""
     names = unique([f"trajectory-{file_name(row.suite)}" for row in rows])
     drawn = [
-        pair(partial(_draw, row, name))
-        for row, name in zip(rows, names, strict=True)
-        if any(value is not None for step in row.steps for value in step.components.values())
+        pair(partial(_draw, row, name)) for row, name in zip(rows, names, strict=True) if _is_profiled(row)
     ]
     return tuple(found for found in drawn if found is not None)
+
+
+def _is_profiled(row: Trajectory) -> bool:
+    return any(value is not None for step in row.steps for value in step.components.values())
 
 
 def _draw(row: Trajectory, name: str, width: int) -> Figure | None:

@@ -71,7 +71,8 @@ class ReplayRow:
 class WrongRow:
     """A wrong answer with all that is needed to believe it and to see it again.
 
-    `anchor` is its place in the page, `own_name` what its suite calls the instance. `replay` is at the
+    `anchor` is its place in the page, `own_name` what its suite calls the instance, `title` what a person
+    may call it. `replay` is at the
     verifier's witness, or, for an `unsat`, at the known point that shows it wrong: then `counterexample` is
     the file of that point, and `replay_command` evaluates it again.
     """
@@ -89,6 +90,7 @@ class WrongRow:
     wall_seconds: Annotated[float, HIDDEN]
     own_name: Annotated[str, HIDDEN]
     anchor: Annotated[str, HIDDEN]
+    title: str = ""
     counterexample: str = ""
     replay_command: Annotated[str, HIDDEN] = ""
 
@@ -100,7 +102,7 @@ def wrong_anchors(judgements: Sequence[Judgement]) -> dict[int, str]:
     return {k: f"wrong-{number}" for number, k in enumerate(positions, start=1)}
 
 
-def _wrong_row(judgement: Judgement, naming: Naming, anchor: str) -> WrongRow:
+def _wrong_row(judgement: Judgement, naming: Naming, anchor: str, title: str) -> WrongRow:
     record, shown_by = judgement.record, judgement.counterexample
     if shown_by is not None:
         replay: ReplayRow | None = replay_row(shown_by.replay, shown_by.point)
@@ -120,6 +122,7 @@ def _wrong_row(judgement: Judgement, naming: Naming, anchor: str) -> WrongRow:
         wall_seconds=record.wall_seconds,
         own_name=printable(record.instance),
         anchor=anchor,
+        title=title,
         counterexample="" if shown_by is None else printable(shown_by.file),
         replay_command="" if shown_by is None else printable(shown_by.command),
     )
@@ -170,8 +173,11 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
     def rows(self, findings: Findings) -> tuple[WrongRow, ...]:
         judgements = findings.judgements
         return tuple(
-            _wrong_row(judgements[k], findings.naming, anchor)
+            _wrong_row(
+                j, findings.naming, anchor, findings.titles.get((j.record.suite, j.record.instance), "")
+            )
             for k, anchor in wrong_anchors(judgements).items()
+            for j in [judgements[k]]
         )
 
     def tables(self, rows: tuple[WrongRow, ...]) -> Iterator[TableRows]:

@@ -1,11 +1,11 @@
 // The instances and runs, from the JSON in the page (written by payload.py).
 const data = JSON.parse(byId("data").textContent);
 const instances = data.instances.map((row, index) => {
-  const [own, family, suite, label, certificate, parameters, components, extras, problem] = row;
+  const [own, family, suite, label, certificate, parameters, components, extras, problem, knobs] = row;
   const found = {
     index, own, components, extras, runs: [],
     family: data.pool[family], suite: data.pool[suite], label: data.pool[label],
-    certificate: data.pool[certificate], problem: data.pool[problem],
+    certificate: data.pool[certificate], problem: data.pool[problem], knobs: data.pool[knobs],
     parameters: parameters.map(([name, value]) => [data.pool[name], value]),
   };
   found.name = data.several ? `${found.suite}/${own}` : own;
@@ -53,7 +53,7 @@ let page = 0;
 
 const searchable = (instance) => {
   instance.text ??= [
-    instance.name, instance.family, instance.label, instance.certificate,
+    instance.name, instance.knobs, instance.family, instance.label, instance.certificate,
     ...instance.parameters.map(([name, value]) => `${name}=${value}`),
     ...instance.runs.flatMap((run) => [
       data.verifiers[run.verifier], run.answer, run.verdict, run.reason, run.detail, run.ended, run.tail,
@@ -68,7 +68,7 @@ const wanted = () => {
   const verifier = data.verifiers.indexOf(byId("filter-verifier").value);
   const [kind, outcome] = byId("filter-outcome").value.split(/:(.*)/);
   const fits = (run) => (verifier < 0 || run.verifier === verifier)
-    && (!outcome || (kind === "v" ? run.verdict : run.answer) === outcome);
+    && (!outcome || { v: run.verdict, a: run.answer, o: run.outcome }[kind] === outcome);
   return (instance) => (!family || instance.family === family)
     && ((verifier < 0 && !outcome) || instance.runs.some(fits))
     && words.every((word) => searchable(instance).includes(word));
@@ -129,7 +129,7 @@ const componentCell = (instance, number) => {
 const headers = table ? all("thead th", table) : [];
 const rowOf = (instance) => element(
   "tr", {},
-  element("td", { class: "name" }, element("a", { href: fragment(instance) }, instance.name)),
+  element("td", { class: "name" }, element("a", { href: fragment(instance) }, instance.name), instance.knobs ? element("small", {}, instance.knobs) : ""),
   element("td", { class: "of-family" }, instance.family),
   element("td", { "data-label": "label" }, instance.label || "–"),
   ...headers.slice(3).map((header) => {
@@ -265,6 +265,7 @@ const open = (instance) => {
   ];
   byId("instance-name").textContent = instance.name;
   byId("instance-body").replaceChildren(
+    instance.knobs ? element("p", { class: "lead" }, `${instance.family}, ${instance.knobs}`) : "",
     facts(made),
     element("h3", {}, "What the verifiers said"),
     ...instance.runs.map((run) => runArticle(instance, run)),
@@ -286,6 +287,24 @@ const step = (by) => {
   history.replaceState(null, "", fragment(next)); // not by the address: a key that is held down would be ahead of it
   open(next);
 };
+
+// #instances?family=…&verifier=…&outcome=… shows these runs, all others being filtered out.
+const filterBy = () => {
+  const match = /^#instances\?(.*)$/.exec(location.hash);
+  if (!match || !table) return;
+  const asked = new URLSearchParams(match[1]);
+  byId("filter-text").value = "";
+  for (const name of ["family", "verifier", "outcome"]) byId(`filter-${name}`).value = asked.get(name) ?? "";
+  choose();
+  byId("instances").scrollIntoView();
+};
+addEventListener("hashchange", filterBy);
+filterBy();
+// A link that leads here once more, as somebody has changed the filters since.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href^="#instances?"]');
+  if (link && link.getAttribute("href") === location.hash) filterBy();
+});
 
 const follow = () => {
   const match = /^#instance=(.*)$/.exec(location.hash);

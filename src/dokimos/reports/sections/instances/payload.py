@@ -65,7 +65,13 @@ def _instance(row: InstanceRow, extras: Sequence[str], pool: _TextPool) -> list[
         _measurements(row.components, COMPONENTS, pool),
         _measurements(row.extras, extras, pool),
         pool(row.problem),
+        pool(_knobs_of(row)),
     ]
+
+
+def _knobs_of(row: InstanceRow) -> str:
+    """The title without the family, which it begins with."""
+    return row.title.removeprefix(f"{row.family}, ")
 
 
 def _measurements(found: Mapping[str, Measurement], names: Sequence[str], pool: _TextPool) -> list[Any]:

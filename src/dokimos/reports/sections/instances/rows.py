@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from dokimos.core.readable import printable
 from dokimos.core.tables import HIDDEN, Column
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Verdict
-from dokimos.reports.findings import Findings, Known
+from dokimos.reports.findings import Findings
 from dokimos.reports.run_outcome import RunOutcome
 from dokimos.reports.sections.wrong_answers import wrong_anchors
 from dokimos.suites.answers import Answer
@@ -24,8 +24,8 @@ from dokimos.suites.profile_file import COMPONENTS, Measurement
 class InstanceRow:
     """One instance: `name` is what its runs are called by, `own_name` what its suite calls it.
 
-    `notes` are those of all measurements; `problem` says why there is no profile, and is empty where there
-    is one.
+    `notes` are those of all measurements; `title` is what a person may call it, empty where nothing is
+    known; `problem` says why there is no profile, and is empty where there is one.
     """
 
     name: Annotated[str, Column("instance")]
@@ -38,6 +38,7 @@ class InstanceRow:
     components: Annotated[Mapping[str, Measurement], Column(spread=COMPONENTS)]
     extras: Annotated[Mapping[str, Measurement], Column(spread=())]
     notes: str
+    title: str
     problem: Annotated[str, Column("no_profile")]
 
 
@@ -88,19 +89,19 @@ def campaign_rows(findings: Findings) -> CampaignRows:
         _run_row(j, naming, anchors.get(k), findings.log_tails.get(j.record.job, ""))
         for k, j in enumerate(judgements)
     )
-    return CampaignRows(_instance_rows(judgements, naming, findings.known), tuple(runs))
+    return CampaignRows(_instance_rows(findings), tuple(runs))
 
 
-def _instance_rows(
-    judgements: Sequence[Judgement], naming: Naming, known: Known
-) -> tuple[InstanceRow, ...]:
-    """A row for each instance that was run, in the order in which `judgements` first have them."""
+def _instance_rows(findings: Findings) -> tuple[InstanceRow, ...]:
+    """A row for each instance that was run, in the order in which the judgements first have them."""
+    judgements, naming, known = findings.judgements, findings.naming, findings.known
     first = {(j.record.suite, j.record.instance): j for j in reversed(judgements)}
     keys = dict.fromkeys((j.record.suite, j.record.instance) for j in judgements)
-    return tuple(_instance_row(first[key], naming, known.get(key)) for key in keys)
+    titles = findings.titles
+    return tuple(_instance_row(first[key], naming, known.get(key), titles.get(key, "")) for key in keys)
 
 
-def _instance_row(judgement: Judgement, naming: Naming, facts: Facts | None) -> InstanceRow:
+def _instance_row(judgement: Judgement, naming: Naming, facts: Facts | None, title: str) -> InstanceRow:
     record = judgement.record
     profile = facts.profile if facts else None
     components = {} if profile is None else dict(profile.components)
@@ -117,6 +118,7 @@ def _instance_row(judgement: Judgement, naming: Naming, facts: Facts | None) -> 
         components=components,
         extras=extras,
         notes="; ".join(f"{name}: {one.note}" for name, one in (components | extras).items() if one.note),
+        title=title,
         problem="" if profile else printable(facts.problem if facts else "its suite was not looked into"),
     )
 

@@ -11,6 +11,7 @@ from dokimos.core.tables import TableRows, table
 from dokimos.difficulty.components import describe, symbol
 from dokimos.judging.verdicts import Verdict
 from dokimos.reports.findings import Findings
+from dokimos.reports.run_outcome import RunOutcome
 from dokimos.reports.sections.base import Section
 from dokimos.reports.sections.instances.payload import payload
 from dokimos.reports.sections.instances.rows import CampaignRows, InstanceRow, RunRow, campaign_rows
@@ -46,6 +47,7 @@ class Instances(Section[CampaignRows]):
         return {
             "families": sorted({run.family for run in rows.runs}),
             "answers": [a.value for a in Answer if a in answers],
+            "outcomes": _outcomes(rows),
             "verdicts": [v.value for v in Verdict if v in verdicts],
             "components": [(symbol(name), describe(name)) for name in COMPONENTS] if profiled else [],
             "signs": _SIGNS,
@@ -55,3 +57,10 @@ class Instances(Section[CampaignRows]):
     def tables(self, rows: CampaignRows) -> Iterator[TableRows]:
         yield table("runs", [RunRow], [(run,) for run in rows.runs])
         yield table("instances", [InstanceRow], [(instance,) for instance in rows.instances])
+
+
+def _outcomes(rows: CampaignRows) -> list[str]:
+    """The outcomes of runs that are not verdicts by the same name."""
+    found = {run.outcome for run in rows.runs}
+    verdicts = {verdict.value for verdict in Verdict}
+    return [o.value for o in RunOutcome if o in found and o.value not in verdicts]
