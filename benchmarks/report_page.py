@@ -23,6 +23,7 @@ from dokimos.difficulty.explain.explanation import explain
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.reports.campaign_report import tail_length
 from dokimos.reports.context import CampaignInfo, ReportContext
 from dokimos.reports.page import write_report
 from dokimos.suites.answers import Answer
@@ -85,7 +86,7 @@ def write(path: Path, instances: int, verifiers: int) -> None:
     runs = [run(numbers, v, i) for i in range(instances) for v in range(verifiers)]
     names = dict.fromkeys(j.record.instance for j in runs)
     known = {("made-up", name): facts(numbers, name, k) for k, name in enumerate(names)}
-    size = min(1500, max(200, 2_500_000 // max(len(runs), 1)))
+    size = tail_length(len(runs))
     tails = {j.record.job: "".join(numbers.choices(string.printable, k=size)) for j in runs}
     campaign = CampaignInfo(
         folder="runs/made-up",

@@ -15,11 +15,12 @@ from dokimos.difficulty.explain.explanation import explain_campaigns
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.verdicts import Judgement, failed_label_in_words
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
+from dokimos.reports.counterexample_scenes import scenes_of
 from dokimos.reports.findings import Findings
 from dokimos.suites.file_findings import LintFinding
 from dokimos.verifiers.base import log_tail
 
-_TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 200, 2_500_000
+_TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 50, 2_500_000
 """Characters of a log's end that are shown, at most and at least; and of all logs, if possible."""
 
 
@@ -38,7 +39,7 @@ def report_campaigns(
 
     `files` is what is wrong with the files of the benchmarks, where somebody looked.
     """
-    characters = min(_TAIL, max(_SHORTEST_TAIL, _ALL_TAILS // len(judged.judgements)))
+    characters = tail_length(len(judged.judgements))
     judgements: list[Judgement] = []
     tails: dict[str, str] = {}
     for one in judged.campaigns:
@@ -65,8 +66,14 @@ def report_campaigns(
         limit_wall_seconds=context.wall_seconds,
         is_published=judged.is_published,
         files=files,
+        scenes={job: scene for one in judged.campaigns for job, scene in scenes_of(one).items()},
     )
     return CampaignReport(findings, context)
+
+
+def tail_length(runs: int) -> int:
+    """How many characters of each log's end a page of so many runs has."""
+    return min(_TAIL, max(_SHORTEST_TAIL, _ALL_TAILS // max(runs, 1)))
 
 
 def _tail(folder: Path, job: str, characters: int) -> str:

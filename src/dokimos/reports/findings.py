@@ -11,6 +11,7 @@ from dokimos.judging.common_set import CommonSet, common_set
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement
+from dokimos.reports.counterexample_scenes import Scene
 from dokimos.reports.instance_titles import instance_titles
 from dokimos.suites.facts import Facts
 from dokimos.suites.file_findings import LintFinding
@@ -27,7 +28,8 @@ class Findings:
     `explanation` why verifiers slow down (None: nobody asked). `limit_wall_seconds` is the time limit of
     every run, None where there is not just one; `repeats` is how often each instance was to be run.
     `is_published` says that others ran the verifiers, and published what these answered. `files` is what
-    is wrong with the files of the benchmarks (None: nobody looked).
+    is wrong with the files of the benchmarks (None: nobody looked). `scenes` is what can be drawn of wrong
+    answers, by job.
     """
 
     judgements: tuple[Judgement, ...]
@@ -39,6 +41,7 @@ class Findings:
     repeats: int = 1
     is_published: bool = False
     files: tuple[LintFinding, ...] | None = None
+    scenes: Mapping[str, Scene] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -52,6 +55,7 @@ class Findings:
         repeats: int = 1,
         is_published: bool = False,
         files: Sequence[LintFinding] | None = None,
+        scenes: Mapping[str, Scene] | None = None,
     ) -> Findings:
         """Name and order `judgements`; the order in which they are given makes no difference."""
         naming = Naming.of([j.record for j in judgements])
@@ -65,6 +69,7 @@ class Findings:
             repeats=repeats,
             is_published=is_published,
             files=None if files is None else tuple(files),
+            scenes=scenes or {},
         )
 
     @classmethod

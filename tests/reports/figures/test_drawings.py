@@ -135,9 +135,14 @@ def test_a_trajectory_shows_every_instance(width: int, count: int) -> None:
     figure = trajectory(steps(count), width=width)
     assert figure is not None
     _inside(figure)
-    levels = [e for e in _tree(figure).iter() if e.get("class") == "level"]
-    known = [count - len(range(0, count, 3)), count, count]
-    assert [level.get("d", "").count("M") for level in levels] == [n for n in known if n]
+    levels = [e for e in _tree(figure).iter() if (e.get("class") or "").startswith("level")]
+    known = [n for n in (count - len(range(0, count, 3)), count, count) if n]
+    drawn = [level.get("d", "").count("M") for level in levels]
+    if count < width - 100:
+        assert drawn == known
+    else:  # several share a pixel: one stroke for all of them, from the lowest to the highest
+        assert len(drawn) == len(known) and all(width / 2 < n <= width for n in drawn)
+        assert len(figure.body) < 90 * width
     assert f"reference: {count} solved" in figure.description
     assert "not measured, or not applicable" in _texts(figure)
     assert "family-0" in _texts(figure)

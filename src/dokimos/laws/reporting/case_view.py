@@ -16,7 +16,7 @@ from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.descriptions import decision_name
 from dokimos.laws.language.blocks import predictions
 from dokimos.laws.language.syntax import Law
-from dokimos.laws.reporting.pictures import data_address, png
+from dokimos.reports.figures.png import data_address, png
 
 #: More rows of a table, or characters of a text, than this are left off, and said to be.
 _MOST_ROWS = 14

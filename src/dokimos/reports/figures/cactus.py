@@ -52,7 +52,7 @@ def cactus(
         if not places:
             continue
         stairs = f"M{at(area.left)} {at(places[0][1])}"
-        stairs += "".join(f"V{at(v)}H{at(h)}" for h, v in places)
+        stairs += "".join(f"V{at(v)}H{at(h)}" for h, v in _told_apart(places))
         sheet.path(stairs, f"line {series_class(k)}")
         every = math.ceil(len(places) / _MARKED)
         sheet.marks(places[::-every], series_shape(k), series_class(k), size=3.5)
@@ -63,3 +63,12 @@ def cactus(
             sheet.mark(h, v, Shape.SQUARE, "hit", tip, size=4)
     counts = "; ".join(f"{s.verifier} solves {len(s.wall_seconds)} runs" for s in series)
     return Figure("cactus", "Cactus plot", counts + ".", width, int(area.bottom + 44), sheet.body)
+
+
+def _told_apart(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The steps without those that lie within half a pixel of the one before; the last one is kept."""
+    kept = [places[0]]
+    for place in places[1:]:
+        if max(abs(place[0] - kept[-1][0]), abs(place[1] - kept[-1][1])) >= 0.5:
+            kept.append(place)
+    return kept if kept[-1] == places[-1] else [*kept, places[-1]]

@@ -74,6 +74,11 @@ class _Columns:
         return self.step < 4
 
     @property
+    def is_crowded(self) -> bool:
+        """Whether several instances share a pixel."""
+        return self.step < 1
+
+    @property
     def size(self) -> float:
         """The radius of a mark that leaves the next one room, as far as it can be seen."""
         return min(max(0.42 * self.step, 1.3), 3.4)
@@ -97,10 +102,33 @@ def _draw_component(
         sheet.line(x.left, scale(tick), x.right, scale(tick), "grid")
         sheet.text(x.left - 6, scale(tick) + 4, tick_label(tick), "tick", Anchor.END)
     places = [(x(k), scale(value)) for k, value in known]
+    if x.is_crowded:
+        sheet.path(_spans(places), "level span")
+        return bottom
     size = x.size
     data = "".join(f"M{a - size:.1f} {b:.1f}h{2 * size:.1f}" for a, b in places)
     sheet.path(data, "level")
     return bottom
+
+
+def _spans(places: Sequence[tuple[float, float]]) -> str:
+    """For each pixel that has values, a stroke from the lowest to the highest of them."""
+    ends: dict[int, tuple[float, float]] = {}
+    for a, b in places:
+        low, high = ends.get(round(a), (b, b))
+        ends[round(a)] = (min(low, b), max(high, b))
+    return "".join(f"M{a} {at(low - 0.6)}V{at(high + 0.6)}" for a, (low, high) in ends.items())
+
+
+def _runs(pixels: Sequence[int]) -> list[tuple[int, int]]:
+    """Pixels in order as runs without a gap, each by its first and how many it has."""
+    runs: list[tuple[int, int]] = []
+    for pixel in dict.fromkeys(pixels):
+        if runs and sum(runs[-1]) == pixel:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((pixel, 1))
+    return runs
 
 
 def _few(scale: AxisScale) -> tuple[float, ...]:
@@ -121,6 +149,11 @@ def _draw_verifier(
         here = [x(k) for k, step in enumerate(steps) if step.outcomes.get(verifier) is status]
         if x.is_dense and here:
             start, height, _ = _LANES[status]
+            if x.is_crowded:
+                runs = _runs([round(place) for place in here])
+                data = "".join(f"M{a} {at(top + start)}v{height}h{n}v-{height}Z" for a, n in runs)
+                sheet.path(data, f"band status {status.value}")
+                continue
             data = "".join(f"M{at(place)} {at(top + start)}v{height}" for place in here)
             sheet.path(data, f"lane status {status.value}")
         else:

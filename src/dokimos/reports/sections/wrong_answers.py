@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 from rich.text import Text
 
 from dokimos.core.readable import (
@@ -18,9 +19,12 @@ from dokimos.core.readable import (
     printable,
 )
 from dokimos.core.tables import HIDDEN, Column, TableRows, table
-from dokimos.judging.naming import Naming
 from dokimos.judging.verdicts import Judgement, Replay, Verdict
 from dokimos.properties.model import Point
+from dokimos.reports.counterexample_scenes import Scene
+from dokimos.reports.figures.counterexample import input_bars, thresholds
+from dokimos.reports.figures.png import data_address, png
+from dokimos.reports.figures.svg import Figure
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 from dokimos.suites.answers import Answer
@@ -93,6 +97,16 @@ class WrongRow:
     title: str = ""
     counterexample: str = ""
     replay_command: Annotated[str, HIDDEN] = ""
+    scene: Annotated[Scene | None, HIDDEN] = None
+
+
+@dataclass(frozen=True)
+class DrawnScene:
+    """A point as drawings: `picture` is an address, empty where `bars` show the inputs."""
+
+    picture: str
+    bars: Figure | None
+    thresholds: Figure | None
 
 
 def wrong_anchors(judgements: Sequence[Judgement]) -> dict[int, str]:
@@ -102,8 +116,8 @@ def wrong_anchors(judgements: Sequence[Judgement]) -> dict[int, str]:
     return {k: f"wrong-{number}" for number, k in enumerate(positions, start=1)}
 
 
-def _wrong_row(judgement: Judgement, naming: Naming, anchor: str, title: str) -> WrongRow:
-    record, shown_by = judgement.record, judgement.counterexample
+def _wrong_row(judgement: Judgement, findings: Findings, anchor: str) -> WrongRow:
+    record, shown_by, naming = judgement.record, judgement.counterexample, findings.naming
     if shown_by is not None:
         replay: ReplayRow | None = replay_row(shown_by.replay, shown_by.point)
     else:
@@ -122,7 +136,8 @@ def _wrong_row(judgement: Judgement, naming: Naming, anchor: str, title: str) ->
         wall_seconds=record.wall_seconds,
         own_name=printable(record.instance),
         anchor=anchor,
-        title=title,
+        title=findings.titles.get((record.suite, record.instance), ""),
+        scene=findings.scenes.get(record.job),
         counterexample="" if shown_by is None else printable(shown_by.file),
         replay_command="" if shown_by is None else printable(shown_by.command),
     )
@@ -173,12 +188,11 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
     def rows(self, findings: Findings) -> tuple[WrongRow, ...]:
         judgements = findings.judgements
         return tuple(
-            _wrong_row(
-                j, findings.naming, anchor, findings.titles.get((j.record.suite, j.record.instance), "")
-            )
-            for k, anchor in wrong_anchors(judgements).items()
-            for j in [judgements[k]]
+            _wrong_row(judgements[k], findings, anchor) for k, anchor in wrong_anchors(judgements).items()
         )
+
+    def view(self, rows: tuple[WrongRow, ...]) -> Mapping[str, Any]:
+        return {"drawn": {row.anchor: drawn_scene(row.scene) for row in rows if row.scene is not None}}
 
     def tables(self, rows: tuple[WrongRow, ...]) -> Iterator[TableRows]:
         yield table("wrong_answers", [WrongRow, ReplayRow], [(row, row.replay) for row in rows])
@@ -203,6 +217,26 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
                     label = f"proven `{row.truth.value}` ({row.certificate})"
                 yield (f"- `{row.own_name}`, {label}: **{row.verdict.value}**. {_sentence(row.reason)}")
                 yield from ("", f"      {row.reproduce}", "") if row.reproduce else ("",)
+
+
+def drawn_scene(scene: Scene) -> DrawnScene:
+    """The drawings of a scene: the input as a picture where it is one, as bars otherwise."""
+    picture = "" if scene.sides is None else picture_address(scene)
+    return DrawnScene(picture, None if picture else input_bars(scene), thresholds(scene))
+
+
+def picture_address(scene: Scene) -> str:
+    """The point as a picture, its smallest value black and its largest white, as an address of its own."""
+    assert scene.sides is not None
+    height, width, colours = scene.sides
+    values = np.array([place.value for place in scene.inputs])
+    low, high = float(values.min()), float(values.max())
+    grey = np.round(255 * (values - low) / (high - low if high > low else 1.0)).astype(np.uint8)
+    if scene.is_channels_first:
+        pixels = grey.reshape(colours, height, width).transpose(1, 2, 0)
+    else:
+        pixels = grey.reshape(height, width, colours)
+    return data_address(png(pixels))
 
 
 def wrong_answer_lines(wrong: WrongRow) -> list[Text]:

@@ -1,30 +1,59 @@
-// The instances and runs, from the JSON in the page (written by payload.py).
+// The instances and runs, from the JSON in the page (written by payload.py): a column for each field.
 const data = JSON.parse(byId("data").textContent);
-const instances = data.instances.map((row, index) => {
-  const [own, family, suite, label, certificate, parameters, components, extras, problem, knobs] = row;
-  const found = {
-    index, own, components, extras, runs: [],
-    family: data.pool[family], suite: data.pool[suite], label: data.pool[label],
-    certificate: data.pool[certificate], problem: data.pool[problem], knobs: data.pool[knobs],
-    parameters: parameters.map(([name, value]) => [data.pool[name], value]),
-  };
-  found.name = data.several ? `${found.suite}/${own}` : own;
-  return found;
+let read = null;
+const details = () => { read ??= JSON.parse(byId("details").textContent); return read; };
+
+class Run {
+  constructor(instance, place) {
+    const runs = data.runs;
+    this.instance = instance;
+    this.place = place;
+    this.verifier = runs.verifier[place];
+    this.repeat = runs.repeat[place];
+    this.wall = runs.wall[place];
+    for (const name of ["answer", "verdict", "outcome", "reason"]) this[name] = data.pool[runs[name][place]];
+  }
+  text(name) { return details().pool[details().runs[name][this.place]]; }
+  get ended() { return this.text("ended"); }
+  get detail() { return this.text("detail"); }
+  get tail() { return this.text("tail"); }
+  get log() { return this.text("folder") + details().runs.log[this.place]; }
+  get command() { return this.text("command").replaceAll("\0", () => this.instance.own); }
+  get cpu() { return details().runs.cpu[this.place]; }
+  get memory() { return details().runs.memory[this.place]; }
+  get anchor() { return details().runs.anchor[this.place]; }
+}
+
+class Instance {
+  constructor(index, firstRun) {
+    const columns = data.instances;
+    this.index = index;
+    this.firstRun = firstRun;
+    this.own = columns.own[index];
+    for (const name of ["family", "suite", "label", "certificate", "knobs"]) this[name] = data.pool[columns[name][index]];
+    this.name = data.several ? `${this.suite}/${this.own}` : this.own;
+  }
+  get runs() {
+    this.found ??= Array.from({ length: data.instances.runs[this.index] }, (_, k) => new Run(this, this.firstRun + k));
+    return this.found;
+  }
+  get components() { return data.instances.components.map((column) => column[this.index]); }
+  get extras() { return details().instances.extras.map((column) => column[this.index]); }
+  get problem() { return details().pool[details().instances.problem[this.index]]; }
+  get parameters() { return details().instances.parameters[this.index].map(([name, value]) => [details().pool[name], value]); }
+}
+
+let runsBefore = 0;
+const instances = data.instances.own.map((_, index) => {
+  const made = new Instance(index, runsBefore);
+  runsBefore += data.instances.runs[index];
+  return made;
 });
 const byName = new Map(instances.map((instance) => [instance.name, instance]));
-for (const row of data.runs) {
-  const [instance, verifier, repeat, answer, verdict, outcome, wall, cpu, memory, ...texts] = row;
-  const [ended, reason, detail, log, tail, command] = texts.slice(0, 6).map((number) => data.pool[number]);
-  instances[instance].runs.push({
-    verifier, repeat, wall, cpu, memory, ended, reason, detail, log, tail, anchor: texts[6],
-    answer: data.pool[answer], verdict: data.pool[verdict], outcome: data.pool[outcome],
-    command: command.replaceAll("\0", () => instances[instance].own),
-  });
-}
 
 // A component is null (not measured), a number, or [a number or null, what qualifies it].
 const valueOf = (component) => (Array.isArray(component) ? component[0] : component);
-const noteOf = (component) => (Array.isArray(component) ? data.pool[component[1]] : "");
+const noteOf = (component, pool = data.pool) => (Array.isArray(component) ? pool[component[1]] : "");
 
 const seconds = (value) => {
   if (value > 0 && value < 0.001) return "<0.001";
@@ -95,7 +124,7 @@ const compare = {
     return (a, b) => (keys.get(a) === keys.get(b) ? 0 : keys.get(a) - keys.get(b));
   },
   component: (number) => {
-    const key = (instance) => valueOf(instance.components[number] ?? null) ?? -Infinity;
+    const key = (instance) => valueOf(data.instances.components[number][instance.index]) ?? -Infinity;
     return (a, b) => (key(a) === key(b) ? 0 : key(a) - key(b));
   },
 };
@@ -118,7 +147,7 @@ const verifierCell = (instance, number) => {
 };
 
 const componentCell = (instance, number) => {
-  const component = instance.components[number] ?? null;
+  const component = data.instances.components[number][instance.index];
   const cell = element("td", { class: "count", "data-label": data.components[number][1] });
   const value = valueOf(component);
   cell.append(value === null ? "–" : short(value) + (noteOf(component) ? "*" : ""));
@@ -196,10 +225,10 @@ const facts = (pairs) => element(
 );
 
 // Where a value lies among all instances: how many of them have a smaller one, and an equal one.
-const standing = (component, key, number) => {
+const standing = (component, column) => {
   const value = valueOf(component);
   if (value === null || value === undefined) return "";
-  const others = instances.map((one) => valueOf(one[key][number] ?? null)).filter((one) => one !== null);
+  const others = column.map(valueOf).filter((one) => one !== null);
   const below = others.filter((one) => one < value).length;
   const equal = others.filter((one) => one === value).length;
   const share = others.length > 1 ? (below + (equal - 1) / 2) / (others.length - 1) : 0.5;
@@ -208,23 +237,23 @@ const standing = (component, key, number) => {
   return element("span", { class: "place" }, place, element("small", {}, words));
 };
 
-const measurements = (instance, key, names) => {
-  const rows = names.map((name, number) => [name[name.length - 1], instance[key][number] ?? null, number])
+const measurements = (instance, columns, names, pool) => {
+  const rows = names.map((name, number) => [name[name.length - 1], columns[number][instance.index], columns[number]])
     .filter(([, component]) => component !== null)
-    .map(([name, component, number]) => element(
+    .map(([name, component, column]) => element(
       "tr", {},
       element("th", { scope: "row" }, name),
       element("td", { class: "count" }, valueOf(component) === null ? "–" : short(valueOf(component))),
-      element("td", {}, standing(component, key, number), noteOf(component) ? element("small", { class: "note" }, noteOf(component)) : "")
+      element("td", {}, standing(component, column), noteOf(component, pool) ? element("small", { class: "note" }, noteOf(component, pool)) : "")
     ));
   return rows.length ? element("table", { class: "profile" }, element("tbody", {}, ...rows)) : "";
 };
 
 const profile = (instance) => {
   if (instance.problem) return [element("p", { class: "lead" }, `None that can be used: ${instance.problem}; `, element("code", {}, "dokimos profile"), " measures it.")];
-  const extras = measurements(instance, "extras", data.extras);
+  const extras = measurements(instance, details().instances.extras, details().extras, details().pool);
   return [
-    measurements(instance, "components", data.components),
+    measurements(instance, data.instances.components, data.components, data.pool),
     extras && element("details", {}, element("summary", {}, "Other measurements"), extras),
   ];
 };

@@ -1,12 +1,15 @@
-"""All instances and runs as one compact JSON document, which the page holds once and its script reads.
+"""All instances and runs as two compact JSON documents, which the page holds once and its script reads.
 
-Texts stand in a pool and are referred to by number, as most of them stand in many runs; in commands and
-names of logs the instance's own name is cut out for the same reason. `instances.js` is the reader.
+The first has what the table shows, the second the rest, which the script reads only when it is asked for:
+a page of 50,000 runs is ready sooner. Both have a column for each field, since many small arrays take
+long to read. Texts stand in a pool and are referred to by number, as most of them stand in many runs; in
+commands the instance's own name is cut out for the same reason. `instances.js` is the reader.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,22 +24,85 @@ _DIGITS = 7
 
 
 def payload(rows: CampaignRows) -> str:
-    """The document, safe to stand in a script element of HTML."""
+    """What the table shows, safe to stand in a script element of HTML."""
     pool = _TextPool()
-    extras = list(dict.fromkeys(name for i in rows.instances for name in i.extras))
-    verifiers = rows.verifiers
-    numbers = {instance.name: k for k, instance in enumerate(rows.instances)}
-    document = {
-        "several": any(i.name != i.own_name for i in rows.instances),
-        "verifiers": verifiers,
-        "components": [[name, symbol(name), describe(name)] for name in COMPONENTS],
-        "extras": [[name, describe(name)] for name in extras],
-        "instances": [_instance(i, extras, pool) for i in rows.instances],
-        "runs": [_run(r, numbers[r.instance], verifiers.index(r.verifier), pool) for r in rows.runs],
-        "pool": pool.texts,
+    runs, verifiers = _together(rows), rows.verifiers
+    numbers = {name: k for k, name in enumerate(verifiers)}
+    counts = Counter(run.instance for run in runs)
+    instances = {
+        "own": [i.own_name for i in rows.instances],
+        "family": [pool(i.family) for i in rows.instances],
+        "suite": [pool(i.suite) for i in rows.instances],
+        "label": [pool(i.label.value if i.label else "") for i in rows.instances],
+        "certificate": [pool(i.certificate) for i in rows.instances],
+        "knobs": [pool(_knobs_of(i)) for i in rows.instances],
+        "components": _measured([i.components for i in rows.instances], COMPONENTS, pool),
+        "runs": [counts[i.name] for i in rows.instances],
     }
+    columns = {
+        "verifier": [numbers[r.verifier] for r in runs],
+        "repeat": [r.repeat for r in runs],
+        "answer": [pool(r.answer.value) for r in runs],
+        "verdict": [pool(r.verdict.value) for r in runs],
+        "outcome": [pool(r.outcome.value) for r in runs],
+        "wall": [round(r.wall_seconds, 4) for r in runs],
+        "reason": [pool(r.reason) for r in runs],
+    }
+    return _written(
+        {
+            "several": any(i.name != i.own_name for i in rows.instances),
+            "verifiers": verifiers,
+            "components": [[name, symbol(name), describe(name)] for name in COMPONENTS],
+            "instances": instances,
+            "runs": columns,
+            "pool": pool.texts,
+        }
+    )
+
+
+def details(rows: CampaignRows) -> str:
+    """What an instance shows beside that when it is opened, and what is searched, as safe as `payload`."""
+    pool = _TextPool()
+    runs = _together(rows)
+    extras = list(dict.fromkeys(name for i in rows.instances for name in i.extras))
+    instances = {
+        "parameters": [[[pool(name), value] for name, value in i.parameters] for i in rows.instances],
+        "extras": _measured([i.extras for i in rows.instances], extras, pool),
+        "problem": [pool(i.problem) for i in rows.instances],
+    }
+    folders = [r.log[: len(r.log) - len(r.log.rpartition("/")[2])] for r in runs]
+    columns = {
+        "cpu": [round(r.cpu_seconds, 4) for r in runs],
+        "memory": [r.peak_memory_bytes for r in runs],
+        "ended": [pool(r.termination) for r in runs],
+        "detail": [pool(r.detail) for r in runs],
+        "folder": [pool(folder) for folder in folders],
+        "log": [r.log.removeprefix(folder) for r, folder in zip(runs, folders, strict=True)],
+        "tail": [pool(r.log_tail) for r in runs],
+        "command": [pool(r.reproduce.replace(r.own_name, NAME)) for r in runs],
+        "anchor": [r.anchor for r in runs],
+    }
+    return _written(
+        {
+            "extras": [[name, describe(name)] for name in extras],
+            "instances": instances,
+            "runs": columns,
+            "pool": pool.texts,
+        }
+    )
+
+
+def _written(document: Mapping[str, Any]) -> str:
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _harmless(text)
+
+
+def _together(rows: CampaignRows) -> list[RunRow]:
+    """The runs, those of one instance next to each other: the reader relies on it."""
+    by_instance: dict[str, list[RunRow]] = {}
+    for run in rows.runs:
+        by_instance.setdefault(run.instance, []).append(run)
+    return [run for own in by_instance.values() for run in own]
 
 
 class _TextPool:
@@ -53,56 +119,22 @@ class _TextPool:
         return list(self._numbers)
 
 
-def _instance(row: InstanceRow, extras: Sequence[str], pool: _TextPool) -> list[Any]:
-    label = row.label.value if row.label else ""
-    return [
-        row.own_name,
-        pool(row.family),
-        pool(row.suite),
-        pool(label),
-        pool(row.certificate),
-        [[pool(name), value] for name, value in row.parameters],
-        _measurements(row.components, COMPONENTS, pool),
-        _measurements(row.extras, extras, pool),
-        pool(row.problem),
-        pool(_knobs_of(row)),
-    ]
-
-
 def _knobs_of(row: InstanceRow) -> str:
     """The title without the family, which it begins with."""
     return row.title.removeprefix(f"{row.family}, ")
 
 
-def _measurements(found: Mapping[str, Measurement], names: Sequence[str], pool: _TextPool) -> list[Any]:
-    """For each name: null (not measured), a number, or one of both and the text that qualifies it."""
-    return [None if name not in found else _measurement(found[name], pool) for name in names]
+def _measured(
+    found: Sequence[Mapping[str, Measurement]], names: Sequence[str], pool: _TextPool
+) -> list[list[Any]]:
+    """A column for each name: null (not measured), a number, or one of both and the text that qualifies
+    it."""
+    return [[_measurement(one[name], pool) if name in one else None for one in found] for name in names]
 
 
 def _measurement(found: Measurement, pool: _TextPool) -> Any:
     value = None if found.value is None else float(f"{found.value:.{_DIGITS}g}")
     return [value, pool(found.note)] if found.note else value
-
-
-def _run(row: RunRow, instance: int, verifier: int, pool: _TextPool) -> list[Any]:
-    return [
-        instance,
-        verifier,
-        row.repeat,
-        pool(row.answer.value),
-        pool(row.verdict.value),
-        pool(row.outcome.value),
-        round(row.wall_seconds, 4),
-        round(row.cpu_seconds, 4),
-        row.peak_memory_bytes,
-        pool(row.termination),
-        pool(row.reason),
-        pool(row.detail),
-        pool(row.log),
-        pool(row.log_tail),
-        pool(row.reproduce.replace(row.own_name, NAME)),
-        row.anchor,
-    ]
 
 
 def _harmless(text: str) -> str:

@@ -13,7 +13,7 @@ from dokimos.judging.verdicts import Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.run_outcome import RunOutcome
 from dokimos.reports.sections.base import Section
-from dokimos.reports.sections.instances.payload import payload
+from dokimos.reports.sections.instances.payload import details, payload
 from dokimos.reports.sections.instances.rows import CampaignRows, InstanceRow, RunRow, campaign_rows
 from dokimos.suites.answers import Answer
 from dokimos.suites.profile_file import COMPONENTS
@@ -52,6 +52,7 @@ class Instances(Section[CampaignRows]):
             "components": [(symbol(name), describe(name)) for name in COMPONENTS] if profiled else [],
             "signs": _SIGNS,
             "data": Markup(payload(rows)),
+            "details": Markup(details(rows)),
         }
 
     def tables(self, rows: CampaignRows) -> Iterator[TableRows]:
