@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from dokimos.laws.domain.lookup import load_domain
 from dokimos.laws.engine.law_test import test_law as run_law
 from dokimos.laws.engine.results import LawSettings
 from dokimos.laws.language.parser import parse_law
-from dokimos.laws.reporting.case_view import TextChange, compare_texts, view_case
+from dokimos.laws.reporting.case_view import TextChange, Track, compare_texts, track_of, view_case
 from tests.laws.reporting.test_page import page
 from tests.laws.toy import MORE_FELONIES, domain, run
 
@@ -32,6 +33,18 @@ def test_records_side_by_side() -> None:
     assert not shown.pictures and not shown.texts and not shown.left_off
     bare = view_case(case, found.law, replace(found.domain, layout=None))
     assert [each.name for each in bare.rows] == ["feature 1"] and not bare.same
+
+
+def test_a_number_that_moved_has_a_track_in_its_range() -> None:
+    assert track_of(["2", "7"], 0, 10) == Track(20.0, (70.0,), "0", "10")
+    assert track_of(["2", "12"], 0, 10) == Track(16.67, (100.0,), "0", "12")  # it left the range
+    assert track_of(["2", "7"], None, math.inf) == Track(0.0, (100.0,), "2", "7")
+    for texts in (["2", "2"], ["Athens", "Bern"], ["nan", "1"], ["1e308", "-1e308"]):
+        assert track_of(texts, None, None) is None
+    found = run(MORE_FELONIES, exhaustive=False, budget=2000)
+    (row,) = view_case(found.violations[0].case, found.law, found.domain).rows
+    assert row.track is not None and row.track.bar[1] > 0
+    assert 'class="track"' in page([found])
 
 
 def test_blocks_of_code_and_many_features() -> None:

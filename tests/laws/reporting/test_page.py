@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def test_the_worst_comes_first(results: list[LawResult]) -> None:
     assert "Laws &lt;put&gt; to the test" in text and "again 1 &lt;&amp;&gt;" in text
     assert "more felonies the risk falls from" in text
     assert "Violated, by sex" in text and "Violated, by first decision" in text
+    assert re.search(r'class="axis"><i style="left:0.0%"></i><small style="left:0.0%">0 %</small>', text)
+    assert '<a href="#law-2">more</a>' in text and '<a href="#fine">' in text
     assert "ZeroDivisionError" in text and "x1 is row" in text
     assert "(95\xa0%: " in text
     assert text == page(results)

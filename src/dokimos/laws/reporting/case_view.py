@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -32,12 +34,29 @@ class TextChange(Enum):
 
 
 @dataclass(frozen=True)
+class Track:
+    """Where a number stood and where it went, as places in percent between `low` and `high`."""
+
+    start: float
+    ends: tuple[float, ...]
+    low: str
+    high: str
+
+    @property
+    def bar(self) -> tuple[float, float]:
+        """From where to where it reaches, and how wide that is."""
+        places = (self.start, *self.ends)
+        return min(places), max(places) - min(places)
+
+
+@dataclass(frozen=True)
 class FeatureRow:
-    """A feature, its value in each record, and whether that differs from the first."""
+    """A feature, its value in each record, whether that differs from the first, and where numbers went."""
 
     name: str
     values: tuple[str, ...]
     changed: tuple[bool, ...]
+    track: Track | None = None
 
 
 @dataclass(frozen=True)
@@ -127,16 +146,44 @@ def _rows(values: list[Any], layout: Layout | None) -> tuple[FeatureRow, ...]:
         return (FeatureRow("record", texts, tuple(each != texts[0] for each in texts)),)
     if layout is not None and base.ndim == 1:
         cells = {slot.feature.name: [_feature(slot, each) for each in values] for slot in layout.slots}
+        ranges = {slot.feature.name: (slot.feature.low, slot.feature.high) for slot in layout.slots}
     else:
         flat = [each.ravel() for each in values]
         differs = np.zeros(base.size, dtype=np.bool_)
         for other in flat[1:]:
             differs |= np.asarray(other != flat[0], dtype=np.bool_)
         places = np.flatnonzero(differs)
+        ranges = {}
         cells = {f"feature {place}": [_as_text(each[place]) for each in flat] for place in places}
     return tuple(
-        FeatureRow(name, tuple(texts), tuple(each != texts[0] for each in texts))
+        FeatureRow(
+            name,
+            tuple(texts),
+            tuple(each != texts[0] for each in texts),
+            track_of(texts, *ranges.get(name, (None, None))),
+        )
         for name, texts in cells.items()
+    )
+
+
+def track_of(texts: Sequence[str], low: float | None, high: float | None) -> Track | None:
+    """The track of numbers that changed, in their range as far as that is known and they stay in it.
+
+    None for what is no number, or is the same in all records.
+    """
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        return None
+    if len(set(numbers)) < 2 or not all(map(math.isfinite, numbers)):
+        return None
+    start = min([*numbers, *([low] if low is not None and math.isfinite(low) else [])])
+    end = max([*numbers, *([high] if high is not None and math.isfinite(high) else [])])
+    if not math.isfinite(end - start):
+        return None
+    first, *others = (round(100 * (number - start) / (end - start), 2) for number in numbers)
+    return Track(
+        first, tuple(dict.fromkeys(place for place in others if place != first)), f"{start:g}", f"{end:g}"
     )
 
 

@@ -23,6 +23,7 @@ from dokimos.laws.reporting.terminal import (
     over_all_remarks,
     unconfirmed_remarks,
 )
+from dokimos.reports.figures.scales import linear
 from dokimos.reports.layout.page_head import PageHead, Tile, Tone
 from dokimos.reports.layout.rendering import render
 
@@ -74,10 +75,11 @@ class RateView:
 
 @dataclass(frozen=True)
 class RateTable:
-    """Rates side by side."""
+    """Rates side by side on one axis, whose `ticks` are places in percent with their labels."""
 
     title: str
     rates: tuple[RateView, ...]
+    ticks: tuple[tuple[float, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,21 @@ def render_page(results: Sequence[LawResult], commands: Sequence[str], context: 
         tone=_TONES.get(ordered[0].kind, Tone.OPEN),
         tiles=tuple(Tile(_KINDS[kind], f"{count} {kind.value}") for kind, count in counts if count),
         facts=tuple(_facts(results)),
+        links=_links(ordered),
         notices=("The test was interrupted: this is what was found until then.",) if interrupted else (),
         generated_at=context.generated_at,
         dokimos_version=context.dokimos_version,
     )
     return render(_asset("laws.html.jinja"), head, styles=[_asset("laws.css")], laws=ordered)
+
+
+def _links(views: Sequence[LawView]) -> tuple[tuple[str, str], ...]:
+    """Where the navigation leads: the overview, and each law that is not folded away."""
+    if len(views) < 2:
+        return ()
+    bad = [view for view in views if view.kind != "correct"]
+    fine = (("fine", "Laws without a violation"),) if len(bad) < len(views) else ()
+    return (("overview", "All laws"), *((view.anchor, view.name) for view in bad), *fine)
 
 
 def _asset(name: str) -> str:
@@ -217,11 +229,13 @@ def _counts(result: LawResult) -> Markup:
     parts = [f"{result.passed:,} passed"]
     if result.violated:
         bad = Markup('<span class="bad">{:,} violated</span>').format(result.violated)
-        parts.append(bad + f" ({result.unique:,} unique, {result.inputs:,} inputs)")
+        inputs = "1 input" if result.inputs == 1 else f"{result.inputs:,} inputs"
+        parts.append(bad + f" ({result.unique:,} unique, {inputs})")
     if result.failed:
         parts.append(f"{result.failed:,} failed")
     all_ = "All " if result.is_exhaustive else ""
-    sentences = [Markup("{}{:,} tests: {}.").format(all_, result.tested, Markup(", ").join(parts))]
+    tests = "1 test" if result.tested == 1 else f"{all_}{result.tested:,} tests"
+    sentences = [Markup("{}: {}.").format(tests, Markup(", ").join(parts))]
     if result.tested:
         share = f"{result.rate}"
         if not result.is_sample and not result.is_in_order:
@@ -241,15 +255,17 @@ def _share(rate: Rate) -> str:
 
 
 def _rate_table(title: str, rates: NamedRates, exact: bool) -> RateTable:
-    """Rates on a scale from 0 to the largest; what was gone through whole has no interval."""
+    """Rates on an axis from 0 to beyond the largest; what was gone through whole has no interval."""
     ends = [(rate.value, rate.value) if exact else rate.interval for _, rate in rates]
-    scale = max([high for _, high in ends], default=1.0) or 1.0
+    axis = linear([0.0, 100 * (max([high for _, high in ends], default=1.0) or 1.0)], 0.0, 100.0, steps=3)
+    scale = axis.high / 100
     views = []
     for (name, rate), (low, high) in zip(rates, ends, strict=True):
         between = "" if exact else f"{percent(low)} to {percent(high)}"
         places = [round(100 * each / scale, 2) for each in (low, high - low, rate.value)]
         views.append(RateView(name, rate, _share(rate), between, *places))
-    return RateTable(title.replace("_", " "), tuple(views))
+    ticks = tuple((round(tick.at, 2), f"{tick.label} %") for tick in axis.ticks)
+    return RateTable(title.replace("_", " "), tuple(views), ticks)
 
 
 def _highlighted(text: str) -> Markup:
