@@ -20,7 +20,7 @@ def main(report: Path) -> int:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 1130}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1280, "height": 1690}, color_scheme="light")
         page.goto(report.resolve().as_uri())
         page.screenshot(path=ROOT / "docs" / "report.png")
         browser.close()

@@ -41,8 +41,8 @@ def _run(
     return out
 
 
-def _data(page: Path) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text())
+def _data(page: Path, name: str = "data") -> dict[str, Any]:
+    found = re.search(f'<script type="application/json" id="{name}">(.*?)</script>', page.read_text())
     assert found is not None
     document: dict[str, Any] = json.loads(found[1])
     return document
@@ -58,11 +58,11 @@ def test_two_campaigns_make_one_page(
     told = dokimos("report", right, wrong, right, "--html", page)
     assert told.code == 0, told.err
     assert "4 runs judged" in told.out
-    document = _data(page)
-    assert len(document["instances"]) == 2
-    assert len(document["runs"]) == 4
-    logs = {document["pool"][run[12]] for run in document["runs"]}
-    assert {Path(log).parents[1] for log in logs} == {right, wrong}
+    document, more = _data(page), _data(page, "details")
+    assert len(document["instances"]["own"]) == 2
+    assert len(document["runs"]["verifier"]) == 4
+    folders = {more["pool"][folder] for folder in more["runs"]["folder"]}
+    assert {Path(folder).parent for folder in folders} == {right, wrong}
     assert "1 of 2 verifiers gave wrong answers: scripted" in page.read_text()
     assert f"dokimos profile {suite}" in page.read_text()
 
@@ -76,7 +76,7 @@ def test_an_unfinished_campaign_is_reported_as_such(
     (run / "journal.jsonl").write_text("\n".join(lines[:-1]) + "\n")
     page = tmp_path / "page.html"
     assert dokimos("report", run, "--html", page).code == 0
-    assert "1 of 2 planned runs are missing" in page.read_text()
+    assert "1 of 2 runs is missing." in page.read_text()
 
 
 def test_other_instances_of_the_same_name_are_refused(
