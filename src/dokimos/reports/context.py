@@ -90,8 +90,8 @@ class ReportContext:
         """A sentence for each campaign that is not finished."""
         several = len(self.campaigns) > 1
         return tuple(
-            f"{c.folder}: {c.planned - c.recorded} of {c.planned} runs are missing; its `dokimos run` command "
-            "continues with them."
+            f"{c.folder}: {c.planned - c.recorded} of {c.planned} runs are missing; its `dokimos run` "
+            "command continues with them."
             if several
             else "The same `dokimos run` command continues with the missing runs."
             for c in self.campaigns

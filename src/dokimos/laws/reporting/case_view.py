@@ -167,9 +167,9 @@ def _rows(values: list[Any], layout: Layout | None) -> tuple[FeatureRow, ...]:
 
 
 def track_of(texts: Sequence[str], low: float | None, high: float | None) -> Track | None:
-    """The track of numbers that changed, in their range as far as that is known and they stay in it.
+    """The track of numbers that changed, between the ends of their range, or of the numbers themselves.
 
-    None for what is no number, or is the same in all records.
+    None for values that are not numbers, or that are the same in all records.
     """
     try:
         numbers = [float(text) for text in texts]
