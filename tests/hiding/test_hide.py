@@ -63,6 +63,8 @@ def test_a_lock_is_grafted_onto_a_network_of_the_user(tmp_path: Path) -> None:
     assert len(made.suite.entries) == 6
     assert dokimos.check(tmp_path / "out").is_proven
     assert [one["base_proven"] for one in made.report["points"]] == [True, True]
+    published = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert not [path.name for path in published if str(tmp_path).encode() in path.read_bytes()]
 
 
 def test_a_base_that_is_not_proven_claims_no_volume(tmp_path: Path) -> None:

@@ -55,14 +55,15 @@ class HideSettings:
             raise InputError("Times are positive numbers of seconds.")
 
     def as_recipe(self) -> dict[str, Any]:
-        """The settings as `suite.json` keeps them, with the contents of the user's files by their hash."""
+        """The settings as `suite.json` keeps them: of the user's files only the names and the hashes."""
         from dokimos.suites.entry import read_content
         from dokimos.suites.instance import sha256
 
         kept = asdict(self) | {"input_shape": list(self.input_shape)}
         for name in ("model", "data"):
             if kept[name]:
-                kept[f"{name}_sha256"] = sha256(read_content(Path(kept[name])))
+                path = Path(kept[name])
+                kept |= {name: path.name, f"{name}_sha256": sha256(read_content(path))}
         return {"hide": kept}
 
 
