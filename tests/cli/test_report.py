@@ -65,6 +65,10 @@ def test_two_campaigns_make_one_page(
     assert {Path(folder).parent for folder in folders} == {right, wrong}
     assert "1 of 2 verifiers gave wrong answers: scripted" in page.read_text()
     assert f"dokimos profile {suite}" in page.read_text()
+    assert dokimos("report", right, "--against", right, "--html", page).code == 0
+    assert "Since the earlier run" in page.read_text() and "Nothing has changed." in page.read_text()
+    told = dokimos("report", right, "--against", suite, "--html", page)
+    assert told.code == 2 and str(suite) in told.err
 
 
 def test_an_unfinished_campaign_is_reported_as_such(

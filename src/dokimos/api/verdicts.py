@@ -152,14 +152,15 @@ def report(
     rules: Sequence[str] | None = None,
     title: str | None = None,
     families: str | None = None,
+    against: Campaigns = (),
     progress: ProgressCallback[LabelCheck] = ignore,
 ) -> WrittenReport:
     """A report on campaigns, wrong answers first: `dokimos report`.
 
     Takes campaigns, or what `judge` gave (with its rule sets). Writes one self-contained page to `html`,
     all tables to the folder `csv`, all figures to the folder `png`; each only if it is given. `rules` names
-    the rule sets to show side by side, the shipped ones unless given. `families` and `progress` are
-    those of `judge`.
+    the rule sets to show side by side, the shipped ones unless given. `against` are earlier campaigns that
+    these are compared with. `families` and `progress` are those of `judge`.
 
     >>> written = dokimos.report("campaign", html="report.html")
     >>> len(written.report.findings.judgements), Path("report.html").exists()
@@ -174,7 +175,9 @@ def report(
     if html is not None:
         expect_writable(Path(html), what="report", example="report.html")
     chosen = tuple(RULE_SETS.shipped) if rules is None else rules
-    found = report_campaigns(_judged(campaigns, suites, chosen, families, progress), title=title)
+    judged = _judged(campaigns, suites, chosen, families, progress)
+    earlier = judge(against, suites=suites, families=families, progress=progress) if against else None
+    found = report_campaigns(judged, title=title, earlier=earlier)
     findings, context = found.findings, found.context
     tables: tuple[str, ...] = ()
     figures: tuple[str, ...] = ()

@@ -20,6 +20,10 @@ def report(
     suite: Annotated[
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(help="The folder of an earlier campaign to compare with; repeatable."),
+    ] = None,
     families: Annotated[
         str | None,
         typer.Option(help="Families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."),
@@ -45,6 +49,7 @@ def report(
             png=png,
             suites=suite or (),
             families=families,
+            against=against or (),
             rules=chosen,
             title=title,
             progress=show,

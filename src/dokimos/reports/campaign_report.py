@@ -16,7 +16,7 @@ from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
 from dokimos.judging.verdicts import Judgement, failed_label_in_words
 from dokimos.reports.context import CampaignInfo, ReportContext, VerifierInfo
 from dokimos.reports.counterexample_scenes import scenes_of
-from dokimos.reports.findings import Findings
+from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.suites.file_findings import LintFinding
 from dokimos.verifiers.base import log_tail
 
@@ -33,11 +33,16 @@ class CampaignReport:
 
 
 def report_campaigns(
-    judged: JudgedCampaigns, *, title: str | None = None, files: Sequence[LintFinding] | None = None
+    judged: JudgedCampaigns,
+    *,
+    title: str | None = None,
+    files: Sequence[LintFinding] | None = None,
+    earlier: JudgedCampaigns | None = None,
 ) -> CampaignReport:
     """Explain judged campaigns together, for one report; the ends of their logs are read here.
 
-    `files` is what is wrong with the files of the benchmarks, where somebody looked.
+    `files` is what is wrong with the files of the benchmarks, where somebody looked; `earlier` what the
+    campaigns are compared with.
     """
     characters = tail_length(len(judged.judgements))
     judgements: list[Judgement] = []
@@ -66,6 +71,7 @@ def report_campaigns(
         limit_wall_seconds=context.wall_seconds,
         is_published=judged.is_published,
         files=files,
+        earlier=None if earlier is None else EarlierRuns.of_campaigns(earlier),
         scenes={job: scene for one in judged.campaigns for job, scene in scenes_of(one).items()},
     )
     return CampaignReport(findings, context)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dokimos.core.readable import printable
 from dokimos.difficulty.explain.rows import Explanation
 from dokimos.judging.common_set import CommonSet, common_set
 from dokimos.judging.judged_campaign import JudgedCampaigns
@@ -21,6 +22,21 @@ Known = Mapping[tuple[str, str], Facts]
 
 
 @dataclass(frozen=True)
+class EarlierRuns:
+    """The judged runs of earlier campaigns, what was known of their instances, and how these are called."""
+
+    judgements: tuple[Judgement, ...]
+    known: Known
+    names: tuple[str, ...]
+
+    @classmethod
+    def of_campaigns(cls, judged: JudgedCampaigns) -> EarlierRuns:
+        """What campaigns that were judged together have to be compared with."""
+        names = tuple(printable(str(one.campaign.folder)) for one in judged.campaigns)
+        return cls(judged.judgements, judged.facts, names)
+
+
+@dataclass(frozen=True)
 class Findings:
     """The judged runs in the order of the page, and what is known beside them.
 
@@ -29,7 +45,7 @@ class Findings:
     every run, None where there is not just one; `repeats` is how often each instance was to be run.
     `is_published` says that others ran the verifiers, and published what these answered. `files` is what
     is wrong with the files of the benchmarks (None: nobody looked). `scenes` is what can be drawn of wrong
-    answers, by job.
+    answers, by job; `earlier` what they are compared with (None: with nothing).
     """
 
     judgements: tuple[Judgement, ...]
@@ -42,6 +58,7 @@ class Findings:
     is_published: bool = False
     files: tuple[LintFinding, ...] | None = None
     scenes: Mapping[str, Scene] = field(default_factory=dict)
+    earlier: EarlierRuns | None = None
 
     @classmethod
     def of(
@@ -56,6 +73,7 @@ class Findings:
         is_published: bool = False,
         files: Sequence[LintFinding] | None = None,
         scenes: Mapping[str, Scene] | None = None,
+        earlier: EarlierRuns | None = None,
     ) -> Findings:
         """Name and order `judgements`; the order in which they are given makes no difference."""
         naming = Naming.of([j.record for j in judgements])
@@ -70,6 +88,7 @@ class Findings:
             is_published=is_published,
             files=None if files is None else tuple(files),
             scenes=scenes or {},
+            earlier=earlier,
         )
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -152,6 +153,18 @@ def test_a_trajectory_shows_every_instance(width: int, count: int) -> None:
         assert _tips(figure)[1] == "i1: M̂_min 0.1, G_IBP 10, U " + (
             f"{1 / count:.3g}, marabou timeout, reference solved"
         )
+
+
+@WIDTHS
+@pytest.mark.parametrize("name", ["alpha-beta-crown 2026.1 on two scripts", "a" * 70])
+def test_the_name_of_a_verifier_is_never_cut(width: int, name: str) -> None:
+    made = steps(38)
+    renamed = tuple(
+        replace(step, outcomes={name: Status.SOLVED}, seconds={name: 1.0}) for step in made.steps
+    )
+    figure = trajectory(replace(made, steps=renamed), width=width)
+    assert figure is not None
+    assert name in _texts(figure)
 
 
 def test_a_benchmark_without_instances_has_no_trajectory() -> None:

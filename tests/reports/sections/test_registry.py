@@ -16,7 +16,7 @@ from dokimos.core.plugins import PluggableRegistry
 from dokimos.core.tables import TableRows, table
 from dokimos.reports.export import report_figures, report_tables
 from dokimos.reports.figures.svg import Figure
-from dokimos.reports.findings import Findings
+from dokimos.reports.findings import EarlierRuns, Findings
 from dokimos.reports.page import render_page
 from dokimos.reports.sections import registry
 from dokimos.reports.sections.base import Command, Section
@@ -39,7 +39,9 @@ def full() -> list[Findings]:
     runs = sample_judgements()
     return [
         Findings.of(runs, known=known_facts(runs), explanation=explained(runs)),
-        Findings.of(three(), known=known(three())),
+        Findings.of(
+            three(), known=known(three()), earlier=EarlierRuns(tuple(three()[:2]), {}, ("before",))
+        ),
         Findings.of(RUNS, is_published=True, files=[FOUND]),
     ]
 

@@ -15,6 +15,15 @@ WIDE, NARROW = 760, 350
 CHARACTER = 6.6
 """About how wide a character of a label is."""
 
+
+def text_width(text: str) -> float:
+    """About how wide a label is, rather too wide than too narrow."""
+    return sum(
+        _NARROW if c in "iljtfr.,:;|!'()[] " else _WIDEST if c in "mwMW@%—" else CHARACTER for c in text
+    )
+
+
+_NARROW, _WIDEST = 4.6, 11.0
 _SERIES = (Shape.CIRCLE, Shape.SQUARE, Shape.TRIANGLE, Shape.DIAMOND, Shape.PLUS, Shape.CROSS)
 STATUS_SHAPES = {
     Status.SOLVED: Shape.CIRCLE,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dokimos.difficulty.components import describe, meaning, symbol
 from dokimos.difficulty.explain.rows import Separation
-from dokimos.reports.figures.frame import WIDE, draw_keys, series_class, series_shape
+from dokimos.reports.figures.frame import WIDE, draw_keys, series_class, series_shape, text_width
 from dokimos.reports.figures.scales import AxisScale
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet
 
@@ -53,7 +53,8 @@ def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "au
 def _draw(sheet: Sheet, row: Separation, x: AxisScale, y: float, number: int) -> None:
     kind = series_class(number)
     if row.auc is None:
-        sheet.text(x(0.5) + 8, y + 4, f"{row.subject}: {row.note.partition(':')[0]}", "tick")
+        words = f"{row.subject}: {row.note.partition(':')[0]}"
+        sheet.text(max(x.start, min(x(0.5) + 8, x.end + 12 - text_width(words))), y + 4, words, "tick")
         return
     if row.low is not None and row.high is not None:
         sheet.line(x(row.low), y, x(row.high), y, f"whisker {kind}")

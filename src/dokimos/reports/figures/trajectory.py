@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dokimos.difficulty.components import describe, symbol
 from dokimos.difficulty.explain.rows import Status, Trajectory, TrajectoryStep
-from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys
+from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, WIDE, draw_keys, text_width
 from dokimos.reports.figures.scales import AxisScale, fitting, tick_label
 from dokimos.reports.figures.svg import Anchor, Figure, Sheet, at
 from dokimos.suites.profile_file import COMPONENTS
@@ -34,7 +34,11 @@ def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") 
     verifiers = list(dict.fromkeys(v for step in steps for v in step.outcomes))
     seen = {status for step in steps for status in step.outcomes.values()}
     sheet = Sheet()
-    left, right = (118.0, width - 14.0) if width > 500 else (52.0, width - 8.0)
+    longest = max((text_width(verifier) for verifier in verifiers), default=0.0) + 12
+    beside = width > 500 and longest <= 0.4 * width
+    left, right = (max(118.0, longest) if beside else 118.0, width - 14.0)
+    if width <= 500:
+        left, right = 52.0, width - 8.0
     x = _Columns(left, right, len(steps))
     keys = [
         (f"{s.value}{_LANES[s][2] if x.is_dense else ''}", STATUS_SHAPES[s], f"status {s.value}", False)
@@ -48,7 +52,7 @@ def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") 
         y = _draw_component(sheet, component, steps, x, y + _GAP)
     y += 14
     for verifier in verifiers:
-        y = _draw_verifier(sheet, verifier, steps, x, y, beside=width > 500)
+        y = _draw_verifier(sheet, verifier, steps, x, y, beside=beside)
     end = y
     y = _draw_families(sheet, steps, x, top + 10, y + 6)
     if width > 500 and len(steps) <= _WITH_TIPS:
@@ -141,7 +145,7 @@ def _draw_verifier(
     sheet: Sheet, verifier: str, steps: Sequence[TrajectoryStep], x: _Columns, top: float, *, beside: bool
 ) -> float:
     if beside:
-        sheet.text(x.left - 8, top + 13, _cut(verifier, x.left - 12), "label", Anchor.END)
+        sheet.text(x.left - 8, top + 13, verifier, "label", Anchor.END)
     else:
         top += 14
         sheet.text(x.left, top - 1, verifier, "label")
@@ -185,11 +189,6 @@ def _step_in_words(step: TrajectoryStep) -> str:
     values = [f"{symbol(c)} {v:.3g}" for c in COMPONENTS if (v := step.components.get(c)) is not None]
     said = [f"{verifier} {status.value}" for verifier, status in step.outcomes.items()]
     return f"{step.instance}: {', '.join([*values, *said])}"
-
-
-def _cut(text: str, room: float) -> str:
-    most = int(room / CHARACTER)
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _in_words(row: Trajectory, verifiers: Sequence[str]) -> str:

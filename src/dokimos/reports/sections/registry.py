@@ -13,6 +13,7 @@ SECTIONS: PluggableRegistry[Section[Any]] = PluggableRegistry(
     "section",
     {
         "families": "dokimos.reports.sections.families:Families",
+        "changes": "dokimos.reports.sections.changes:Changes",
         "penalties": "dokimos.reports.sections.penalties:Penalties",
         "wrong_answers": "dokimos.reports.sections.wrong_answers:WrongAnswers",
         "files": "dokimos.reports.sections.files:Files",

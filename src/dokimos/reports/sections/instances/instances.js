@@ -20,19 +20,23 @@ class Run {
   get log() { return this.text("folder") + details().runs.log[this.place]; }
   get command() { return this.text("command").replaceAll("\0", () => this.instance.own); }
   get cpu() { return details().runs.cpu[this.place]; }
-  get memory() { return details().runs.memory[this.place]; }
+  get memory() { return 1000 * details().runs.memory_kb[this.place]; }
   get anchor() { return details().runs.anchor[this.place]; }
 }
 
 class Instance {
   constructor(index, firstRun) {
-    const columns = data.instances;
     this.index = index;
     this.firstRun = firstRun;
-    this.own = columns.own[index];
-    for (const name of ["family", "suite", "label", "certificate", "knobs"]) this[name] = data.pool[columns[name][index]];
-    this.name = data.several ? `${this.suite}/${this.own}` : this.own;
   }
+  text(name) { return data.pool[data.instances[name][this.index]]; }
+  get own() { return data.instances.own[this.index]; }
+  get family() { return this.text("family"); }
+  get suite() { return this.text("suite"); }
+  get label() { return this.text("label"); }
+  get certificate() { return this.text("certificate"); }
+  get knobs() { return this.text("knobs"); }
+  get name() { return data.several ? `${this.suite}/${this.own}` : this.own; }
   get runs() {
     this.found ??= Array.from({ length: data.instances.runs[this.index] }, (_, k) => new Run(this, this.firstRun + k));
     return this.found;
@@ -49,7 +53,11 @@ const instances = data.instances.own.map((_, index) => {
   runsBefore += data.instances.runs[index];
   return made;
 });
-const byName = new Map(instances.map((instance) => [instance.name, instance]));
+let names = null;
+const byName = (name) => {
+  names ??= new Map(instances.map((instance) => [instance.name, instance]));
+  return names.get(name);
+};
 
 // A component is null (not measured), a number, or [a number or null, what qualifies it].
 const valueOf = (component) => (Array.isArray(component) ? component[0] : component);
@@ -81,14 +89,14 @@ let shown = instances;
 let page = 0;
 
 const searchable = (instance) => {
-  instance.text ??= [
+  instance.searched ??= [
     instance.name, instance.knobs, instance.family, instance.label, instance.certificate,
     ...instance.parameters.map(([name, value]) => `${name}=${value}`),
     ...instance.runs.flatMap((run) => [
       data.verifiers[run.verifier], run.answer, run.verdict, run.reason, run.detail, run.ended, run.tail,
     ]),
   ].join("\n").toLowerCase();
-  return instance.text;
+  return instance.searched;
 };
 
 const wanted = () => {
@@ -341,7 +349,7 @@ const follow = () => {
   try {
     name = match && decodeURIComponent(match[1]);
   } catch { /* a fragment that somebody cut: no instance */ }
-  const instance = byName.get(name);
+  const instance = name && byName(name);
   if (instance) open(instance);
   else if (sheet.open) sheet.close();
 };
@@ -367,9 +375,9 @@ sheet.addEventListener("close", () => {
 follow();
 
 // A mark in a figure that stands for an instance opens it.
-const byPlace = new Map(instances.map((instance) => [`${instance.suite}/${instance.own}`, instance]));
 document.addEventListener("click", (event) => {
-  const instance = byPlace.get(event.target.closest?.("[data-opens]")?.dataset.opens);
+  const opens = event.target.closest?.("[data-opens]")?.dataset.opens;
+  const instance = opens && instances.find((one) => `${one.suite}/${one.own}` === opens);
   if (instance) location.hash = fragment(instance);
 });
 

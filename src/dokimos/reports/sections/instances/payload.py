@@ -73,7 +73,7 @@ def details(rows: CampaignRows) -> str:
     folders = [r.log[: len(r.log) - len(r.log.rpartition("/")[2])] for r in runs]
     columns = {
         "cpu": [round(r.cpu_seconds, 4) for r in runs],
-        "memory": [r.peak_memory_bytes for r in runs],
+        "memory_kb": [round(r.peak_memory_bytes / 1000) for r in runs],
         "ended": [pool(r.termination) for r in runs],
         "detail": [pool(r.detail) for r in runs],
         "folder": [pool(folder) for folder in folders],
