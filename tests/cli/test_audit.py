@@ -36,11 +36,11 @@ def test_results_on_something_else_are_one_sentence(dokimos: Dokimos, tmp_path: 
 def test_faults_in_files_are_listed_and_written(dokimos: Dokimos, tmp_path: Path) -> None:
     folder = write_benchmark(tmp_path / "bench")
     findings, log = tmp_path / "findings.json", tmp_path / "findings.sarif"
-    ran = dokimos("audit", folder, "--json", findings, "--sarif", log, "--jobs", 1)
+    ran = dokimos("audit", folder, "--json-file", findings, "--sarif", log, "--jobs", 1)
     assert ran.code == 0, "warnings are no errors"
     table = folder / "instances.csv"
     table.write_text(table.read_text() + "onnx/net.onnx,vnnlib/gone.vnnlib,60\n")
-    ran = dokimos("audit", folder, "--json", findings, "--sarif", log, "--jobs", 1)
+    ran = dokimos("audit", folder, "--json-file", findings, "--sarif", log, "--jobs", 1)
     assert ran.code == 1
     assert f"{table}:3: error: 'vnnlib/gone.vnnlib' is listed, but is not in the folder" in ran.out
     assert json.loads(findings.read_text())["findings"][0]["rule"] == "missing-file"

@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_rows(dokimos: Dokimos, tmp_path: Path) -> 
     run = campaign(tmp_path)
     first = dokimos("explain", run, "--json", "--resamples", 200)
     assert first.code == 0
-    document = json.loads(first.out)
+    document = json.loads(first.out)["explanation"]
     margin = next(r for r in document["verifiers"][0]["separations"] if r["component"] == "margin")
     assert margin["low"] < margin["auc"] < margin["high"]
     assert margin["without_low"] <= margin["auc"] <= margin["without_high"]
@@ -63,7 +63,9 @@ def test_a_suite_that_has_moved_can_be_named(dokimos: Dokimos, tmp_path: Path) -
 def test_campaigns_are_explained_as_they_are_reported(dokimos: Dokimos, tmp_path: Path) -> None:
     """One has a witness, the other says unsat: without labels, only together do they show who errs."""
     found, denied = (str(folder) for folder in unlabelled_campaigns(tmp_path))
-    explained = json.loads(dokimos("explain", found, denied, "--json", "--resamples", 200).out)
+    explained = json.loads(dokimos("explain", found, denied, "--json", "--resamples", 200).out)[
+        "explanation"
+    ]
     assert {o["verifier"]: o["status"] for o in explained["observations"]} == {
         "marabou": "wrong",
         "reference": "solved",

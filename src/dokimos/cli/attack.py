@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -29,13 +31,14 @@ def attack(
         bool, typer.Option("--all", help="Attack instances that are labelled unsat, too.")
     ] = False,
     jobs: Annotated[int, typer.Option(help="How many processes.", min=1)] = 1,
+    as_json: Json = False,
 ) -> None:
     """Search for counterexamples, each replayed exactly before it counts.
 
     Shows how many each attack finds in each family. Exit code 1 if one refutes a label.
     """
     import dokimos
-    from dokimos.cli.output import console, listed, progress_bar
+    from dokimos.cli.output import listed, progress_bar
     from dokimos.core.amounts import parse_seconds
 
     seconds = parse_seconds(budget)
@@ -50,18 +53,20 @@ def attack(
             jobs=jobs,
             progress=show,
         )
-    console().print(_table(found))
-    for one in found.refuted:
-        typer.echo(f"{one.instance}: labelled unsat, but {one.attack} found a counterexample")
     from dokimos.hiding.survivors import hidden_instances
 
     known = hidden_instances(found.outcomes)
-    typer.echo(
-        f"{found.suite.folder}: {sum(known.values())} of {len(known)} hidden from every attack tried, "
-        f"with {seconds:g} CPU-s each"
-    )
-    if found.refuted:
-        raise typer.Exit(1)
+    with printout("attack", as_json) as said:
+        said.table("rates", found.rates, _table(found))
+        said.table("hidden", ({"instance": name, "is_hidden": hidden} for name, hidden in known.items()))
+        for one in found.refuted:
+            said.line(f"{one.instance}: labelled unsat, but {one.attack} found a counterexample")
+        said.line(
+            f"{found.suite.folder}: {sum(known.values())} of {len(known)} hidden from every attack tried, "
+            f"with {seconds:g} CPU-s each"
+        )
+        if found.refuted:
+            raise typer.Exit(1)
 
 
 def _table(found: AttackedSuite) -> Table:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 if TYPE_CHECKING:
     from dokimos.suites.file_findings import LintFinding
 
@@ -38,16 +40,17 @@ def audit(
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="A page to write of all that was found.")] = None,
-    json: Annotated[Path | None, typer.Option(help="A file for all findings, as JSON.")] = None,
+    json_file: Annotated[Path | None, typer.Option(help="A file for all findings, as JSON.")] = None,
     sarif: Annotated[Path | None, typer.Option(help="A file for all findings, as SARIF.")] = None,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
+    as_json: Json = False,
 ) -> None:
     """Say what is wrong with a benchmark, and with what was published on it. Exit code 1 if something is.
 
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
-    from dokimos.cli.output import console, listed, one_interrupt, progress_bar
+    from dokimos.cli.output import listed, one_interrupt, progress_bar
     from dokimos.core.amounts import parse_seconds
     from dokimos.core.readable import printable
     from dokimos.reports.findings import Findings
@@ -64,28 +67,31 @@ def audit(
             rules=None if rules is None else listed(rules),
             label_seconds=None if label is None else parse_seconds(label),
             html=html,
-            json=json,
+            json=json_file,
             sarif=sarif,
             jobs=jobs,
             progress=show,
         )
-    for finding in audited.findings:
-        if finding.severity is LintSeverity.ERROR:
-            typer.echo(printable(str(finding)))
-    if audited.findings:
-        console().print(file_table(file_rows(audited.findings)))
-    typer.echo(file_headline(audited.findings) + _where_all(audited.findings, (html, json, sarif)))
-    if audited.judged is not None:
-        section = Penalties()
-        rows = section.rows(Findings.of_campaigns(audited.judged))
-        for line in () if rows is None else section.lines(rows):
-            console().print(line)
-        count = len(audited.judged.judgements)
-        typer.echo(f"{out}: {count} published answers; now: dokimos judge {quote(str(out))}")
-        if audited.judged.failed_labels:
-            raise typer.Exit(2)
-    if audited.is_wrong_somewhere:
-        raise typer.Exit(1)
+    with printout("audit", as_json) as said:
+        for finding in audited.findings:
+            if finding.severity is LintSeverity.ERROR:
+                said.line(printable(str(finding)))
+        shown = file_table(file_rows(audited.findings)) if audited.findings else None
+        said.table("findings", audited.findings, shown)
+        where = "" if as_json else _where_all(audited.findings, (html, json_file, sarif))
+        said.line(file_headline(audited.findings) + where)
+        if audited.judged is not None:
+            section = Penalties()
+            rows = section.rows(Findings.of_campaigns(audited.judged))
+            if rows is not None:
+                said.tables(section.tables(rows) if as_json else ())
+                said.shown(section.lines(rows))
+            count = len(audited.judged.judgements)
+            said.line(f"{out}: {count} published answers; now: dokimos judge {quote(str(out))}")
+            if audited.judged.failed_labels:
+                raise typer.Exit(2)
+        if audited.is_wrong_somewhere:
+            raise typer.Exit(1)
 
 
 def _where_all(findings: Sequence[LintFinding], written: Sequence[Path | None]) -> str:
@@ -96,5 +102,5 @@ def _where_all(findings: Sequence[LintFinding], written: Sequence[Path | None]) 
     return (
         f" All of them: {', '.join(files)}"
         if files
-        else " List all of them with --html, --json or --sarif."
+        else " List all of them with --html, --json-file or --sarif."
     )

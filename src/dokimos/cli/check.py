@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -24,6 +26,7 @@ def check(
         bool,
         typer.Option("--plugin-proofs", help="Trust kinds of proof that installed packages add, too."),
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven.
 
@@ -31,7 +34,7 @@ def check(
     cross-checked with onnxruntime at a few points, unless --core-only is given.
     """
     import dokimos
-    from dokimos.cli.output import console, cross_check_lines, progress_bar, say
+    from dokimos.cli.output import cross_check_lines, progress_bar, say
 
     with progress_bar("checking") as show:
         checked = dokimos.check(
@@ -39,18 +42,20 @@ def check(
         )
     for one in sorted(checked.failed, key=lambda failed: failed.name):
         say(f"{one.name}: not proven: {one.problem}")
-    if checked.entries:
-        console().print(_table(checked.entries))
-    if checked.unlabelled:
-        count = len(checked.unlabelled)
-        which = f"{count} instance{'' if count == 1 else 's'} without a label" if checked.entries else ""
-        typer.echo(
-            which or f"no labels: none of {count} instances has a truth file, so nothing was checked"
-        )
-    for line in cross_check_lines(checked.cross_checks):
-        typer.echo(line)
-    if checked.failed:
-        raise typer.Exit(2 if any(one.is_unreadable for one in checked.failed) else 1)
+    with printout("check", as_json) as out:
+        out.table("labels", checked.entries, _table(checked.entries) if checked.entries else None)
+        if checked.unlabelled:
+            count = len(checked.unlabelled)
+            which = (
+                f"{count} instance{'' if count == 1 else 's'} without a label" if checked.entries else ""
+            )
+            out.line(
+                which or f"no labels: none of {count} instances has a truth file, so nothing was checked"
+            )
+        for line in cross_check_lines(checked.cross_checks):
+            out.line(line)
+        if checked.failed:
+            raise typer.Exit(2 if any(one.is_unreadable for one in checked.failed) else 1)
 
 
 def _table(checked: Sequence[CheckedEntry]) -> Table:

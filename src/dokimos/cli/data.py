@@ -6,33 +6,36 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 app = typer.Typer(help="Data sets that properties and training take by name.", invoke_without_command=True)
 
 
 @app.callback()
-def data(context: typer.Context) -> None:
+def data(context: typer.Context, as_json: Json = False) -> None:
     """List the data sets that --data takes by name, and which of them are here."""
     if context.invoked_subcommand is not None:
         return
     from rich.table import Table
 
     import dokimos
-    from dokimos.cli.output import console
 
     table = Table()
     for column in ("data", "shape", "train", "test", "here", "from", "about"):
         table.add_column(
             column, overflow="fold", justify="right" if column in ("train", "test") else "left"
         )
-    for one in dokimos.list_data():
+    found = dokimos.list_data()
+    for one in found:
         here = "yes" if one.is_kept else f"dokimos data get {one.name}"
         shape = "×".join(map(str, one.shape))
         package = one.package or "scikit-learn"
         table.add_row(one.name, shape, f"{one.train:,}", f"{one.test:,}", here, package, one.about)
-    console().print(table)
-    typer.echo(
-        "Wherever --data is given, it also takes your own .npz, .csv, .vnnlib or a folder of pictures."
-    )
+    with printout("data", as_json) as out:
+        out.table("data", found, table)
+        out.line(
+            "Wherever --data is given, it also takes your own .npz, .csv, .vnnlib or a folder of pictures."
+        )
 
 
 @app.command("get")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 
 def explain(
     run: Annotated[list[Path], typer.Argument(help="The folder of a campaign; several may be given.")],
@@ -22,31 +24,26 @@ def explain(
         int,
         typer.Option(help="How often networks are resampled and outcomes permuted.", min=100, max=100_000),
     ] = 2000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all rows as JSON instead.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say per verifier, and per certificate style, what makes it time out and where it breaks.
 
     Profiles are read from the suites: make them first, with `dokimos profile SUITE`.
     """
     import dokimos
-    from dokimos.cli.output import console, progress_bar
+    from dokimos.cli.output import progress_bar
 
     with progress_bar("judging") as show:
         judged = dokimos.judge(run, suites=suite or (), families=families, progress=show)
     explanation = dokimos.explain(judged, seed=seed, resamples=resamples)
-    if as_json:
-        import json
-        import sys
-
-        from dokimos.difficulty.explain.explanation import explanation_to_json
-
-        is_unicode = sys.stdout.encoding.lower().replace("-", "") == "utf8"
-        shown = json.dumps(explanation_to_json(explanation), indent=1, ensure_ascii=not is_unicode)
-        typer.echo(shown)
-        return
+    from dokimos.difficulty.explain.explanation import explanation_to_json
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.base import Command
-    from dokimos.reports.terminal import print_findings
+    from dokimos.reports.terminal import printed_tables, terminal_lines
 
     findings = Findings.of_campaigns(judged, explanation=explanation)
-    print_findings(findings, Command.EXPLAIN, console())
+    with printout("explain", as_json) as out:
+        if as_json:
+            out.more({"explanation": explanation_to_json(explanation)})
+            out.tables(printed_tables(findings, Command.EXPLAIN))
+        out.shown(terminal_lines(findings, Command.EXPLAIN))

@@ -6,17 +6,19 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 
 def families(
     name: Annotated[str | None, typer.Argument(help="Show the knobs of this family.")] = None,
+    as_json: Json = False,
 ) -> None:
     """The families of instances; with a name, the knobs of that family and why its labels hold."""
     from rich.table import Table
+    from rich.text import Text
 
     import dokimos
-    from dokimos.cli.output import console
 
-    out = console()
     if name is not None:
         family = dokimos.find_family(name)
         table = Table(title=f"{name}: {family.summary}", title_justify="left")
@@ -27,12 +29,15 @@ def families(
             span = ", ".join(knob.options) or f"{knob.least:g} to {knob.most:g}"
             default = knob.default if knob.options else f"{knob.default:g}"
             table.add_row(option, default, span, knob.help)
-        out.print(table)
-        out.print(family.theorem, markup=False)
+        with printout("families", as_json) as out:
+            out.table("knobs", family.knobs, table)
+            out.shown([Text(family.theorem)])
         return
     table = Table(title="Families (dokimos generate FAMILY --out FOLDER)", title_justify="left")
     table.add_column("family")
     table.add_column("what makes it hard", overflow="fold")
-    for family in dokimos.list_families():
+    found = dokimos.list_families()
+    for family in found:
         table.add_row(family.name, family.summary)
-    out.print(table)
+    with printout("families", as_json) as out:
+        out.table("families", ({"name": each.name, "summary": each.summary} for each in found), table)

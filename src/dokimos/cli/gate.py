@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
 from dokimos.cli.verifier_options import PassEnv, TrustScripts
+
+if TYPE_CHECKING:
+    from dokimos.judging.gate import GateFinding
 
 
 def gate(
@@ -46,6 +50,7 @@ def gate(
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
+    as_json: Json = False,
 ) -> None:
     """Run verifiers on suites, judge their answers, and fail where they may not pass.
 
@@ -78,10 +83,19 @@ def gate(
             trust_scripts=trust_scripts,
             progress=show,
         )
-    for finding in in_order(outcome.findings):
-        typer.echo(f"{'FAIL' if finding.kind.fails else 'note'}  {finding.kind.value}: {finding.text}")
-    typer.echo(headline(outcome))
-    if outcome.of_kind(GateFindingKind.LABEL):
-        raise typer.Exit(2)
-    if not outcome.is_open:
-        raise typer.Exit(1)
+    found = in_order(outcome.findings)
+    with printout("gate", as_json) as said:
+        said.table("findings", map(_row, found))
+        for finding in found:
+            said.line(f"{'FAIL' if finding.kind.fails else 'note'}  {finding.kind.value}: {finding.text}")
+        said.line(headline(outcome))
+        if outcome.of_kind(GateFindingKind.LABEL):
+            raise typer.Exit(2)
+        if not outcome.is_open:
+            raise typer.Exit(1)
+
+
+def _row(finding: GateFinding) -> dict[str, object]:
+    verifier, suite, instance = finding.run or (None, None, None)
+    about = {"verifier": verifier, "suite": suite, "instance": instance}
+    return {"kind": finding.kind, "fails": finding.kind.fails, "text": finding.text, **about}

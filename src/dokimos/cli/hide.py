@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from dokimos.cli.printout import Json, printout
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,13 +62,14 @@ def hide(
     attack: Annotated[str, typer.Option(help="With --assess: which attacks, separated by commas.")] = "",
     budget: Annotated[str, typer.Option(help="With --assess: CPU time of each attack.")] = "10s",
     jobs: Annotated[int, typer.Option(help="With --assess: how many processes.", min=1)] = 1,
+    as_json: Json = False,
 ) -> None:
     """Make a suite with hidden counterexamples, or measure how well they are hidden.
 
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
-    from dokimos.cli.output import console, listed, progress_bar
+    from dokimos.cli.output import listed, progress_bar
     from dokimos.core.amounts import parse_seconds
     from dokimos.core.errors import InputError
     from dokimos.hiding.settings import HideSettings, parse_shape
@@ -81,9 +85,10 @@ def hide(
                 jobs=jobs,
                 progress=show,
             )
-        console().print(_curves(assessed))
-        if out is not None:
-            typer.echo(f"{out}: the outcomes, and the curves as a page in survivors.html")
+        with printout("hide", as_json) as said:
+            said.table("survivors", _survivors(assessed), _curves(assessed))
+            if out is not None:
+                said.line(f"{out}: the outcomes, and the curves as a page in survivors.html")
         return
     if out is None:
         raise InputError("Say where to write the suite: --out FOLDER.")
@@ -103,41 +108,54 @@ def hide(
         filter=filter_,
         prove_seconds=parse_seconds(prove),
     )
-    with progress_bar("hiding") as show:
+    with progress_bar("hiding") as show, printout("hide", as_json) as said:
         if soundness:
+            settings_done = []
             for one in dokimos.hide_soundness(out, settings, only=listed(only), progress=show):
-                typer.echo(
+                settings_done.append(one)
+                said.line(
                     f"{one.name}: {one.hidden} of {one.planted} hidden, {one.proven} proven; published: "
                     f"{one.published}"
                 )
+            said.table("settings", settings_done)
             return
         if ablate:
             rows = dokimos.ablate_hiding(out, settings, progress=show)
-            typer.echo("margin at the plant, trained on: planted, proven, hidden")
+            said.table("ablation", rows)
+            said.line("margin at the plant, trained on: planted, proven, hidden")
             for row in rows:
                 lead = "two-sided" if row.two_sided else "one-sided"
                 window = "the window" if row.sliding else "the last attack"
-                typer.echo(f"{lead}, {window}: {row.planted}, {row.proven}, {row.hidden}")
+                said.line(f"{lead}, {window}: {row.planted}, {row.proven}, {row.hidden}")
             return
         made = dokimos.hide(out, settings, progress=show)
-    _say(out, made.was_there, len(made.suite.entries), dict(made.report), settings)
+        for sentence in _made(out, made.was_there, len(made.suite.entries), dict(made.report), settings):
+            said.line(sentence)
 
 
-def _say(out: Path, was_there: bool, count: int, report: dict[str, object], settings: HideSettings) -> None:
+def _made(
+    out: Path, was_there: bool, count: int, report: dict[str, object], settings: HideSettings
+) -> Iterator[str]:
     if was_there:
-        typer.echo(f"{out}: {count} instances, there already as these settings make them")
+        yield f"{out}: {count} instances, there already as these settings make them"
         return
     if settings.tier == "trained" and settings.filter == "none":
-        typer.echo(
+        yield (
             f"{report['proven']} of {report['planted']} planted counterexamples proven, after "
             f"{report['epochs']} epochs; without a filter, nothing is known of how hidden they are"
         )
     elif settings.tier == "trained":
-        typer.echo(
+        yield (
             f"{report['hidden']} of {report['planted']} planted counterexamples hidden from the filter "
             f"({report['proven']} proven), after {report['epochs']} epochs"
         )
-    typer.echo(f"{out}: {count} instances")
+    yield f"{out}: {count} instances"
+
+
+def _survivors(assessed: Assessment) -> Iterator[dict[str, object]]:
+    for curve in assessed.curves:
+        for seconds, left in curve.survivors.items():
+            yield {"attack": curve.attack, "cpu_seconds": seconds, "survive": left, "total": curve.total}
 
 
 def _curves(assessed: Assessment) -> Table:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
 from dokimos.judging.rules import RULE_SETS
 
 
@@ -23,6 +24,7 @@ def judge(
         str,
         typer.Option(help=f"Score by these rule sets: {','.join(RULE_SETS.shipped)}, or a plug-in's."),
     ] = "",
+    as_json: Json = False,
 ) -> None:
     """Judge every answer of a campaign.
 
@@ -30,17 +32,21 @@ def judge(
     check.
     """
     import dokimos
-    from dokimos.cli.output import console, listed, progress_bar
+    from dokimos.cli.output import listed, progress_bar
     from dokimos.reports.findings import Findings
     from dokimos.reports.sections.base import Command
-    from dokimos.reports.terminal import print_findings
+    from dokimos.reports.terminal import printed_tables, terminal_lines
 
     with progress_bar("judging") as show:
         judged = dokimos.judge(
             run, suites=suite or (), families=families, rules=listed(rules), progress=show
         )
-    print_findings(Findings.of_campaigns(judged), Command.JUDGE, console())
-    if judged.failed_labels:
-        raise typer.Exit(2)
-    if judged.is_wrong_somewhere:
-        raise typer.Exit(1)
+    findings = Findings.of_campaigns(judged)
+    with printout("judge", as_json) as out:
+        if as_json:
+            out.tables(printed_tables(findings, Command.JUDGE))
+        out.shown(terminal_lines(findings, Command.JUDGE))
+        if judged.failed_labels:
+            raise typer.Exit(2)
+        if judged.is_wrong_somewhere:
+            raise typer.Exit(1)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,13 +24,15 @@ def label(
         Path | None, typer.Argument(help="The property (.vnnlib), where a network is given.")
     ] = None,
     budget: Annotated[str, typer.Option(help="The time for each instance, such as 60s, 5m or 1h.")] = "60s",
-    out: Annotated[
+    folder: Annotated[
         Path | None,
         typer.Option(
-            help="Make a suite of the network and its property here; in Dokimos' home unless given."
+            "--out",
+            help="Make a suite of the network and its property here; in Dokimos' home unless given.",
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many instances at a time.", min=1)] = 1,
+    as_json: Json = False,
 ) -> None:
     """Find labels for instances that have none: attacks, then every proof that applies.
 
@@ -36,26 +40,26 @@ def label(
     continues where it stopped. Exit code 2 if a file cannot be read.
     """
     import dokimos
-    from dokimos.cli.output import console, progress_bar, say
+    from dokimos.cli.output import progress_bar, say
     from dokimos.core.amounts import parse_seconds
 
     with progress_bar("labelling") as show:
         found = dokimos.label(
-            suite, property, budget_seconds=parse_seconds(budget), out=out, jobs=jobs, progress=show
+            suite, property, budget_seconds=parse_seconds(budget), out=folder, jobs=jobs, progress=show
         )
-    if found.labelled:
-        console().print(_table(found.labelled))
-    for outcome in found.open:
-        if outcome.is_unreadable:
-            say(f"{outcome.name}: {outcome.reason}")
-        else:
-            typer.echo(_open_in_words(outcome))
-    counts = Counter(outcome.label or "open" for outcome in found.outcomes)
-    parts = ", ".join(f"{counts[word]} {word}" for word in ("sat", "unsat", "open") if counts[word])
-    what = "1 instance" if len(found.outcomes) == 1 else f"{len(found.outcomes)} instances"
-    typer.echo(f"{found.suite.folder}: {what}: {parts}")
-    if any(outcome.is_unreadable for outcome in found.outcomes):
-        raise typer.Exit(2)
+    with printout("label", as_json) as out:
+        out.table("instances", found.outcomes, _table(found.labelled) if found.labelled else None)
+        for outcome in found.open:
+            if outcome.is_unreadable:
+                say(f"{outcome.name}: {outcome.reason}")
+            else:
+                out.line(_open_in_words(outcome))
+        counts = Counter(outcome.label or "open" for outcome in found.outcomes)
+        parts = ", ".join(f"{counts[word]} {word}" for word in ("sat", "unsat", "open") if counts[word])
+        what = "1 instance" if len(found.outcomes) == 1 else f"{len(found.outcomes)} instances"
+        out.line(f"{found.suite.folder}: {what}: {parts}")
+        if any(outcome.is_unreadable for outcome in found.outcomes):
+            raise typer.Exit(2)
 
 
 def _table(labelled: Sequence[LabelOutcome]) -> Table:

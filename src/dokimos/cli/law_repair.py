@@ -9,6 +9,7 @@ import typer
 
 from dokimos.cli import one_thread
 from dokimos.cli.law_options import DomainOption, Laws
+from dokimos.cli.printout import Json, printout
 
 if TYPE_CHECKING:
     from dokimos.api.progress import ProgressUpdate
@@ -27,9 +28,12 @@ def repair(
     epochs: Annotated[int, typer.Option(help="How long each trains.", min=1)] = 60,
     seconds: Annotated[float, typer.Option(help="How long each law is decided for.", min=0.001)] = 20.0,
     table: Annotated[Path | None, typer.Option(help="A Markdown file for the table.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Train a network to keep laws and its answers; then decide the laws. Exit 0 if all are proven."""
     one_thread()
+    from rich.text import Text
+
     import dokimos
     from dokimos.core.errors import InputError
     from dokimos.core.files import write_whole
@@ -42,27 +46,30 @@ def repair(
         raise InputError(f"--way: there is no {way!r}; give {', '.join(each.value for each in RepairWay)}.")
     settings = RepairSettings(way=RepairWay(way), epochs=epochs, verify=VerifySettings(seconds=seconds))
 
-    def progress(update: ProgressUpdate[RepairedModel]) -> None:
-        done = update.item.after
-        typer.echo(
-            f"{update.note}: {done.proven} of {len(done.answers)} laws proven, "
-            f"{100 * done.agreement:.1f} % of the answers kept"
-        )
+    with printout("law repair", as_json) as said:
 
-    made = dokimos.repair_law(
-        laws,
-        model=model,
-        domain=domain,
-        settings=settings,
-        seeds=range(seeds),
-        out=out,
-        progress=progress,
-    )
-    page = repair_table(made, way)
-    if table is not None:
-        write_whole(table, page.encode("utf-8"))
-    typer.echo(page)
-    best = max(each.after.proven for each in made)
-    typer.echo(f"{out}: written; decide the laws with: dokimos law verify … --model {out}")
-    if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:
-        raise typer.Exit(1)
+        def progress(update: ProgressUpdate[RepairedModel]) -> None:
+            done = update.item.after
+            said.line(
+                f"{update.note}: {done.proven} of {len(done.answers)} laws proven, "
+                f"{100 * done.agreement:.1f} % of the answers kept"
+            )
+
+        made = dokimos.repair_law(
+            laws,
+            model=model,
+            domain=domain,
+            settings=settings,
+            seeds=range(seeds),
+            out=out,
+            progress=progress,
+        )
+        page = repair_table(made, way)
+        if table is not None:
+            write_whole(table, page.encode("utf-8"))
+        rows = ({"seed": each.seed, "before": each.before, "after": each.after} for each in made)
+        said.table("trainings", rows, Text(page))
+        best = max(each.after.proven for each in made)
+        said.line(f"{out}: written; decide the laws with: dokimos law verify … --model {out}")
+        if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:
+            raise typer.Exit(1)

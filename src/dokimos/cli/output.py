@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,13 @@ def console() -> Console:
     """Standard output; wide enough for a table where it is not a terminal."""
     from rich.console import Console
 
+    from dokimos.reports.terminal_tables import fitted
+
     class Plain(Console):
+        def print(self, *shown: Any, **how: Any) -> None:
+            """Print; tables are fitted to the width without cutting a name."""
+            super().print(*map(fitted, shown), **{"crop": False, **how})
+
         def on_broken_pipe(self) -> None:
             """Leave as everywhere else, and not with exit code 1: that says that something was found."""
             raise BrokenPipeError

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -38,13 +40,14 @@ def profile(
     ] = 0.1,
     eta: Annotated[float, typer.Option(help="Added to what G_IBP and d_eff divide by.")] = 1e-12,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
+    as_json: Json = False,
 ) -> None:
     """Measure the difficulty profile of each instance. Exit code 2 if one cannot be measured.
 
     If interrupted, the same command continues where it stopped.
     """
     import dokimos
-    from dokimos.cli.output import console, progress_bar, say
+    from dokimos.cli.output import progress_bar, say
     from dokimos.suites.profile_file import ProfileSettings
 
     settings = ProfileSettings(samples=samples, seed=seed, tau=tau, tau_slope=tau_slope, eta=eta)
@@ -56,13 +59,23 @@ def profile(
         profiled = dokimos.profile(
             suite, property, out=out, settings=settings, jobs=jobs, progress=progress
         )
-    console().print(_table(profiled.outcomes))
-    for outcome in profiled.failed:
-        say(f"{outcome.name}: {outcome.problem}")
-    every = len(profiled.outcomes)
-    typer.echo(f"{profiled.folder}: {every - len(profiled.failed)} of {every} profiles")
-    if profiled.failed:
-        raise typer.Exit(2)
+    with printout("profile", as_json) as said:
+        said.table("profiles", map(_row, profiled.outcomes), _table(profiled.outcomes))
+        for outcome in profiled.failed:
+            say(f"{outcome.name}: {outcome.problem}")
+        every = len(profiled.outcomes)
+        said.line(f"{profiled.folder}: {every - len(profiled.failed)} of {every} profiles")
+        if profiled.failed:
+            raise typer.Exit(2)
+
+
+def _row(outcome: MeasuredProfile) -> dict[str, object]:
+    found = outcome.profile
+    return {
+        "instance": outcome.name,
+        "problem": outcome.problem,
+        "measurements": None if found is None else {**found.components, **found.extras},
+    }
 
 
 def _told(outcome: MeasuredProfile) -> str:

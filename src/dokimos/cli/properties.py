@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dokimos.cli.printout import Json, Printout, printout
+
 if TYPE_CHECKING:
     from dokimos.api.properties import PropertySuite
 
@@ -66,11 +68,12 @@ def pgd(
     twins: Twins = False,
     drop_easy: DropEasy = False,
     vnnlib: VnnLib = "1",
+    as_json: Json = False,
 ) -> None:
     """Records that are classified correctly and resist PGD, as the CIFAR-10 ResNet benchmark has them."""
     given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
     given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    _make("pgd", model, data, out, count, seed, normalise, limits, timeout, budget, given)
+    _make("pgd", model, data, out, count, seed, normalise, limits, timeout, budget, given, as_json)
 
 
 @app.command("radius")
@@ -91,11 +94,12 @@ def radius(
     twins: Twins = False,
     drop_easy: DropEasy = False,
     vnnlib: VnnLib = "1",
+    as_json: Json = False,
 ) -> None:
     """Balls around correctly classified records, as in mnistfc; several radii, separated by commas."""
     given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
     given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    _make("radius", model, data, out, count, seed, normalise, limits, timeout, budget, given)
+    _make("radius", model, data, out, count, seed, normalise, limits, timeout, budget, given, as_json)
 
 
 @app.command("oval")
@@ -117,6 +121,7 @@ def oval(
     labelled_only: LabelledOnly = False,
     twins: Twins = False,
     vnnlib: VnnLib = "1",
+    as_json: Json = False,
 ) -> None:
     """A radius for each record, between the largest one proven and the smallest one broken, as OVAL21."""
     from dokimos.core.errors import InputError
@@ -130,7 +135,7 @@ def oval(
         "tolerance": parse_number(tolerance),
     }
     given |= {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    _make("oval", model, data, out, images, seed, normalise, limits, timeout, budget, given)
+    _make("oval", model, data, out, images, seed, normalise, limits, timeout, budget, given, as_json)
 
 
 def _make(
@@ -145,6 +150,7 @@ def _make(
     timeout: float | None,
     budget: str | None,
     given: dict[str, Any],
+    as_json: bool,
 ) -> None:
     import dokimos
     from dokimos.cli.output import progress_bar
@@ -165,35 +171,35 @@ def _make(
             progress=show,
             **given,
         )
-    _report(made)
+    with printout(f"properties {style}", as_json) as said:
+        _report(made, said)
 
 
-def _report(made: PropertySuite) -> None:
+def _report(made: PropertySuite, said: Printout) -> None:
     from collections import Counter
 
     from rich.table import Table
 
-    from dokimos.cli.output import console
-
+    shown = None
     if any(record.proven is not None for record in made.records):
-        table = Table()
+        shown = Table()
         for column in ("record", "proven ·255", "broken ·255", "instances"):
-            table.add_column(column, overflow="fold")
+            shown.add_column(column, overflow="fold")
         for record in made.records:
             if record.proven is not None:
                 broken = "-" if record.broken is None else f"{255 * record.broken:.3f}"
-                said = ", ".join(label or "no label" for _, label in record.instances) or record.reason
-                table.add_row(record.record, f"{255 * record.proven:.3f}", broken, said)
-        console().print(table)
+                labels = ", ".join(label or "no label" for _, label in record.instances) or record.reason
+                shown.add_row(record.record, f"{255 * record.proven:.3f}", broken, labels)
+    said.table("records", made.records, shown)
     left_out = Counter(record.reason for record in made.records if not record.instances)
     for reason, count in left_out.most_common():
-        typer.echo(f"left out {count}: {reason}")
+        said.line(f"left out {count}: {reason}")
     easy = sum(record.easy and bool(record.instances) for record in made.records)
     if easy:
-        typer.echo(f"proven at once by root bounds: {easy}")
+        said.line(f"proven at once by root bounds: {easy}")
     total = sum(made.labels.values())
     parts = ", ".join(f"{made.labels[word]} {word or 'without a label'}" for word in sorted(made.labels))
-    typer.echo(f"{made.suite.folder}: {total} instances, {made.timeout_seconds:g} s each: {parts}")
+    said.line(f"{made.suite.folder}: {total} instances, {made.timeout_seconds:g} s each: {parts}")
 
 
 def parse_number(text: str) -> float:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 if TYPE_CHECKING:
     from fractions import Fraction
 
@@ -30,6 +32,7 @@ def show(
     campaign: Annotated[
         list[Path] | None, typer.Option(help="A campaign's folder: who answered what; repeatable.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Show everything that is known of one instance.
 
@@ -37,19 +40,18 @@ def show(
     profile, and who answered what. Exit code 1 if its label fails, or an answer is wrong.
     """
     import dokimos
-    from dokimos.cli.output import console
     from dokimos.core.readable import printable
 
     shown = dokimos.show(instance, property, campaigns=campaign or ())
-    for line in _lines(shown):
-        typer.echo(printable(line))
-    if shown.judgements:
-        console().print(_answers(shown))
-    elif campaign:
-        typer.echo(_field("answers", "none in the campaigns that were named"))
-    failed = shown.label_check is not None and shown.label_check.standing.value == "failed"
-    if failed or any(j.verdict.is_wrong for j in shown.judgements):
-        raise typer.Exit(1)
+    with printout("show", as_json) as out:
+        for line in _lines(shown):
+            out.line(printable(line))
+        out.table("answers", _answer_rows(shown), _answers(shown) if shown.judgements else None)
+        if campaign and not shown.judgements:
+            out.line(_field("answers", "none in the campaigns that were named"))
+        failed = shown.label_check is not None and shown.label_check.standing.value == "failed"
+        if failed or any(j.verdict.is_wrong for j in shown.judgements):
+            raise typer.Exit(1)
 
 
 def _field(name: str, words: str) -> str:
@@ -178,6 +180,19 @@ def _profile(shown: ShownInstance) -> Iterator[str]:
         return
     found = {**shown.profile.components, **shown.profile.extras}
     yield _field("profile", ", ".join(f"{symbol(name)} {measured(one)}" for name, one in found.items()))
+
+
+def _answer_rows(shown: ShownInstance) -> Iterator[dict[str, object]]:
+    for one in shown.judgements:
+        run = one.record
+        yield {
+            "verifier": run.verifier,
+            "version": run.verifier_version,
+            "answer": run.answer,
+            "verdict": one.verdict,
+            "wall_seconds": run.wall_seconds,
+            "reason": one.reason,
+        }
 
 
 def _answers(shown: ShownInstance) -> Table:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dokimos.cli.printout import Json, printout
 
-def suites() -> None:
+
+def suites(as_json: Json = False) -> None:
     """The shipped suites; each name stands for its suite wherever a command takes one."""
     from rich.table import Table
 
     import dokimos
-    from dokimos.cli.output import console
 
     table = Table()
     for column in ("suite", "instances", "families", "timeout", "about"):
-        table.add_column(column, overflow="fold", justify="right" if column == "instances" else "left")
-    for suite in dokimos.list_suites():
+        table.add_column(column, justify="right" if column == "instances" else "left")
+    found = dokimos.list_suites()
+    for suite in found:
         shown = "all" if len(suite.families) > 6 else ", ".join(suite.families)
         timeout = f"{suite.timeout_seconds:g} s"
         table.add_row(suite.name, str(suite.instances), shown, timeout, suite.about)
-    console().print(table)
+    with printout("suites", as_json) as out:
+        out.table("suites", found, table)

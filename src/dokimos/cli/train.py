@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 
 def train(
     architecture: Annotated[
@@ -44,6 +46,7 @@ def train(
     evaluate: Annotated[
         int, typer.Option(help="On how many test records the network is measured.", min=1)
     ] = 200,
+    as_json: Json = False,
 ) -> None:
     """Train a reference architecture: plain, against PGD, or with bounds.
 
@@ -52,7 +55,7 @@ def train(
     from rich.table import Table
 
     import dokimos
-    from dokimos.cli.output import console, progress_bar
+    from dokimos.cli.output import progress_bar
     from dokimos.cli.properties import parse_number
 
     with progress_bar("training") as show:
@@ -78,7 +81,8 @@ def train(
         table.add_column(column)
     shares = (str(accuracy.clean), str(accuracy.attacked), str(accuracy.verified))
     table.add_row(made.network.stem, f"{made.parameters:,}", str(accuracy.clean.count), *shares)
-    console().print(table)
-    typer.echo(
-        f"{made.network}: PGD and verified at radius {made.radius:.6g} ({255 * made.radius:.3g}/255)"
-    )
+    with printout("train", as_json) as said:
+        said.table("networks", [made], table)
+        said.line(
+            f"{made.network}: PGD and verified at radius {made.radius:.6g} ({255 * made.radius:.3g}/255)"
+        )

@@ -6,28 +6,30 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
 from dokimos.cli.verifier_options import PassEnv, TrustScripts
 
 app = typer.Typer(help="Which verifiers are known, which are installed, and how to get the others.")
 
 
 @app.callback(invoke_without_command=True)
-def verifiers(context: typer.Context) -> None:
+def verifiers(context: typer.Context, as_json: Json = False) -> None:
     """Which verifiers are known, which are installed, and how to get the others."""
     if context.invoked_subcommand is not None:
         return
     from rich.table import Table
 
     import dokimos
-    from dokimos.cli.output import console
 
     table = Table()
     for column in ("verifier", "installed", "version", "cannot read", "how to get it"):
         table.add_column(column, overflow="fold")
-    for row in dokimos.list_verifiers():
+    found = dokimos.list_verifiers()
+    for row in found:
         there = "yes" if row.is_installed else "no"
         table.add_row(row.name, there, row.version or "-", row.limitations, row.how_to_get)
-    console().print(table)
+    with printout("verifiers", as_json) as out:
+        out.table("verifiers", found, table)
 
 
 @app.command()
@@ -46,16 +48,19 @@ def doctor(
     name: Annotated[str, typer.Argument(help="The verifier to look at, as --verifier takes it.")],
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
+    as_json: Json = False,
 ) -> None:
     """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
     import dokimos
 
     found = dokimos.diagnose_verifier(name, pass_env=pass_env or (), trust_scripts=trust_scripts)
-    for finding in found.findings:
-        typer.echo(f"{'ok' if finding.is_ok else 'FAIL'}: {finding.what}")
-        if finding.remedy:
-            typer.echo(f"      what to do: {finding.remedy}")
-    typer.echo(f"of your environment it gets: {', '.join(found.variables)}")
-    if not found.can_be_run:
-        raise typer.Exit(1)
-    typer.echo(f"{name} can be run")
+    with printout("verifiers doctor", as_json) as out:
+        out.table("findings", found.findings)
+        for finding in found.findings:
+            out.line(f"{'ok' if finding.is_ok else 'FAIL'}: {finding.what}")
+            if finding.remedy:
+                out.line(f"      what to do: {finding.remedy}")
+        out.line(f"of your environment it gets: {', '.join(found.variables)}")
+        if not found.can_be_run:
+            raise typer.Exit(1)
+        out.line(f"{name} can be run")

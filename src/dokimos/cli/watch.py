@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.printout import Json, printout
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,6 +22,7 @@ def watch(
     suite: Annotated[
         list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Show a campaign while it runs: done, to go, an estimate, and what is wrong so far.
 
@@ -29,14 +32,17 @@ def watch(
 
     import dokimos
     from dokimos.cli.output import console
+    from dokimos.core.errors import InputError
     from dokimos.reports.live_view import watch_view
 
+    if as_json and not once:
+        raise InputError("--json shows a campaign as it is now: give --once with it.")
     looks = dokimos.watch(run, suites=suite or (), every_seconds=every, once=once)
     out = console()
     with contextlib.suppress(KeyboardInterrupt):
         if once:
             for seen in looks:
-                out.print(watch_view(str(run), seen))
+                _now(run, seen, as_json)
             return
         if not out.is_terminal:
             _lines(looks)
@@ -46,6 +52,15 @@ def watch(
         with Live(console=out, auto_refresh=False) as live:
             for seen in looks:
                 live.update(watch_view(str(run), seen), refresh=True)
+
+
+def _now(run: Path, seen: WatchedCampaign, as_json: bool) -> None:
+    from dokimos.reports.live_view import status_line, watch_rows, watch_view
+
+    with printout("watch", as_json) as said:
+        said.table("verifiers", watch_rows(seen), watch_view(str(run), seen))
+        if as_json:
+            said.line(status_line(seen.glance))
 
 
 def _lines(looks: Iterable[WatchedCampaign]) -> None:

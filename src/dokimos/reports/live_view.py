@@ -15,6 +15,7 @@ from dokimos.campaigns.glance import Glance, State
 from dokimos.core.readable import printable, seconds
 from dokimos.judging.incremental import WatchedCampaign
 from dokimos.reports.run_outcome import RunOutcome
+from dokimos.reports.terminal_tables import FittedTable
 
 WRONG_SHOWN = 5
 
@@ -88,7 +89,7 @@ def watch_view(title: str, seen: WatchedCampaign) -> RenderableType:
     line = Text.assemble((title, "bold"), f": {status_line(glance)}")
     bar = Table.grid()
     bar.add_row(ProgressBar(total=glance.total, completed=len(glance.records), width=60))
-    parts: list[RenderableType] = [line, bar, _table(rows)]
+    parts: list[RenderableType] = [line, bar, FittedTable(_table(rows))]
     is_wrong = any(row.outcomes[RunOutcome.WRONG] for row in rows)
     parts.append(Text(wrong_line(rows), style="bold red" if is_wrong else "green"))
     wrong = [j for j in seen.judgements if j.verdict.is_wrong]

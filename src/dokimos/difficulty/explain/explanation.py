@@ -52,16 +52,8 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
 
     JSON has no infinite numbers: they are the texts "inf" and "-inf".
     """
-    found: dict[str, Any] = _without_infinities({"schema": SCHEMA, **strict_json.plain(explanation)})
+    found: dict[str, Any] = strict_json.finite({"schema": SCHEMA, **strict_json.plain(explanation)})
     return found
-
-
-def _without_infinities(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_infinities(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_infinities(each) for each in value]
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
 def missing_profiles(judged: JudgedCampaign) -> tuple[MissingProfiles, ...]:

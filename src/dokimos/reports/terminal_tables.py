@@ -1,0 +1,113 @@
+"""Tables on a terminal of any width: a name, a number or a path in a cell is never cut.
+
+Rich folds words, or cuts them, to make a table fit. Here a cell is broken between words only. A table that
+is too wide for that loses its frame first; if that is not enough, its rows are listed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+#: What a column takes beside its cells, and the edge of the table, within a frame and without one.
+_FRAMED, _PLAIN = (3, 1), (2, -2)
+
+
+class FittedTable:
+    """A table that is fitted to wherever it is printed."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table, width = self._table, options.max_width
+        sizes = [_sizes([column.header, *column.cells], console, options) for column in table.columns]
+        for (per_column, edge), box in ((_FRAMED, table.box), (_PLAIN, SIMPLE_HEAD)):
+            room = width - per_column * len(sizes) - edge
+            if sum(least for least, _ in sizes) <= room:
+                if box is not table.box:
+                    table.box, table.collapse_padding = box, True
+                    table.show_edge = table.pad_edge = False
+                for column, chosen in zip(table.columns, _widths(sizes, room), strict=True):
+                    column.width = chosen
+                yield table
+                return
+        yield from _listed(table, console)
+
+
+def fitted(shown: RenderableType) -> RenderableType:
+    """A table fitted to wherever it is printed; anything else as it is.
+
+    Print it with `crop=False`: a word that is longer than the window is then left to the terminal to wrap.
+    """
+    return FittedTable(shown) if isinstance(shown, Table) and shown.columns else shown
+
+
+def _sizes(cells: Sequence[RenderableType], console: Console, options: ConsoleOptions) -> tuple[int, int]:
+    """How wide a column must be so that no word is broken, and how wide it is if nothing is."""
+    wide = options.update(max_width=100_000)
+    found = [Measurement.get(console, wide, cell) for cell in cells]
+    return max(each.minimum for each in found), max(each.maximum for each in found)
+
+
+def _widths(sizes: Sequence[tuple[int, int]], room: int) -> list[int]:
+    """A width for each column: what it needs, and of the rest a share of what it would like."""
+    widths = [least for least, _ in sizes]
+    wanted = [most - least for least, most in sizes]
+    spare = room - sum(widths)
+    if sum(wanted) <= spare:
+        return [most for _, most in sizes]
+    # The columns that want little get it; those that want more share what is left.
+    for index in sorted(range(len(sizes)), key=lambda k: wanted[k]):
+        left = sum(1 for k in range(len(sizes)) if (wanted[k], k) >= (wanted[index], index))
+        given = min(wanted[index], spare // left)
+        widths[index] += given
+        spare -= given
+    return widths
+
+
+def _listed(table: Table, console: Console) -> RenderResult:
+    """Each row as a block of lines: the heading of a column, and its cell."""
+    headings = [_text(column.header, console) for column in table.columns]
+    indent = max(heading.cell_len for heading in headings) + 2
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    above = Text("")
+    if table.title:
+        yield _text(table.title, console)
+    for number, cells in enumerate(rows):
+        if number:
+            yield Text("")
+        said = [_text(cell, console) for cell in cells]
+        above = said[0] = said[0] if said[0].plain else above  # a name that holds for several rows
+        for heading, cell in zip(headings, said, strict=True):
+            if cell.plain:
+                yield from _block(heading, cell, indent, console.width)
+    if table.caption:
+        yield _text(table.caption, console)
+
+
+def _block(heading: Text, said: Text, indent: int, width: int) -> RenderResult:
+    """A heading and what is said under it, broken between words only."""
+    line, start = Text.assemble((heading.plain.ljust(indent), "bold")), True
+    words = [word for part in said.split("\n") for word in part.split(" ") if word.plain]
+    for word in words:
+        if not start and line.cell_len + 1 + word.cell_len > width:
+            yield _unbroken(line)
+            line, start = Text(" " * indent), True
+        line = Text.assemble(line, "" if start else " ", word)
+        start = False
+    yield _unbroken(line)
+
+
+def _unbroken(line: Text) -> Text:
+    line.no_wrap, line.overflow = True, "ignore"
+    return line
+
+
+def _text(shown: RenderableType, console: Console) -> Text:
+    return shown if isinstance(shown, Text) else console.render_str(str(shown))
