@@ -15,6 +15,7 @@ SESSIONS = {
     "campaigns": ("run", "read_campaign", "watch", "judge", "show", "explain", "report", "gate"),
     "attacks": ("attack", "hide", "assess_hiding"),
     "audits": ("audit",),
+    "configuration": ("init_config", "read_config"),
     "suites": (
         "read_suite",
         "generate",

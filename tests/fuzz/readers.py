@@ -23,6 +23,7 @@ import numpy as np
 from dokimos.api.campaigns import watch
 from dokimos.api.laws import check_law
 from dokimos.api.verdicts import explain, judge, report
+from dokimos.campaigns.config_file import read_config
 from dokimos.campaigns.journal import Journal, read_history
 from dokimos.campaigns.manifest import describe, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Tool
@@ -151,6 +152,16 @@ output d1; output d2; { d1 = predict(x1)
   d2 = predict(x2) } ensures d1 <= d2;"""
 
 ORIGIN = {"family": "f", "parameters": {"pairs": 2, "gamma": 0.5, "kind": "a"}, "seed": 1}
+CONFIG = b"""suites = ["quick"]
+rules = ["exact"]
+[[verifiers]]
+name = "mine"
+place = "./tools/mine"
+[limits]
+timeout = "60s"
+memory = "4GB"
+jobs = 2
+"""
 RECIPE = b"""\
 about = "tiny"
 seed = 3
@@ -398,6 +409,10 @@ def violations() -> list[bytes]:
         return [Path(name, "found.json").read_bytes()]
 
 
+def read_any_config(path: Path, number: int) -> None:
+    read_config(path)
+
+
 def read_any_recipe(path: Path, number: int) -> None:
     recipe = parse_recipe(read_text(path), file=str(path))
     if recipe.size <= 1000:
@@ -488,6 +503,7 @@ READERS: dict[str, Reader] = {
     "domain": Reader(
         "people.py", read_any_domain, (change_assignment, *TEXT), lambda: [DOMAIN], named_domains
     ),
+    "config": Reader("dokimos.toml", read_any_config, TEXT, lambda: [CONFIG], recipes),
     "recipe": Reader("recipe.toml", read_any_recipe, TEXT, lambda: [RECIPE], recipes),
     "result": Reader(
         "result", read_any_result, (change_words, change_json, change_bytes), lambda: RESULTS, results

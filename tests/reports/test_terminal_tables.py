@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
@@ -32,6 +32,7 @@ def _table(headings: list[str], rows: list[list[str]]) -> Table:
     return table
 
 
+@settings(max_examples=30)
 @given(
     rows=st.lists(st.lists(st.lists(_WORDS, max_size=6).map(" ".join), min_size=4, max_size=4), min_size=1),
     width=st.integers(20, 150),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dokimos.api.attacking import attack
     from dokimos.api.audits import audit
     from dokimos.api.campaigns import read_campaign, run, watch
+    from dokimos.api.configuration import init_config, read_config
     from dokimos.api.data import get_data, list_data
     from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
@@ -65,6 +66,7 @@ __all__ = [
     "guide_training",
     "hide",
     "hide_soundness",
+    "init_config",
     "init_laws",
     "install_verifier",
     "judge",
@@ -77,6 +79,7 @@ __all__ = [
     "new_law",
     "profile",
     "read_campaign",
+    "read_config",
     "read_network",
     "read_property",
     "read_suite",
@@ -101,6 +104,7 @@ _NAMES = {
     "attacking": ("attack",),
     "audits": ("audit",),
     "campaigns": ("read_campaign", "run", "watch"),
+    "configuration": ("init_config", "read_config"),
     "data": ("get_data", "list_data"),
     "gating": ("gate",),
     "labelling": ("label",),

@@ -40,6 +40,7 @@ def gate(
     markdown: str | Path | None = None,
     html: str | Path | None = None,
     budget_seconds: float | None = None,
+    rules: Sequence[str] = (),
     timeout_seconds: float | None = None,
     memory_bytes: int = 4_000_000_000,
     jobs: int = 1,
@@ -54,7 +55,8 @@ def gate(
     again whose version has changed. `baseline` is a file with what was right before and which failures are
     expected; `update_baseline` writes it. `junit`, `markdown` and `html` are files to write.
     `budget_seconds` runs the first instances of the suites' fixed orders, as many as have time limits that
-    sum up to at most that for each of the `jobs`; findings say how many were left out. `pass_env` and
+    sum up to at most that for each of the `jobs`; findings say how many were left out. `rules` are rule
+    sets to show on the page; they decide nothing. `pass_env` and
     `trust_scripts` are those of `run`.
 
     >>> outcome = dokimos.gate("tiny", "reference", "gated", timeout_seconds=60, junit="junit.xml")
@@ -88,7 +90,9 @@ def gate(
             permissions=Permissions(tuple(dict.fromkeys(pass_env)), trust_scripts),
             progress=progress,
         )
-        return pass_gate(judge(folder, progress=progress), baseline=held, last=last, left_out=left_out)
+        return pass_gate(
+            judge(folder, rules=rules, progress=progress), baseline=held, last=last, left_out=left_out
+        )
 
     outcome = ask(again=_has_changed(folder, chosen))
     if held is not None and (keys := second_tries(outcome, held)):

@@ -59,10 +59,12 @@ def _command() -> int:
     import typer
 
     from dokimos.cli.app import app
+    from dokimos.cli.completion import answer_shells
     from dokimos.cli.streams import complain
     from dokimos.core.errors import DokimosError, InvalidProof
 
     # Of the errors in usage, typer names this one only; it stands for all by what it derives from.
+    answer_shells()
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         # Not on its own: it would say in four lines what is wrong with the words that it was given.

@@ -11,12 +11,14 @@ from dokimos.cli import (
     attack,
     audit,
     check,
+    completion,
     data,
     explain,
     families,
     gate,
     generate,
     hide,
+    init,
     judge,
     label,
     law,
@@ -68,6 +70,7 @@ app.command("show")(show.show)
 app.command("attack")(attack.attack)
 app.command("train")(train.train)
 app.command("hide")(hide.hide)
+app.command("init")(init.init)
 app.command("run")(run.run)
 app.command("watch")(watch.watch)
 app.command("judge")(judge.judge)
@@ -80,6 +83,7 @@ app.command("profile")(profile.profile)
 app.command("explain")(explain.explain)
 app.command("families")(families.families)
 app.command("suites")(suites.suites)
+app.command("completion")(completion.completion)
 app.add_typer(data.app, name="data")
 app.add_typer(properties.app, name="properties")
 app.add_typer(law.app, name="law")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.completion import attack_names, suite_names
 from dokimos.cli.printout import Json, printout
 
 if TYPE_CHECKING:
@@ -16,9 +17,18 @@ if TYPE_CHECKING:
 
 
 def attack(
-    suite: Annotated[str, typer.Argument(help="A suite's folder, or the name of a shipped suite.")],
+    suite: Annotated[
+        str,
+        typer.Argument(
+            help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names
+        ),
+    ],
     attack: Annotated[
-        str, typer.Option(help="Which attacks, separated by commas; all of them unless given.")
+        str,
+        typer.Option(
+            help="Which attacks, separated by commas; all of them unless given.",
+            autocompletion=attack_names,
+        ),
     ] = "",
     budget: Annotated[
         str, typer.Option(help="CPU time of each attack on each instance, such as 1s or 1m.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.completion import suite_names
 from dokimos.cli.printout import Json, printout
 
 if TYPE_CHECKING:
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def check(
-    suite: Annotated[str, typer.Argument(help="A suite's folder, or the name of a shipped suite.")],
+    suite: Annotated[
+        str,
+        typer.Argument(
+            help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names
+        ),
+    ],
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
     core_only: Annotated[
         bool,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.completion import data_set_names
 from dokimos.cli.printout import Json, printout
 
 app = typer.Typer(help="Data sets that properties and training take by name.", invoke_without_command=True)
@@ -39,7 +40,12 @@ def data(context: typer.Context, as_json: Json = False) -> None:
 
 
 @app.command("get")
-def get(name: Annotated[str, typer.Argument(help="Its name; `dokimos data` lists them.")]) -> None:
+def get(
+    name: Annotated[
+        str,
+        typer.Argument(help="Its name; `dokimos data` lists them.", autocompletion=data_set_names),
+    ],
+) -> None:
     """Fetch a data set from its registry, check its hashes and keep it; later it needs no connection."""
     import dokimos
 

@@ -6,11 +6,14 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.completion import family_names
 from dokimos.cli.printout import Json, printout
 
 
 def families(
-    name: Annotated[str | None, typer.Argument(help="Show the knobs of this family.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Show the knobs of this family.", autocompletion=family_names)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """The families of instances; with a name, the knobs of that family and why its labels hold."""

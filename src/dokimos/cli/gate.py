@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
 from dokimos.cli.printout import Json, printout
-from dokimos.cli.verifier_options import PassEnv, TrustScripts
+from dokimos.cli.verifier_options import DEFAULT_MEMORY_BYTES, ConfigFile, PassEnv, TrustScripts, settled
 
 if TYPE_CHECKING:
     from dokimos.judging.gate import GateFinding
@@ -16,12 +17,20 @@ if TYPE_CHECKING:
 
 def gate(
     suite: Annotated[
-        list[str],
-        typer.Argument(help="A suite's folder, or the name of a shipped suite; several may be given."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            help="A suite's folder, or the name of a shipped suite; several may be given; those of "
+            "dokimos.toml unless given.",
+            autocompletion=suite_names,
+        ),
+    ] = None,
     verifier: Annotated[
-        list[str], typer.Option(help="The verifier, as `dokimos run` takes it; repeatable.")
-    ],
+        list[str] | None,
+        typer.Option(
+            help="The verifier, as `dokimos run` takes it; repeatable.", autocompletion=verifier_names
+        ),
+    ] = None,
+    config: ConfigFile = None,
     out: Annotated[Path, typer.Option(help="The folder of the campaign.")] = Path("gate"),
     baseline: Annotated[
         Path | None,
@@ -45,8 +54,18 @@ def gate(
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)
     ] = None,
-    memory: Annotated[str, typer.Option(help="Memory for each run, such as 4GB or 512MB.")] = "4GB",
-    jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
+    memory: Annotated[
+        str | None, typer.Option(help="Memory for each run, such as 512MB; 4GB unless given.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="How many runs at a time; 1 unless given.", min=1)
+    ] = None,
+    rules: Annotated[
+        str,
+        typer.Option(
+            help="Rule sets to show on the page; they decide nothing.", autocompletion=rule_set_names
+        ),
+    ] = "",
     only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
@@ -59,25 +78,36 @@ def gate(
     code 2 if a label fails.
     """
     import dokimos
-    from dokimos.cli.output import one_interrupt, progress_bar
+    from dokimos.api.configuration import ConfiguredLimits
+    from dokimos.cli.output import listed, one_interrupt, progress_bar
     from dokimos.core.amounts import parse_bytes, parse_seconds
     from dokimos.judging.gate import GateFindingKind
     from dokimos.reports.gate_summaries import headline, in_order
 
+    limits = ConfiguredLimits(
+        timeout_seconds=timeout,
+        memory_bytes=None if memory is None else parse_bytes(memory),
+        budget_seconds=None if budget is None else parse_seconds(budget),
+        jobs=jobs,
+    )
+    unused = ("cpu_seconds", "repeat")
+    taken = settled(config, suite, verifier, limits, rules=listed(rules), unused=unused)
+    limits = taken.limits
     with progress_bar("running") as show, one_interrupt():
         outcome = dokimos.gate(
-            suite,
-            verifier,
+            taken.suites,
+            taken.verifiers,
             out,
             baseline=baseline,
             update_baseline=update_baseline,
             junit=junit,
             markdown=markdown,
             html=html,
-            budget_seconds=None if budget is None else parse_seconds(budget),
-            timeout_seconds=timeout,
-            memory_bytes=parse_bytes(memory),
-            jobs=jobs,
+            budget_seconds=limits.budget_seconds,
+            rules=taken.rules,
+            timeout_seconds=limits.timeout_seconds,
+            memory_bytes=limits.memory_bytes or DEFAULT_MEMORY_BYTES,
+            jobs=limits.jobs or 1,
             only=only or (),
             pass_env=pass_env or (),
             trust_scripts=trust_scripts,

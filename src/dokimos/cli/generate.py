@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.completion import family_names, shipped_suite_names
+
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -15,12 +17,17 @@ def generate(
     context: typer.Context,
     family: Annotated[
         str | None,
-        typer.Argument(help="A family (see `dokimos families`), then --KNOB VALUE."),
+        typer.Argument(
+            help="A family (see `dokimos families`), then --KNOB VALUE.", autocompletion=family_names
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder to write, new or empty.")] = None,
     suite: Annotated[
         str | None,
-        typer.Option(help="A shipped suite or a recipe (.toml), instead of a family."),
+        typer.Option(
+            help="A shipped suite or a recipe (.toml), instead of a family.",
+            autocompletion=shipped_suite_names,
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="The seed of the draws; 0 unless given. A suite has its own.", min=0)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.completion import rule_set_names
 from dokimos.cli.printout import Json, printout
 from dokimos.judging.rules import RULE_SETS
 
@@ -22,7 +23,10 @@ def judge(
     ] = None,
     rules: Annotated[
         str,
-        typer.Option(help=f"Score by these rule sets: {','.join(RULE_SETS.shipped)}, or a plug-in's."),
+        typer.Option(
+            help=f"Score by these rule sets: {','.join(RULE_SETS.shipped)}, or a plug-in's.",
+            autocompletion=rule_set_names,
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:

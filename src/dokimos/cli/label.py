@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.completion import suite_names
 from dokimos.cli.printout import Json, printout
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def label(
-    suite: Annotated[str, typer.Argument(help="A suite's folder, or a network (.onnx).")],
+    suite: Annotated[
+        str, typer.Argument(help="A suite's folder, or a network (.onnx).", autocompletion=suite_names)
+    ],
     property: Annotated[
         Path | None, typer.Argument(help="The property (.vnnlib), where a network is given.")
     ] = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dokimos.cli.completion import suite_names
 from dokimos.cli.printout import Json, printout
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 def profile(
     suite: Annotated[
         str,
-        typer.Argument(help="A suite's folder, the name of a shipped suite, or a network (.onnx)."),
+        typer.Argument(
+            help="A suite's folder, the name of a shipped suite, or a network (.onnx).",
+            autocompletion=suite_names,
+        ),
     ],
     property: Annotated[
         Path | None, typer.Argument(help="The property (.vnnlib), where a network is given.")

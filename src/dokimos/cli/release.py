@@ -7,9 +7,16 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.completion import suite_names
+
 
 def release(
-    suite: Annotated[str, typer.Argument(help="A suite's folder, or the name of a shipped suite.")],
+    suite: Annotated[
+        str,
+        typer.Argument(
+            help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names
+        ),
+    ],
     run: Annotated[
         list[Path] | None, typer.Argument(help="Campaigns on the suite, whose results are included.")
     ] = None,

@@ -8,38 +8,49 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.verifier_options import PassEnv, TrustScripts
+from dokimos.cli.completion import suite_names, verifier_names
+from dokimos.cli.verifier_options import DEFAULT_MEMORY_BYTES, ConfigFile, PassEnv, TrustScripts, settled
 
 
 def run(
+    out: Annotated[Path, typer.Option(help="The folder of the campaign; the same again resumes it.")],
     suite: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
-            help="A suite's folder, the name of a shipped suite, or NETWORK PROPERTY; several may be given."
+            help="A suite's folder, the name of a shipped suite, or NETWORK PROPERTY; several may be "
+            "given; those of dokimos.toml unless given.",
+            autocompletion=suite_names,
         ),
-    ],
+    ] = None,
     verifier: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             help="A verifier: a name that `dokimos verifiers` lists, NAME=PLACE, or package.module:Class; "
-            "MINE= before it calls it MINE; repeatable."
+            "MINE= before it calls it MINE; repeatable.",
+            autocompletion=verifier_names,
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="The folder of the campaign; the same again resumes it.")],
+    ] = None,
+    config: ConfigFile = None,
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)
     ] = None,
-    memory: Annotated[str, typer.Option(help="Memory for each run, such as 4GB or 512MB.")] = "4GB",
+    memory: Annotated[
+        str | None, typer.Option(help="Memory for each run, such as 512MB; 4GB unless given.")
+    ] = None,
     cpu: Annotated[
         float | None,
         typer.Option(help="Seconds of CPU time for each run, over all its processes.", min=0.001),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(help="How many runs at a time; 1 unless given.", min=1)
+    ] = None,
     dask: Annotated[
         str | None,
         typer.Option(help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of here."),
     ] = None,
-    repeat: Annotated[int, typer.Option(help="How often each is run.", min=1)] = 1,
+    repeat: Annotated[
+        int | None, typer.Option(help="How often each is run; 1 unless given.", min=1)
+    ] = None,
     probe: Annotated[
         bool,
         typer.Option(
@@ -58,20 +69,30 @@ def run(
 ) -> None:
     """Run verifiers on suites. If interrupted, the same command continues where it stopped."""
     import dokimos
+    from dokimos.api.configuration import ConfiguredLimits
     from dokimos.cli.output import one_interrupt, progress_bar
     from dokimos.core.amounts import parse_bytes
 
+    limits = ConfiguredLimits(
+        timeout_seconds=timeout,
+        memory_bytes=None if memory is None else parse_bytes(memory),
+        cpu_seconds=cpu,
+        jobs=jobs,
+        repeat=repeat,
+    )
+    taken = settled(config, suite, verifier, limits, rules=[], unused=("budget_seconds",))
+    limits = taken.limits
     with progress_bar("running") as show, one_interrupt():
         campaign = dokimos.run(
-            suite,
-            verifier,
+            taken.suites,
+            taken.verifiers,
             out,
-            timeout_seconds=timeout,
-            memory_bytes=parse_bytes(memory),
-            cpu_seconds=cpu,
-            jobs=jobs,
+            timeout_seconds=limits.timeout_seconds,
+            memory_bytes=limits.memory_bytes or DEFAULT_MEMORY_BYTES,
+            cpu_seconds=limits.cpu_seconds,
+            jobs=limits.jobs or 1,
             dask=dask,
-            repeat=repeat,
+            repeat=limits.repeat or 1,
             probe=probe,
             again=again,
             only=only or (),
@@ -79,5 +100,6 @@ def run(
             trust_scripts=trust_scripts,
             progress=show,
         )
+    rules = f" --rules {','.join(taken.rules)}" if taken.rules else ""
     runs = "1 run" if len(campaign.records) == 1 else f"{len(campaign.records)} runs"
-    typer.echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}")
+    typer.echo(f"{out}: {runs} recorded; now: dokimos judge {quote(str(out))}{rules}")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.completion import verifier_names
 from dokimos.cli.printout import Json, printout
 from dokimos.cli.verifier_options import PassEnv, TrustScripts
 
@@ -34,7 +35,12 @@ def verifiers(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command()
 def install(
-    name: Annotated[str, typer.Argument(help="The verifier to install, into an environment of its own.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The verifier to install, into an environment of its own.", autocompletion=verifier_names
+        ),
+    ],
 ) -> None:
     """Install a verifier, pinned, into an environment of its own, and try it."""
     import dokimos
@@ -45,7 +51,12 @@ def install(
 
 @app.command()
 def doctor(
-    name: Annotated[str, typer.Argument(help="The verifier to look at, as --verifier takes it.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="The verifier to look at, as --verifier takes it.", autocompletion=verifier_names
+        ),
+    ],
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
     as_json: Json = False,

@@ -20,8 +20,6 @@ A recipe is a TOML file:
 from __future__ import annotations
 
 import math
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -29,6 +27,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dokimos.constructions import CONSTRUCTIONS
+from dokimos.core import strict_toml
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.registry import unknown_name
 from dokimos.suites.finding import shipped_names, shipped_text
@@ -47,8 +46,6 @@ _DRAW_KEYS = {
 _LABELS = ("unsat", "sat")
 #: More than anybody runs; a slip of the hand should not fill the memory.
 MOST_INSTANCES = 1_000_000
-_MOST_CHARACTERS = 2**20
-_DEEP_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){64}""")
 _MOST_SECONDS = 1e9
 
 
@@ -126,16 +123,7 @@ def shipped_recipe(name: str) -> Recipe:
 
 def parse_recipe(text: str, *, file: str) -> Recipe:
     """A recipe from TOML. Unknown keys are errors."""
-    if len(text) > _MOST_CHARACTERS:
-        raise UnreadableFile(file, f"the recipe holds more than {_MOST_CHARACTERS} characters")
-    if _DEEP_KEY.search(text):  # which takes the reader of TOML a time that grows with its square
-        raise UnreadableFile(file, "not usable TOML (a key has too many parts)")
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UnreadableFile(file, f"not valid TOML: {error}") from None
-    except (RecursionError, ValueError):
-        raise UnreadableFile(file, "not usable TOML (nested too deeply, or a number too long)") from None
+    document = strict_toml.parse(text, file=file, what="the recipe")
     _expect(document, _RECIPE_KEYS, file, "")
     draws: list[Draw] = []
     given = list(enumerate(document.get("draw", []), start=1))
