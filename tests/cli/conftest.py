@@ -42,3 +42,9 @@ def dokimos(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a test installs or caches outlives it."""
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture(autouse=True)
+def _no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command says does not depend on how fast the machine is."""
+    monkeypatch.setattr("dokimos.cli.heartbeat.SILENCES", (3600.0,))

@@ -48,6 +48,7 @@ COMMANDS = {
     "repair_law": ["law", "repair", "x.law", "--model", "x.onnx", "--out", "y.onnx"],
     "export_law": ["law", "export", "x.law", "--out", "y"],
     "recheck_law": ["law", "recheck", "x.json"],
+    "init_config": ["init", "--out", "x.toml"],
     "init_laws": ["law", "init", "x.csv", "--target", "y"],
     "new_law": ["law", "new", "monotone", "--feature", "age"],
     "convert_model": ["law", "convert", "x.pkl", "--out", "x.json"],
@@ -87,7 +88,8 @@ def test_a_crash_is_a_fault_of_ours_in_every_command(
 
 
 def test_every_public_function_of_a_command_is_gone_through() -> None:
-    others = {"evaluate", "find_family", "read_campaign", "read_network", "read_property", "read_suite"}
+    others = {"evaluate", "find_family"}
+    others |= {f"read_{what}" for what in ("campaign", "config", "network", "property", "suite")}
     assert set(library.api.__all__) - others == set(COMMANDS)
 
 

@@ -116,6 +116,13 @@ def test_every_command_that_prints_a_table_takes_json() -> None:
     assert {name for name, command in found.items() if _takes_json(command)} == set(COMMANDS)
 
 
+def test_every_such_command_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
+    first = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
+    assert [name for name in COMMANDS if not set(name.split()) <= set(re.findall(r"\w+", first))] == []
+    assert f"| `schema` | {SCHEMA}." in page
+
+
 def test_nothing_is_printed_beside_the_one_mechanism() -> None:
     calls = re.compile(r"\bconsole\(\)\.print|json\.dumps")
     beside = [path.name for path in CLI.glob("*.py") if calls.search(path.read_text())]

@@ -170,3 +170,18 @@ def test_all_is_ok(with_pytest: PinnedEnvironment) -> None:
     found = findings(with_pytest)
     assert [is_ok for is_ok, _, _ in found] == [True, True, True]
     assert found[-1][1] == "its smoke test passes"
+
+
+def test_the_packages_are_counted_as_pip_comes_to_them() -> None:
+    said: list[str] = []
+    heard = PinnedEnvironment("mine", "1.0", ("a==1", "b==2"))._counting(said.append)
+    for line in (
+        "Collecting a==1\n",
+        "  Downloading a-1.whl\n",
+        "\n",
+        "Collecting a==1\n",
+        "Collecting b==2\n",
+    ):
+        heard(line)
+    heard("Installing collected packages: a, b\n")
+    assert said == ["  1 of 2: a==1", "  2 of 2: b==2", "  unpacking them"]

@@ -104,7 +104,9 @@ def settle_run(
     rules: Sequence[str] = (),
     unused: Sequence[str] = (),
 ) -> SettledRun:
-    """The command line and the file together; the former goes before. `unused` limits are left alone.
+    """The command line and the file together; the former goes before.
+
+    The command has no options for what is `unused`.
 
     Raises InputError where no suite or no verifier is named at all.
     """
@@ -120,7 +122,7 @@ def settle_run(
         if own is None and other is not None and each.name not in unused:
             chosen[each.name] = other
             added += [f"--{each.name.partition('_')[0]}", _in_words(each.name, other)]
-    if not rules and held.rules:
+    if not rules and held.rules and "rules" not in unused:
         added += ["--rules", ",".join(held.rules)]
     settled = SettledRun(
         suites=tuple(suites) or held.suites,

@@ -34,7 +34,8 @@ from dokimos.cli import (
     watch,
 )
 from dokimos.cli import profile_command as profile
-from dokimos.cli.output import remarks_shown
+from dokimos.cli.heartbeat import heartbeat
+from dokimos.cli.output import remarks_shown, say
 
 app = typer.Typer(
     name="dokimos",
@@ -44,6 +45,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+#: Commands that redraw the terminal, or are asked for again and again.
+SHOWING_THEMSELVES = ("watch", "completion")
 
 
 def _show_version(wanted: bool) -> None:
@@ -61,6 +65,8 @@ def _root(
 ) -> None:
     """Puts neural-network verifiers and ML models to the test with answers that are proven."""
     context.with_resource(remarks_shown())
+    if context.invoked_subcommand not in SHOWING_THEMSELVES:
+        context.with_resource(heartbeat(f"dokimos {context.invoked_subcommand}", say))
 
 
 app.command("generate", context_settings=generate.CONTEXT)(generate.generate)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dokimos.cli.heartbeat import heard, paused
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -37,6 +39,7 @@ def console() -> Console:
 
 def say(message: str) -> None:
     """One line of progress; where that cannot be written, the work goes on without."""
+    heard()
     try:
         print(message, file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -104,7 +107,7 @@ def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar, paused():
         task = bar.add_task(stage, total=None, note="")
 
         def show(update: ProgressUpdate[object]) -> None:

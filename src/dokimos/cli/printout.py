@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dokimos.cli.heartbeat import heard
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -50,6 +52,7 @@ class Printout:
         if self._as_json:
             self._document["lines"].append(sentence)
         else:
+            heard()
             typer.echo(sentence)
 
     def shown(self, lines: Iterable[RenderableType]) -> None:

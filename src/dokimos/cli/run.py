@@ -80,7 +80,7 @@ def run(
         jobs=jobs,
         repeat=repeat,
     )
-    taken = settled(config, suite, verifier, limits, rules=[], unused=("budget_seconds",))
+    taken = settled(config, suite, verifier, limits, rules=[], unused=("budget_seconds", "rules"))
     limits = taken.limits
     with progress_bar("running") as show, one_interrupt():
         campaign = dokimos.run(

@@ -7,11 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import venv
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile, VerifierUnavailable
@@ -24,6 +26,7 @@ from dokimos.verifiers.permissions import allowed_environment, installing_enviro
 _INSTALL_SECONDS = 1800
 _SMOKE_SECONDS = 300
 _LISTING_SECONDS = 60
+_LISTENING_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -120,18 +123,27 @@ class PinnedEnvironment:
                 f"No virtual environment with pip can be made by {sys.executable}; install what it lacks "
                 "(on Debian and Ubuntu: apt-get install python3-venv)."
             ) from error
-        pip = ("-m", "pip", "install", "--no-deps", "--no-input", "--disable-pip-version-check", "--quiet")
+        pip = ("-m", "pip", "install", "--no-deps", "--no-input", "--disable-pip-version-check")
         # It holds the lock too: should we be killed, nobody begins anew while it is still at work.
         install = (*pip, *self.requirements)
-        self._run(install, "pip install", seconds=_INSTALL_SECONDS, holding=(lock,))
+        say(f"Fetching {len(self.requirements)} packages; this may take some minutes")
+        self._run(
+            install, "pip install", seconds=_INSTALL_SECONDS, holding=(lock,), heard=self._counting(say)
+        )
         say(f"Trying {self.verifier} {self.version}")
         self._run(smoke_command, "smoke test", seconds=_SMOKE_SECONDS)
         write_whole(self.folder / "complete", "\n".join(self.requirements) + "\n")
 
     def _run(
-        self, arguments: tuple[str, ...], what: str, *, seconds: float, holding: tuple[int, ...] = ()
+        self,
+        arguments: tuple[str, ...],
+        what: str,
+        *,
+        seconds: float,
+        holding: tuple[int, ...] = (),
+        heard: Callable[[str], None] | None = None,
     ) -> None:
-        code, output = self._try(arguments, seconds=seconds, holding=holding)
+        code, output = self._try(arguments, seconds=seconds, holding=holding, heard=heard)
         if code is None:
             raise VerifierUnavailable(
                 f"The {what} of the verifier {self.verifier} did not end within {seconds:g} s; try again."
@@ -144,27 +156,62 @@ class PinnedEnvironment:
             )
 
     def _try(
-        self, arguments: tuple[str, ...], *, seconds: float, holding: tuple[int, ...] = ()
+        self,
+        arguments: tuple[str, ...],
+        *,
+        seconds: float,
+        holding: tuple[int, ...] = (),
+        heard: Callable[[str], None] | None = None,
     ) -> tuple[int | None, str]:
         """The exit code (None where it did not end in time) and all output of the interpreter.
 
-        `holding` are descriptors that it inherits.
+        `holding` are descriptors that it inherits; `heard` gets each line as it is printed.
         """
         is_pip = arguments[:2] == ("-m", "pip")
+        lines: list[str] = []
+
+        def listen(stream: IO[bytes]) -> None:
+            for line in stream:
+                lines.append(line.decode("utf-8", errors="replace"))
+                if heard is not None:
+                    heard(lines[-1])
+
+        process = subprocess.Popen(
+            [str(self.python), *arguments],
+            env=installing_environment() if is_pip else allowed_environment(self.variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=holding,
+        )
+        assert process.stdout is not None
+        listener = threading.Thread(target=listen, args=(process.stdout,), daemon=True)
+        listener.start()
         try:
-            done = subprocess.run(
-                [str(self.python), *arguments],
-                env=installing_environment() if is_pip else allowed_environment(self.variables),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=seconds,
-                pass_fds=holding,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            return None, (error.output or b"").decode("utf-8", errors="replace")
-        return done.returncode, done.stdout.decode("utf-8", errors="replace")
+            code: int | None = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            process.kill()
+            process.wait()
+            listener.join(timeout=_LISTENING_SECONDS)
+            if not listener.is_alive():  # else something that it has left behind still holds the pipe
+                process.stdout.close()
+        return code, "".join(lines)
+
+    def _counting(self, say: Callable[[str], None]) -> Callable[[str], None]:
+        """Says which of the packages pip has come to."""
+        met: set[str] = set()
+
+        def heard(line: str) -> None:
+            words = line.split()
+            if words[:1] == ["Collecting"] and len(words) > 1 and words[1] not in met:
+                met.add(words[1])
+                say(f"  {len(met)} of {len(self.requirements)}: {words[1]}")
+            elif words[:2] == ["Installing", "collected"]:
+                say("  unpacking them")
+
+        return heard
 
     def _only_one_builder(self, say: Callable[[str], None]) -> AbstractContextManager[int]:
         """Hold the lock; gives its descriptor."""
