@@ -1,6 +1,6 @@
 """`dokimos completion`, and what a shell completes: the names of suites, families, verifiers and the like.
 
-A shell asks `dokimos` itself, with a variable of the environment (`ASKED`) that says which shell it is.
+A shell asks `dokimos` itself, by a variable of the environment (`_DOKIMOS_COMPLETE`) that names the shell.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-#: The variable by which a shell asks for completions.
-ASKED = "_DOKIMOS_COMPLETE"
 
 
 class Shell(Enum):
@@ -34,12 +31,13 @@ def completion(
     """
     from typer._completion_shared import get_completion_script
 
-    typer.echo(get_completion_script(prog_name="dokimos", complete_var=ASKED, shell=shell.value))
+    script = get_completion_script(prog_name="dokimos", complete_var="_DOKIMOS_COMPLETE", shell=shell.value)
+    typer.echo(script)
 
 
 def answer_shells() -> None:
     """Make ready to be asked by a shell, where one asks."""
-    if ASKED in os.environ:
+    if os.environ.get("_DOKIMOS_COMPLETE"):
         from typer._completion_classes import completion_init
 
         completion_init()
