@@ -300,7 +300,7 @@ def test_the_property_keeps_its_meaning_in_2(tmp_path: Path) -> None:
 
 
 def test_a_command_that_is_none() -> None:
-    for place, trouble in (("no-such-program-here", "no program"), ("'", "no command")):
+    for place, trouble in (("no-such-program-here", "not a program"), ("'", "not a command")):
         with pytest.raises(VerifierUnavailable, match=trouble):
             installed(f"vnnlib2={place}")
 

@@ -43,7 +43,7 @@ def test_ranges_and_pools(tmp_path: Any) -> None:
         ("a.json", b"{}", "not a list of records"),
         ("a.json", b"[]", "there are no records"),
         ("a.json", b"[[1, 2]]", "FEATURES has 6 columns"),
-        ("a.json", b'[[1, 2, 3, 4, 5, "a"]]', "no number"),
+        ("a.json", b'[[1, 2, 3, 4, 5, "a"]]', "not a number"),
         ("a.csv", b"1,2\n3", "different numbers of columns"),
         ("b.csv", None, "cannot be read"),
     ],
@@ -81,7 +81,7 @@ def test_unusable_sources_and_models() -> None:
             of=domain(labels=lambda: [0]),
             source="range",
         )
-    with pytest.raises(InputError, match="no record"):
+    with pytest.raises(InputError, match="not a record"):
         run("input x1; var x2 := x1.age;")
     with pytest.raises(InputError, match="no test set with labels"):
         _no_labels()
