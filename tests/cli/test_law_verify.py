@@ -67,7 +67,7 @@ def test_a_law_that_is_proven_and_rechecked(folder: Path) -> None:
     held = run("recheck", "--allow-code", proof)
     assert held.exit_code == 0 and "holds: " in held.stdout
     other = run("recheck", "--allow-code", proof, "--model", folder / "falling.json")
-    assert other.exit_code == 1 and "the model is another" in other.stdout
+    assert other.exit_code == 1 and "the model is not the one" in other.stdout
 
 
 def test_proofs_that_were_tampered_with(folder: Path) -> None:
@@ -98,7 +98,7 @@ def test_laws_around_rows(folder: Path) -> None:
     held = run("recheck", "--allow-code", folder / "out" / "income-1.json")
     assert held.exit_code == 0 and "2 proven, 1 violated" in held.stdout
     wrong = run("verify", folder / "income.law", "--rows", 3, "--tolerance", "1")
-    assert isinstance(wrong.exception, InputError) and "no percentage" in str(wrong.exception)
+    assert isinstance(wrong.exception, InputError) and "not a percentage" in str(wrong.exception)
     none = run("recheck", "--allow-code", folder / "people.py")
     assert isinstance(none.exception, InputError)
 

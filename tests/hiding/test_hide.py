@@ -158,7 +158,7 @@ def test_settings_that_do_not_fit_are_refused(options: dict[str, object], messag
 def test_shapes_are_read() -> None:
     assert parse_shape("3x5x5") == (3, 5, 5)
     for text in ("", "axb", "0x3", "1x2x3x4"):
-        with pytest.raises(InputError, match="no shape"):
+        with pytest.raises(InputError, match="not an input shape"):
             parse_shape(text)
 
 
