@@ -223,6 +223,8 @@ def operator(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> 
         "MatMul": lambda node: node.input.reverse(),
     }
     chosen = [node for node in model.graph.node if node.op_type in changes]
+    if not chosen:  # an earlier change took the last of them
+        return base
     node = chosen[rng.integers(len(chosen))]
     changes[node.op_type](node)
     return replace(base, network=bytes(model.SerializeToString(deterministic=True)))

@@ -89,9 +89,10 @@ class Printout:
         import json
 
         from dokimos.core import strict_json
+        from dokimos.core.finite_json import finite
 
         is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        plain = strict_json.finite(strict_json.plain(self._document))
+        plain = finite(strict_json.plain(self._document))
         typer.echo(json.dumps(plain, indent=1, ensure_ascii=not is_unicode))
 
 

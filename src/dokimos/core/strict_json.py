@@ -9,7 +9,6 @@ are best written as ``class Form(Struct, frozen=True, forbid_unknown_fields=True
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -62,9 +61,7 @@ def parse(
     except _Refused as error:
         raise UnreadableFile(file, str(error)) from None
     except UnicodeEncodeError:
-        raise UnreadableFile(
-            file, "a text holds half of a surrogate pair, which is not a character"
-        ) from None
+        raise UnreadableFile(file, "a text holds half of a surrogate pair, not a character") from None
     except (RecursionError, ValueError):
         raise UnreadableFile(file, "not usable JSON (nested too deeply, or a number too long)") from None
 
@@ -95,15 +92,6 @@ def plain(value: Any) -> Any:
     not know its text.
     """
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_known_to_json)
-
-
-def finite(value: Any) -> Any:
-    """A plain value without the numbers that JSON lacks: they are the texts "inf", "-inf" and "nan"."""
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write(value: Any, *, indent: int | None = 1) -> str:

@@ -73,6 +73,6 @@ def write_survivor_page(curves: Sequence[SurvivorCurve], about: AssessedSuite, p
         asset("report.html.jinja"),
         head,
         styles=[asset("tables.css"), figure_style(), asset("media.css")],
-        sections=[(section, section.html(rows))],
+        sections=[(section, section.html(rows), "")],
     )
     write_whole(path, page.encode("utf-8", errors="replace"), what="the page", make_folder=False)

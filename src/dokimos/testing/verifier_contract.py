@@ -10,6 +10,7 @@ import pytest
 
 from dokimos.campaigns.trial import try_out
 from dokimos.core.errors import InputError
+from dokimos.core.files import write_whole
 from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import NO_ATTACK, WARM, Query, Verifier
@@ -40,9 +41,10 @@ class VerifierContract:
 
     @pytest.fixture
     def query(self, tmp_path: Path) -> Query:
-        """A question of which only the paths matter."""
+        """A question of which only the paths matter; the property asks nothing."""
         folder = tmp_path / "private"
         folder.mkdir()
+        write_whole(tmp_path / "property.vnnlib", "", what="the property")
         return Query(
             name="instance",
             network_file=tmp_path / "network.onnx",

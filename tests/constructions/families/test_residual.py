@@ -104,7 +104,7 @@ def test_at_the_edge_only_the_reals_are_proven() -> None:
     [
         ({"size": 6, "stages": 2}, "cannot be halved 2 times"),
         ({"colours": 1, "stages": 0}, "raise colours or stages"),
-        ({"stages": 4, "size": 64, "blocks": 64}, "lower blocks, hidden or stages"),
+        ({"stages": 4, "size": 64, "blocks": 64}, "lower size, blocks, hidden, reach or stages"),
     ],
 )
 def test_knobs_that_do_not_fit_are_refused_before_the_work(knobs: dict[str, Any], sentence: str) -> None:

@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Any
 
 from dokimos.core import strict_json
+from dokimos.core.finite_json import finite
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.breaking_points import breaking_curves
 from dokimos.difficulty.explain.interaction import interactions
@@ -52,7 +53,7 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
 
     JSON has no infinite numbers: they are the texts "inf" and "-inf".
     """
-    found: dict[str, Any] = strict_json.finite({"schema": SCHEMA, **strict_json.plain(explanation)})
+    found: dict[str, Any] = finite({"schema": SCHEMA, **strict_json.plain(explanation)})
     return found
 
 
