@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import dokimos
 from dokimos.checker import check
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -117,3 +119,14 @@ def test_a_large_slack_leaves_the_centre_of_the_twin_to_class_0() -> None:
     network, box = read_onnx(twin.instance.network_file, name="net"), box_of(twin.instance)
     scores = evaluate(network, box.centre).lower
     assert scores[0] > max(scores[1:]) and np.sign(margin_of(twin)) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [FAMILY, "transformer"])
+def test_root_bounds_miss_the_proven_margin_ten_times_over(family: str, tmp_path: Path) -> None:
+    dokimos.generate(tmp_path / "suite", family=family, jobs=1)
+    for outcome in dokimos.profile(tmp_path / "suite", jobs=1).outcomes:
+        assert outcome.profile is not None
+        for gap in (outcome.profile.extras["crown_gap"], outcome.profile.components["ibp_gap"]):
+            assert gap.value is not None
+            assert gap.value >= 10

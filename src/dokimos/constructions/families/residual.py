@@ -61,7 +61,7 @@ class Knobs:
         1, "1: a layer of pairs of ReLUs that cancel before each stage's blocks", least=0, most=1
     )
     slack: float = knob(
-        0.05,
+        0.02,
         "how far the lead at the centre exceeds what the proof needs, as a share",
         least=1e-6,
         most=10.0,
