@@ -62,7 +62,7 @@ def run(numbers: random.Random, verifier: int, instance: int) -> Judgement:
         label=Label.UNSAT,
         certificate="made-up",
         verdict=Verdict.UNDECIDED if late else Verdict.CORRECT,
-        reason="timeout" if late else "the answer is the label",
+        reason="timeout" if late else "the answer matches the label",
         replay=None,
         reproduce=f"dokimos run made-up --verifier {record.verifier} --only {record.instance} --out again",
     )

@@ -83,4 +83,4 @@ def test_wrong_input_is_one_sentence(dokimos: Dokimos, tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "suite", MADE)
     empty = dokimos("explain", write_campaign(tmp_path / "empty", suite, [], verifiers=["marabou"]))
     assert empty.code == 2
-    assert "no run is recorded" in empty.err
+    assert "no recorded runs" in empty.err

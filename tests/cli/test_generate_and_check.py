@@ -52,7 +52,7 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
         (["generate", "exclusive-pairs", "--pears", "3", "--out", "x"], "did you mean 'pairs'"),
         (["generate", "exclusive-pairs", "--pairs", "three", "--out", "x"], "a whole number"),
         (["generate", "exclusive-pairs", "--pairs", "2.5", "--out", "x"], "a whole number"),
-        (["generate", "exclusive-pairs", "--pairs", "0", "--out", "x"], "it must lie in"),
+        (["generate", "exclusive-pairs", "--pairs", "0", "--out", "x"], "it must be in"),
         (["generate", "exclusive-pairs", "--gamma", "nan", "--out", "x"], "takes a number"),
         (["generate", "exclusive-pairs", "--gamma", "0.3", "--out", "x"], "does not fit epsilon"),
         (["generate", "exclusive-pairs", "--gamma", "--out", "x"], "needs a value"),

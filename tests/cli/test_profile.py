@@ -113,7 +113,7 @@ def test_several_processes_give_the_same_bytes(dokimos: Dokimos, tmp_path: Path)
         (Measurement(0.12345), "0.123"),
         (Measurement(1233.0), "1233"),
         (Measurement(0.0, "below resolution: every quantised gradient is 0"), "0*"),
-        (Measurement(6.9078, ">= log 1000: every sample has a class of its own"), ">=6.91"),
+        (Measurement(6.9078, ">= log 1000: every sample has its own class"), ">=6.91"),
         (Measurement.not_applicable("no"), "n/a"),
         (Measurement(None, "infinite: the bound of the margin is −∞"), "∞"),
         (Measurement(None, "not finite: float64 overflows at 1 of 2 samples"), "?"),

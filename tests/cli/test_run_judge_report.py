@@ -106,7 +106,7 @@ def test_a_wrong_verifier_is_caught(
     assert scored.code == 1
     assert "-600 (0.0)" in scored.out
     assert "The rule sets disagree on 2 runs" in scored.out
-    assert scored.out.count("vnncomp2026: correct (+10): nothing shows otherwise") == 2
+    assert scored.out.count("vnncomp2026: correct (+10): no witness refutes it") == 2
     assert dokimos("judge", tmp_path / "run", "--rules", "fair").code == 2
     reproduce = [line for line in judged.out.splitlines() if "reproduce: dokimos run" in line]
     assert len(reproduce) == 4
@@ -385,4 +385,4 @@ def test_a_campaign_without_runs_is_not_judged(dokimos: Dokimos, suite: Path, tm
     (tmp_path / "run" / "journal.jsonl").write_text("")
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 2
-    assert "no run is recorded there yet" in judged.err
+    assert "it has no recorded runs yet" in judged.err

@@ -27,7 +27,7 @@ def test_a_family_by_network_or_by_a_pattern(rule: str, instance: str, family: s
 
 
 def test_what_is_no_pattern_is_refused_in_a_sentence() -> None:
-    with pytest.raises(InputError, match=r"is not a way to name families: .*; write 'network', or a "):
+    with pytest.raises(InputError, match=r"does not define families: .*; write 'network', or a "):
         family_rule("(")
 
 

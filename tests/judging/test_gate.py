@@ -133,7 +133,7 @@ def test_an_expected_failure_does_not_close_it_and_is_struck_out_once_mended() -
     assert "issue 12 of its authors" in failing.findings[0].text
     mended = pass_gate(judged(run("a", Verdict.CORRECT)), baseline=held)
     assert mended.is_open
-    assert "take it out of the baseline" in mended.findings[0].text
+    assert "remove it from the baseline" in mended.findings[0].text
 
 
 def test_what_has_changed_since_the_last_time() -> None:

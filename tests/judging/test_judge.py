@@ -298,7 +298,7 @@ def test_the_numbers_are_shown(tmp_path: Path) -> None:
     assert judgement.certificate == "enclosure"
     assert judgement.reason == (
         "it answers sat, but unsat is proven (enclosure, in float32 too); "
-        "its witness does not violate: it fails by 0.5"
+        "its witness does not violate: it falls short by 0.5"
     )
     assert judgement.replay is not None
     assert judgement.replay.exact_outputs == (2,)
@@ -348,8 +348,8 @@ def test_a_clipped_witness_settles_what_has_no_label(tmp_path: Path) -> None:
     assert [j.verdict for j in found] == [Verdict.CLIPPED, Verdict.WRONG_UNSAT]
     assert not found[0].verdict.is_wrong
     assert found[0].reason == (
-        "the answer is the label; its witness leaves the box by a rounding (1.19e-07), and clipped to the "
-        "box it violates exactly"
+        "the answer matches the label; its witness leaves the box by a rounding (1.19e-07), and clipped to "
+        "the box it violates exactly"
     )
 
 

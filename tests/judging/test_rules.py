@@ -107,7 +107,7 @@ def test_an_unsat_alone_is_never_checked_by_a_competition(tmp_path: Path) -> Non
     alone = judged(given, record(Answer.UNSAT))
     assert [mark.points for mark in alone[0].marks] == [-150, 10, 10, 10]
     assert disagreements(alone) == alone
-    assert alone[0].marks[1].reason == "nothing shows otherwise; an unsat is not checked"
+    assert alone[0].marks[1].reason == "no witness refutes it; an unsat is not checked"
     refuted = judged(given, record(Answer.UNSAT), record(Answer.SAT, RIGHT))
     assert [mark.points for mark in refuted[0].marks] == [-150] * 4
     assert refuted[0].marks[1].reason == "the witness of v1 shows a violation"

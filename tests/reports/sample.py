@@ -48,7 +48,7 @@ def judgement(
     label: Label | None = Label.UNSAT,
     answer: Answer = Answer.UNSAT,
     wall_seconds: float = 1.0,
-    reason: str = "The answer is the label.",
+    reason: str = "The answer matches the label.",
     replay: Replay | None = None,
     termination: Termination = Termination.EXITED,
     detail: str = "",
@@ -191,7 +191,7 @@ def sample_judgements() -> list[Judgement]:
         label=Label.SAT,
         answer=Answer.SAT,
         wall_seconds=2.2,
-        reason="The answer is the label, but no witness came with it.",
+        reason="The answer matches the label, but no witness came with it.",
     )
     crashed = judgement(
         "convex-corners-9d-s9-unsat",

@@ -1,4 +1,4 @@
-"""The contract of a family: its author draws, the base class proves."""
+"""The contract of a family: its author writes the draw, the base class proves the labels."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ MIXING = 1
 
 
 class Unusable(Exception):
-    """This draw has no instance (say, a counterexample that cannot be hidden); another draw may."""
+    """This draw gives no instance (its counterexample cannot be hidden, say); another draw may."""
 
 
 @dataclass(frozen=True)
 class DrawnInstances:
-    """Siblings, the robust one first, and why each draw before theirs was given up."""
+    """Siblings, the robust one first, and why each earlier draw was discarded."""
 
     instances: tuple[LabelledInstance, ...]
     given_up: tuple[str, ...]
@@ -59,11 +59,11 @@ class Construction(ABC, Generic[P]):
     exact in float32; every random choice comes from `rng`; `construct` may raise `Unusable` to ask for
     another draw.
 
-    Nothing leaves unproven: `__call__` is final, writes the two files of each draft, has the checker
-    prove the label on those files, and makes sure that neither the centre of the box nor 10,000 uniform
-    samples give the twin away (unless the family says that its twins are not `hidden`). Write `construct`
-    as if class 0 should win: classes and disjuncts are mixed afterwards (see `mixing`), unless the family
-    says that their order is its own (`mixes`).
+    Every label is proven: `__call__` is final; it writes the two files of each draft, has the checker prove
+    the label from those files, and makes sure that neither the centre of the box nor 10,000 uniform samples
+    give the twin away (unless the family says that its twins are not `hidden`). Write `construct` as if
+    class 0 should win: classes and disjuncts are mixed afterwards (see `mixing`), unless the family says
+    that their order matters (`mixes`).
     """
 
     family: ClassVar[str]
@@ -77,7 +77,7 @@ class Construction(ABC, Generic[P]):
         """One robust draft and its violated twin."""
 
     def hides(self, knobs: P) -> bool:
-        """Whether twins with these knobs are to be hidden from samples; a family may have an easy end."""
+        """Whether twins with these knobs must be hidden from samples; a family may have easy settings."""
         return self.hidden
 
     @final
@@ -88,7 +88,7 @@ class Construction(ABC, Generic[P]):
 
         `disguise` names the ways in which the networks are rewritten, see `DISGUISES`.
 
-        Raises InputError for knobs that do not exist or are out of range, ConstructionFailed where no
+        Raises InputError for knobs that do not exist or are out of range, ConstructionFailed if no
         draw can be proven or hidden.
         """
         drawn = self.draw(
@@ -110,18 +110,19 @@ class Construction(ABC, Generic[P]):
         plugin_proofs: bool = False,
         mix: bool = True,
     ) -> DrawnInstances:
-        """The same, with an account of the draws that were given up.
+        """The same, with the reasons why draws were discarded.
 
-        With `lock`, the pair is made of the robust instance alone, by a parity lock of so many bits: one
-        that no input opens, and one that opens in one cell (see `parts.locked_drafts`).
+        With `lock`, the pair is made of the robust instance alone, by a parity lock of that many bits: one
+        instance with a lock that no input opens, and one with a lock that opens in one cell (see
+        `parts.locked_drafts`).
 
-        Without the twin nothing is asked of it, neither a proof nor that it be hidden: where a draw is
-        given up for its twin alone, the `unsat` instance is not the one that comes with a twin. Kinds of
-        proof that plug-ins add count only with `plugin_proofs`. Without `mix` classes and disjuncts are in
-        the order in which the family writes them.
+        Unless `with_twin`, the twin is neither proven nor hidden. So if a draw would have been discarded
+        because of its twin alone, the `unsat` instance differs from the one that comes with a twin. Kinds
+        of proof that plug-ins add count only with `plugin_proofs`. Without `mix`, classes and disjuncts are
+        in the order in which the family writes them.
         """
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
+            raise InputError(f"The seed must be a whole number, 0 or more, not {seed!r}.")
         chosen = make_knobs(self.knobs_class, knobs, family=self.family)
         origin = asdict(cast(Any, chosen)) | ({"disguise": list(disguise)} if disguise else {})
         origin |= {} if lock is None else {"lock": lock}
@@ -152,7 +153,7 @@ class Construction(ABC, Generic[P]):
                 return DrawnInstances(made, tuple(given_up))
         raise ConstructionFailed(
             f"{self.family}: none of {ATTEMPTS} draws gave an instance ({given_up[-1]}); "
-            f"see `dokimos families {self.family}` for the knobs, and move them towards their defaults."
+            f"run `dokimos families {self.family}` for the knobs, and move them closer to their defaults."
         )
 
     def _prove(
@@ -193,7 +194,7 @@ def _locked(
 ) -> tuple[Sequence[Draft], dict[str, Any]]:
     """The pair that a lock makes of a robust draft, and how it was made."""
     if robust.certificate.kind == "parity-lock":
-        raise ConstructionFailed("The family has a parity lock of its own; its knob --bits says how large.")
+        raise ConstructionFailed("This family has its own parity lock; set its size with the knob --bits.")
     inputs = read_onnx(robust.network).input_size
     if inputs < LEAST_INPUTS:
         raise ConstructionFailed(f"A lock needs at least {LEAST_INPUTS} inputs; this network has {inputs}.")

@@ -1,4 +1,4 @@
-"""Disguises: the same function in other words, so that a verifier cannot recognise the family."""
+"""Disguises: the same function written differently, so that a verifier cannot recognise the family."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _mergers(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
     """From the last on, so that the numbers of the layers before stay what they are."""
     plain = [k for k, layer in enumerate(chain.layers[:-1]) if not layer.rectified]
     if not plain:
-        raise InputError("there are no two affine layers without a ReLU between them to merge")
+        raise InputError("it has no two adjacent affine layers (without a ReLU between them) to merge")
     return [Merge(k) for k in reversed(plain)]
 
 
@@ -95,9 +95,9 @@ DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Rewriting]]]
 def disguise_drafts(
     drafts: Sequence[Draft], kinds: Sequence[str], rng: np.random.Generator
 ) -> tuple[Draft, ...]:
-    """The drafts rewritten by the same steps, drawn for the first: they keep looking the same.
+    """The drafts, all rewritten by the same steps (drawn for the first), so that they still look alike.
 
-    Raises InputError for an unknown kind, ConstructionFailed where the networks cannot be rewritten.
+    Raises InputError for an unknown kind, ConstructionFailed if the networks cannot be rewritten.
     """
     for kind in kinds:
         if kind not in DISGUISES:
@@ -118,8 +118,8 @@ def disguise_drafts(
         ) from None
     except InputError as error:
         raise ConstructionFailed(
-            f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Leave out the step, or see "
-            "docs/families.md for where each applies."
+            f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Leave out that step; "
+            f"docs/families.md says where each one applies."
         ) from None
 
 

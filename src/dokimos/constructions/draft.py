@@ -1,4 +1,4 @@
-"""An instance as its author means it, before anything is proven."""
+"""An instance as its author intends it, before anything is proven."""
 
 from __future__ import annotations
 

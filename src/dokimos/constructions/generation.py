@@ -1,4 +1,4 @@
-"""From a recipe to a suite on disk: in parallel, and going on where it was interrupted."""
+"""From a recipe to a suite on disk: in parallel, and continuing where it was interrupted."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _log = logging.getLogger("dokimos")
 
 @dataclass(frozen=True)
 class GeneratedInstance:
-    """What is reported of each instance as it is finished.
+    """What is reported about each instance once it is finished.
 
-    `draws` is how many draws it took, all but one of which could not be proven or hidden, and `cost` what
-    all of them took; both are 0 for a twin that came with its sibling. `cross_check` is what the
-    comparison with the runtimes came to.
+    `draws` is how many draws were needed (all but the last could not be proven or hidden), and `cost` what
+    they cost together; both are 0 for a twin that came with its sibling. `cross_check` is the result of the
+    comparison with the runtimes.
     """
 
     name: str
@@ -149,12 +149,12 @@ def generate_suite(
 ) -> Suite:
     """Draw a recipe's instances, proven and cross-checked, and write them to `folder`.
 
-    What is finished is kept in a hidden folder beside it until all is: if interrupted, the same call
-    continues where it stopped. A folder that holds the very suite that this version makes from this recipe
-    is left as it is. Kinds of proof that plug-ins add count only with `plugin_proofs`.
+    Finished instances are kept in a hidden folder beside it until all are done: if interrupted, the same
+    call continues where it stopped. A folder that already holds exactly the suite that this version makes
+    from this recipe is left unchanged. Kinds of proof that plug-ins add count only with `plugin_proofs`.
 
-    Only one process at a time makes a folder: another one gets InputError, or with `waiting` says so and
-    waits, to find the suite made.
+    Only one process at a time may make a folder: a second one raises InputError, or with `waiting` says so,
+    waits, and then finds the finished suite.
     """
     if is_suite_of(folder, recipe):
         return read_suite(folder)
@@ -182,11 +182,13 @@ def _generate(
     progress: Callable[[GeneratedInstance], None],
 ) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
+        raise InputError(
+            f"{folder} already holds something else; choose another --out, or remove it first."
+        )
     pairs, order = _pairs(recipe, plugin_proofs=plugin_proofs)
     building = folder.parent / f".{folder.name}.{_key(recipe)}.part"
     if building.is_symlink() or any(path.is_symlink() for path in building.rglob("*")):
-        raise InputError(f"{building} has links in it, which Dokimos does not make; remove it first.")
+        raise InputError(f"{building} contains links, which Dokimos does not make; remove it first.")
     building.mkdir(exist_ok=True)
     try:
         names = _build(pairs, building, _processes(jobs, len(pairs)), progress)
@@ -290,7 +292,7 @@ def is_suite_of(folder: Path, recipe: Recipe) -> bool:
 
 
 def shipped_suite(name: str, *, progress: Callable[[GeneratedInstance], None] = lambda _: None) -> Suite:
-    """The shipped suite of that name, whatever folders there are, generated into the cache."""
+    """The shipped suite of that name, generated into the cache; folders of the same name are ignored."""
     recipe = shipped_recipe(name)
     folder = cached_folder(name)
     try:

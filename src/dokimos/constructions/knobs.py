@@ -14,7 +14,7 @@ P = TypeVar("P")
 
 
 def knob(default: float, help: str, *, least: float, most: float) -> Any:
-    """A field of a knobs class: its default, what it does, and the range it may take."""
+    """A field of a knobs class: its default, its meaning, and its range."""
     return field(default=default, metadata={"help": help, "least": least, "most": most})
 
 
@@ -25,7 +25,7 @@ def choice(default: str, help: str, *, options: Sequence[str]) -> Any:
 
 @dataclass(frozen=True)
 class Knob:
-    """One knob, as it is shown to people: a number in a range, or one of `options` if there are any."""
+    """One knob as users see it: a number in a range, or one of `options` if there are any."""
 
     name: str
     default: Any
@@ -47,9 +47,9 @@ def knobs_of(knobs_class: type[Any]) -> tuple[Knob, ...]:
 
 
 def make_knobs(knobs_class: type[P], values: Mapping[str, Any], *, family: str) -> P:
-    """Knobs from names and values (numbers or the text of one, or one of the names that a knob knows).
+    """Knobs from names and values: numbers (or their text), or one of a knob's named options.
 
-    Raises InputError for a knob that the family does not have, or a value out of its range.
+    Raises InputError for a knob that the family does not have, or a value outside its range.
     """
     known = {each.name: each for each in knobs_of(knobs_class)}
     chosen: dict[str, Any] = {}
@@ -77,6 +77,6 @@ def _value(knob: Knob, value: Any, family: str) -> float | str:
     if not knob.least <= number <= knob.most:
         raise InputError(
             f"The knob {knob.name!r} of {family} is {str(value)[:40]}; "
-            f"it must lie in [{knob.least:g}, {knob.most:g}]."
+            f"it must be in [{knob.least:g}, {knob.most:g}]."
         )
     return number

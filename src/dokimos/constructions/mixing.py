@@ -1,9 +1,9 @@
-"""Mixing: nobody shall know beforehand which class should win, nor where in a property a violation lies.
+"""Mixing: neither the class that should win nor the place of a violation in the property can be guessed.
 
 Families write networks whose class 0 should win, and a twin that often loses to class 1, or to all others
-at once. A tool that reads only the first disjunct, or only some of the classes, would be right by chance.
-So the drafts of a draw are mixed, both alike: only one class is left that wins at the witness, the
-classes are numbered anew, and the disjuncts come in another order.
+at once. A tool that reads only the first disjunct, or only some of the classes, could be right by luck. So
+both drafts of a draw are mixed, in the same way: only one class is left that wins at the witness, the
+classes are renumbered, and the disjuncts are reordered.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ NARROW_ENOUGH = Fraction(1, 2**20)
 def mixed(drafts: Sequence[Draft], rng: np.random.Generator) -> tuple[Draft, ...]:
     """The robust draft and its twin with classes and disjuncts in an order drawn from `rng`.
 
-    Where the last node of a network is not a Gemm with weights of its own, or there is one output only,
-    classes stay as they are. Properties with several boxes or products stay as they are altogether.
+    If the last node of a network is not a Gemm with its own weights, or there is only one output, the
+    classes keep their order. Properties with several boxes or with products are left unchanged.
     """
     questions = [draft.question for draft in drafts]
     if any(q.products or len(q.networks) != 1 or len(q.cases) != 1 for q in questions):
@@ -67,7 +67,7 @@ class _Head:
 
     @classmethod
     def of(cls, network: bytes) -> _Head | None:
-        """The head of a network, None where it has no such node."""
+        """The head of a network, None if it has no such node."""
         model = onnx.load_from_string(network)
         graph = model.graph
         last = next((node for node in graph.node if graph.output[0].name in node.output), None)
@@ -82,7 +82,7 @@ class _Head:
         return cls(model, weight, bias, 0 if turned else 1)
 
     def rearranged(self, classes: Sequence[int], lowered: dict[int, Fraction]) -> bytes:
-        """The network whose output k is the output classes[k] of this one, less what is `lowered` there."""
+        """The network whose output k is the output classes[k] of this one, minus lowered[classes[k]]."""
         constants = self._model.graph.initializer
         weight: Array = numpy_helper.to_array(constants[self._weight])
         bias: Array = numpy_helper.to_array(constants[self._bias]).copy()

@@ -1,12 +1,12 @@
 """Soundness probes: the same query without its output constraint must be `sat`.
 
-Theorem. If every output is unsafe, every point of the box shows a violation: the query is `sat` unless the
-box is empty, whatever the network computes, over the reals and in float32 alike. So a verifier that answers
-`unsat` to a probe has lost the input set, or takes "nothing is asked of the output" for "nothing unsafe";
-its other `unsat` answers on that network deserve no more trust.
+Theorem. If every output is unsafe, every point of the box is a violation: the query is `sat` unless the box
+is empty, whatever the network computes, over the reals and in float32 alike. So a verifier that answers
+`unsat` to a probe has lost the input set, or confuses "no output constraint" with "nothing is unsafe"; its
+other `unsat` answers on that network deserve no trust either.
 
-Tools refuse a property that says nothing of the output, so a probe says what is always true: Y_0 <= 0 or
-Y_0 >= 0.
+Tools reject a property without output constraints, so a probe has one that always holds: Y_0 <= 0 or Y_0 >=
+0.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ ANYTHING: tuple[Conjunction, ...] = (
 
 @dataclass(frozen=True)
 class Probes:
-    """A suite of probes (None where there are none), and which instances have none, with the reason."""
+    """A suite of probes (None if there are none), and which instances have none, with the reason."""
 
     suite: Suite | None
     left_out: tuple[tuple[str, str], ...]
 
 
 def write_probes(entries: Sequence[SuiteEntry], folder: Path) -> Probes:
-    """Write the probes of `entries`, each proven, as a suite in `folder`; anything else there is replaced.
+    """Write the probes of `entries`, each proven, as a suite in `folder`, replacing what was there.
 
-    Instances that differ only in their output constraint have one probe in common. There is none where
-    the property cannot be written without its constraint, the box is empty, or the checker cannot
-    evaluate the network; `left_out` says which.
+    Instances that differ only in their output constraint share one probe. An instance has no probe if its
+    property cannot be written without its constraint, its box is empty, or the checker cannot evaluate the
+    network; `left_out` lists these.
     """
     made: dict[str, LabelledInstance] = {}
     left_out = []
@@ -101,7 +101,7 @@ def _already(folder: Path, made: Mapping[str, LabelledInstance]) -> Suite | None
 def make_probe(instance: Instance) -> LabelledInstance:
     """The probe of an instance, with a proof by a point of its box.
 
-    Raises a DokimosError where there is none.
+    Raises a DokimosError if there is none.
     """
     asked = read_vnnlib(instance.property_file, file=f"{instance.name}.vnnlib")
     cases = tuple(dict.fromkeys(Case(c.box, ANYTHING) for c in asked.cases if not c.box.is_empty))
@@ -128,7 +128,7 @@ def make_probe(instance: Instance) -> LabelledInstance:
 
 
 def point_of(box: Box) -> Point:
-    """A point of the box, with float32 coordinates wherever the box has such a number."""
+    """A point of the box, with float32 coordinates wherever the box contains one."""
     return tuple(_number_in(low, high) for low, high in zip(box.lower, box.upper, strict=True))
 
 

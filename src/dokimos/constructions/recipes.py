@@ -2,19 +2,20 @@
 
 A recipe is a TOML file:
 
-    about = "one line for people"
+    about = "one line for readers"
     seed = 1
     timeout_seconds = 60
-    mix = true                       # classes and disjuncts in an order that is drawn, which is the default
+    mix = true                       # classes and disjuncts in random order, which is the default
+
     [[draw]]
     family = "exclusive-pairs"
-    count = 3                        # instances, each with its twin; 1 unless said
+    count = 3                        # instances, each with its twin; 1 by default
     knobs = { pairs = 8 }            # the rest at their defaults
     sweep = { gamma = [0.1, 0.01] }  # one draw for each value; with several knobs, for each combination
-    labels = ["unsat"]               # without the twins; both unless said
-    lock = 75                        # the pair made by a parity lock of so many bits; none unless said
-    disguise = ["permute", "scale"]  # rewritten so, in this order; not at all unless said
-    seed = 7                         # one for the whole draw, without a count; each its own unless said
+    labels = ["unsat"]               # without the twins; both by default
+    lock = 75                        # make the pair by a parity lock of that many bits; none by default
+    disguise = ["permute", "scale"]  # how to rewrite the networks, in this order; not at all by default
+    seed = 7                         # one for the whole draw, without a count; each its own by default
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Draw:
     """`count` instances of one family, each with its twin or without one of the two.
 
     Draws of one family with the same `seed` share what does not depend on the knobs in which they
-    differ; without one, every instance has a seed of its own.
+    differ; without one, every instance has its own seed.
     """
 
     family: str
@@ -73,7 +74,7 @@ class Draw:
 class Recipe:
     """Everything that a suite is made from; the same recipe gives the same instances, byte for byte.
 
-    `name` is that of the shipped suite; empty for any other. Without `mix` class 0 should win in most
+    `name` is the name of a shipped suite, and empty for any other. Without `mix` class 0 should win in most
     families, and the disjuncts are in the order of the classes.
     """
 
@@ -90,7 +91,7 @@ class Recipe:
         return sum(draw.count * len(draw.labels) for draw in self.draws)
 
     def as_json(self) -> dict[str, Any]:
-        """The recipe as `suite.json` keeps it."""
+        """The recipe as it is stored in `suite.json`."""
         return {
             "about": self.about,
             "seed": self.seed,
@@ -134,7 +135,7 @@ def parse_recipe(text: str, *, file: str) -> Recipe:
     for number, draw in given:
         draws += _draws(draw, file, f"draw {number}: ")
     if not draws:
-        raise UnreadableFile(file, "the recipe draws nothing; add a [[draw]] with a family")
+        raise UnreadableFile(file, "the recipe has no draws; add a [[draw]] with a family")
     recipe = Recipe(
         about=document.get("about", ""),
         seed=document.get("seed", 0),
@@ -160,7 +161,7 @@ def _expect_sane(recipe: Recipe, file: str) -> None:
 def _too_many(count: int, file: str) -> UnreadableFile:
     found = count if count < 10**18 else "more than 10^18"
     return UnreadableFile(
-        file, f"the recipe draws {found} instances; the most is {MOST_INSTANCES}, so lower a count"
+        file, f"the recipe draws {found} instances; the limit is {MOST_INSTANCES}, so lower a count"
     )
 
 
@@ -176,7 +177,7 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
     if draw["family"] not in CONSTRUCTIONS:
         raise UnreadableFile(file, f"{where}{unknown_name('family', draw['family'], list(CONSTRUCTIONS))}")
     if "seed" in draw and (draw["seed"] < 0 or "count" in draw):
-        raise UnreadableFile(file, f"{where}a seed must be at least 0, and leaves no room for a count")
+        raise UnreadableFile(file, f"{where}a seed must be at least 0, and cannot be combined with a count")
     if draw.get("lock", 1) < 1:
         raise UnreadableFile(file, f"{where}a lock has at least 1 bit")
     labels = tuple(draw.get("labels", _LABELS))
@@ -185,7 +186,9 @@ def _draws(draw: Mapping[str, Any], file: str, where: str) -> list[Draw]:
     sweep = draw.get("sweep", {})
     for knob, values in sweep.items():
         if knob in draw.get("knobs", {}):
-            raise UnreadableFile(file, f"{where}{knob!r} is both a knob and swept; give one of the two")
+            raise UnreadableFile(
+                file, f"{where}{knob!r} is set under both knobs and sweep; remove one of them"
+            )
         if not isinstance(values, list) or not values:
             raise UnreadableFile(file, f"{where}the sweep of {knob!r} must be a list of values")
     disguise = tuple(str(kind) for kind in draw.get("disguise", ()))

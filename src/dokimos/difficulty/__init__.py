@@ -1,1 +1,1 @@
-"""What makes instances hard (the Difficulty Profile), and how that explains what verifiers did."""
+"""What makes instances hard (the Difficulty Profile), and how that explains verifiers' results."""

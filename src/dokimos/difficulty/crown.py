@@ -1,9 +1,9 @@
 """L_CROWN: a lower bound of the margin by backward linear relaxation (`networks.semantics.linear_bounds`).
 
-The bounds of rectifiers' inputs are improved, layer by layer, for each unstable unit, where for all layers
-this costs no more than the passes through all samples do; otherwise only the first ones are, and the others
-keep their intervals. So do constraints of the property whose interval bound is the better one. Importing
-this module imports torch.
+The bounds of ReLUs' inputs are improved, layer by layer, for each unstable unit, if doing so for all layers
+costs no more than evaluating all samples; otherwise only the first layers are improved, and the others keep
+their intervals. Constraints of the property also keep their interval bound if that is the better one.
+Importing this module imports torch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ALLOWANCE, SMALL_ALLOWANCE = 2.0, 0.25
 
 @dataclass(frozen=True)
 class CrownBound:
-    """The bound, and what qualifies it."""
+    """The bound, and a note that qualifies it."""
 
     lower: float
     note: str | None

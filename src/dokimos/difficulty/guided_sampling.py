@@ -1,8 +1,8 @@
-"""Where gradients lead: points of a box at which the margin is smaller than where chance looks.
+"""Points of a box that gradients lead to, where the margin is smaller than at random samples.
 
-As the code that was published with the profile does: the centre; faces on which the inputs that matter
-most at the centre are at the end that lowers the margin; the way down the gradient at the centre, as far as
-its corner; and projected gradient descent from some of the uniform samples, by steps of a quarter of the
+As in the code that was published with the profile: the centre; faces on which the inputs that matter most
+at the centre are at the end that lowers the margin; the way down the gradient at the centre, as far as its
+corner; and projected gradient descent from some of the uniform samples, by steps of a quarter of the
 radius. Importing this module imports torch.
 """
 
@@ -33,7 +33,7 @@ WAY_DOWN = (0.25, 0.5, 0.75, 1.0)
 class GuidedSamples:
     """Points that gradients lead to, what is found there, and the least margin on the way.
 
-    The least margin is ∞ where it is never finite.
+    The least margin is ∞ if it is never finite.
     """
 
     points: Floats
@@ -81,7 +81,7 @@ def way_down(box: Box, gradient: Floats) -> Floats:
 def downhill_faces(box: Box, gradient: Floats, count: int, rng: np.random.Generator) -> Floats:
     """[count, size]: uniform, but for the √size inputs of the largest effect, each at its lower end of μ.
 
-    The effect of an input is its gradient times its radius; where all are 0, the points are uniform.
+    The effect of an input is its gradient times its radius; if all are 0, the points are uniform.
     """
     lower, upper = float_ends(box)
     points = np.clip(lower + (upper - lower) * rng.random((count, box.size)), lower, upper)

@@ -1,4 +1,4 @@
-"""Everything that the components look at, each computed once, when first asked for."""
+"""Everything that the components read, each computed once, when first needed."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ MOST_NUMBERS = 10**8
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """One instance under the eye of a profile: samples, margins, gradients and enclosures.
+    """What a profile measures one instance by: samples, margins, gradients and enclosures.
 
-    The samples are shared out evenly among the cases of the property. They are drawn by chance; what
-    gradients lead to (`guided`) is apart, so that means and counts over samples are of the box, not of its
-    lowest places.
+    The samples are divided evenly among the cases of the property. They are random; the points that
+    gradients lead to (`guided`) are kept apart, so that means and counts over samples describe the box, not
+    its lowest places.
     """
 
     network: Network
@@ -57,7 +57,7 @@ class Inspection:
 
     @cached_property
     def boxes(self) -> tuple[Box, ...]:
-        """The box of each case that has a margin; of every case, where none has one."""
+        """The box of each case that has a margin; of every case if none has one."""
         cases = margin_cases(self.property) or self.property.cases
         return tuple(case.box for case in cases if not case.box.is_empty)
 
@@ -93,13 +93,13 @@ class Inspection:
         count, size = sum(map(len, self.points)), self.network.input_size
         if count * size > MOST_NUMBERS:
             raise InputError(
-                f"{count} samples of {size} inputs need too much memory; "
-                f"ask for {MOST_NUMBERS // size} at most."
+                f"{count} samples of {size} inputs need too much memory; use --samples "
+                f"{MOST_NUMBERS // size} or fewer."
             )
 
     @cached_property
     def sampled_cases(self) -> tuple[MarginValues, ...]:
-        """What was sampled, apart for each case."""
+        """What was sampled, separately for each case."""
         from dokimos.attacks.margin_pass import MarginValues
 
         ends = np.cumsum([len(points) for points in self.points])[:-1]
@@ -125,7 +125,7 @@ class Inspection:
 
     @cached_property
     def least_margin(self) -> float | None:
-        """M̂_min, or None where the margin of a sample is not a finite float64."""
+        """M̂_min, or None if the margin of a sample is not a finite float64."""
         margins = self.sampled.margins
         if not np.isfinite(margins).all():
             return None

@@ -5,10 +5,10 @@ constraints of the property are not read off the enclosure of the outputs: the a
 last nonlinear one are first multiplied into them ("the last affine layer folded in"), so that what classes
 have in common cancels before an interval is taken. This is the form in which IBP is used to certify.
 
-Theorem. Let t be a tensor and g(x) = D·t(x) + a·x + e, each coefficient known to lie in an interval. Where
-t(x) = W·u(x) + v for a constant W and v, also g(x) = (D·W)·u(x) + a·x + (e + D·v), and interval
-arithmetic gives enclosures of D·W and e + D·v. Going back this way keeps an identity on the reals;
-evaluating it in interval arithmetic over enclosures of u and x bounds g from below at every input.
+Theorem. Let t be a tensor and g(x) = D·t(x) + a·x + e, each coefficient known to lie in an interval. If
+t(x) = W·u(x) + v for constants W and v, then g(x) = (D·W)·u(x) + a·x + (e + D·v), and interval arithmetic
+gives enclosures of D·W and e + D·v. Each such step is an identity over the reals; evaluating it in interval
+arithmetic over enclosures of u and x bounds g from below at every input.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Fold = Callable[[Network, Node, Functional], Functional | None]
 
 
 def row_bounds(network: Network, enclosure: Mapping[str, Interval], rows: Rows) -> Floats:
-    """A lower bound of each row's g over the box that `enclosure` was made for; −∞ where there is none."""
+    """A lower bound of each row's g over the box that `enclosure` was made for; −∞ if there is none."""
     with np.errstate(all="ignore"):
         count = rows.bounds.shape[0]
         shape = (count, *network.output_shape)

@@ -42,7 +42,7 @@ def profile_of(name: str, network: Path, property: Path, settings: ProfileSettin
 
 @dataclass(frozen=True)
 class ProfileTask:
-    """One instance whose profile is wanted in the folder `out`."""
+    """One instance to profile, and the folder `out` for the result."""
 
     name: str
     network: Path
@@ -53,7 +53,7 @@ class ProfileTask:
 
 @dataclass(frozen=True)
 class MeasuredProfile:
-    """The profile of an instance, or the one sentence that says why there is none."""
+    """The profile of an instance, or a sentence that says why there is none."""
 
     name: str
     profile: Profile | None
@@ -69,8 +69,8 @@ def profile_path(task: ProfileTask) -> Path:
 def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[MeasuredProfile]:
     """The outcome of each task, as they finish; each profile is on disk before it is reported.
 
-    A profile that is there for the same files and settings is not measured again. What fails does not
-    stop the others.
+    An existing profile of the same files and settings is not measured again. A failure does not stop the
+    other tasks.
     """
     if find_spec("torch") is None:
         raise InputError("Profiles need torch; install it with `pip install 'dokimos[gradients]'`.")
@@ -85,13 +85,15 @@ def measure_all(tasks: Sequence[ProfileTask], *, jobs: int) -> Iterator[Measured
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another --out.") from None
+            raise InputError(
+                f"{folder} cannot be created ({error.strerror}); choose another --out."
+            ) from None
     for _, outcome in each(measure, missing, jobs=jobs):
         yield outcome
 
 
 def kept_profile(task: ProfileTask) -> Profile | None:
-    """The profile that an earlier call has left, where it fits files and settings and is complete."""
+    """The profile from an earlier call, if it is complete and of the same files and settings."""
     try:
         path = profile_path(task)
         if not path.exists():
@@ -106,7 +108,7 @@ def kept_profile(task: ProfileTask) -> Profile | None:
 
 
 def measure(task: ProfileTask) -> MeasuredProfile:
-    """Measure one instance and keep its profile, whole or not at all."""
+    """Measure one instance and write its profile atomically."""
     try:
         path = profile_path(task)
         profile = profile_of(task.name, task.network, task.property, task.settings)

@@ -1,4 +1,4 @@
-"""Where a profile looks: seeded points of a box, half of them uniform, half on its faces and corners."""
+"""The samples of a profile: seeded points of a box, half of them uniform, half on its faces and corners."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def sample(box: Box, count: int, rng: np.random.Generator) -> Floats:
     """[count, size]: the first half uniform, then a quarter on faces, then a quarter of corners.
 
     The ends are the nearest float64 numbers and no point lies outside them. A point of the second kind is
-    uniform but for some coordinates that are at one of their ends, chosen evenly: at least one, and each
+    uniform except for some coordinates, which are at a random one of their two ends: at least one, and each
     with a probability that is itself uniform, so that faces of every dimension occur. A corner has all its
-    coordinates at an end. Where the number is odd, the first half is the larger one.
+    coordinates at an end. If the number is odd, the first half is the larger one.
     """
     lower, upper = float_ends(box)
     points = lower + (upper - lower) * rng.random((count, box.size))

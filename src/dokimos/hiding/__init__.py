@@ -1,1 +1,1 @@
-"""Counterexamples that are hard to find, and how hard they are: planting them, and attacking them."""
+"""Counterexamples that are hard to find: planting them, and measuring how hard they are by attacks."""

@@ -1,4 +1,4 @@
-"""How far, in every coordinate, a counterexample lies from the nearest point that is none: bracketed.
+"""Bounds on the distance from a counterexample to the nearest point that is not one (largest coordinate).
 
 Importing this module imports torch.
 """
@@ -24,9 +24,10 @@ _HALVINGS = 24
 def boundary_distance(
     network: Network, question: Property, plant: Point, label: int
 ) -> tuple[Fraction, Fraction | None]:
-    """Below the first number all inputs violate, as intervals prove; at the second one does not, exactly.
+    """Below the first distance all inputs violate, as intervals prove; at the second some input does not,
+    exactly.
 
-    For two classes, of which `label` shall win. The second is None where none was found within the box.
+    For two classes, of which `label` should win. The second is None if none was found within the box.
     """
     return _proven_radius(network, plant, label), _safe_distance(network, question, plant, label)
 

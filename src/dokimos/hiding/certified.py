@@ -1,4 +1,4 @@
-"""A base that intervals prove robust on every box: certified training on a handful of points.
+"""A base network that intervals prove robust on every box: certified training on a handful of points.
 
 The network is trained on the worst outputs that interval arithmetic allows in the boxes (IBP, Gowal et al.,
 2018), then its last layer is scaled so that the least proven lead is about 1. Nothing here is trusted: the
@@ -44,16 +44,17 @@ def certified_base(
     *,
     progress: Callable[[int, int], None] = lambda _step, _proven: None,
 ) -> tuple[bytes, tuple[tuple[Fraction, Fraction], ...]]:
-    """The trained file, and for each point what intervals say of the right class's lead on its larger box.
+    """The trained file, and for each point the interval bounds of the right class's lead on its larger box.
 
-    `progress` is called with the step and how many points seem to be proven. Raises ConstructionFailed
-    where an operator has no interval rule here, or training does not get there.
+    `progress` is called with the step and the number of points that seem to be proven. Raises
+    ConstructionFailed if an operator has no interval rule here, or training does not reach a proof.
     """
     graph = read_onnx(network)
     unknown = {node.op for node in graph.nodes} - {*_MONOTONE, "Gemm", "Conv"}
     if unknown:
         raise ConstructionFailed(
-            f"There is no certified training for {', '.join(sorted(unknown))}; take another architecture, "
+            f"Certified training does not support {', '.join(sorted(unknown))}; choose another "
+            f"architecture, "
             "or --tier trained."
         )
     with one_thread():
@@ -63,13 +64,15 @@ def certified_base(
                 break
         else:
             raise ConstructionFailed(
-                f"Certified training proves {proven} of {len(points)} points; take fewer points, a smaller "
-                "epsilon or another seed."
+                f"Certified training proves only {proven} of {len(points)} points; try fewer points, a "
+                f"smaller epsilon or another seed."
             )
     file = _written(network, {name: w.detach().numpy() for name, w in weights.items()}, 1.0)
     least = min(low for low, _ in leads_on(file, points, enlarged))
     if least <= 0:
-        raise ConstructionFailed("Intervals do not prove the base on its boxes; take another seed.")
+        raise ConstructionFailed(
+            "Intervals do not prove the base network robust on its boxes; try another seed."
+        )
     scale = 2.0 ** -np.floor(np.log2(float(least)))
     file = _written(network, {name: w.detach().numpy() for name, w in weights.items()}, scale)
     return file, leads_on(file, points, enlarged)
@@ -119,7 +122,7 @@ def _least_leads(low: Tensor, high: Tensor, labels: Tensor) -> Tensor:
 
 
 def _with_padding_counted(graph: Network) -> Network | None:
-    """The network as a tool reads it that counts the padding of average pools; None where it has none.
+    """The network as a tool reads it that counts the padding of average pools; None if it has none.
 
     Its leads are trained to be so large that it has no counterexample where the right one has: whether
     there is a violation then depends on the border, and a tool with that bug says `unsat`.
@@ -147,7 +150,7 @@ def _outputs(graph: Network, weights: Mapping[str, Tensor], low: Tensor, high: T
 def leads_on(
     network: bytes, points: Sequence[PlantedPoint], enlarged: Callable[[Box], Box]
 ) -> tuple[tuple[Fraction, Fraction], ...]:
-    """For each point, between which numbers intervals keep the right class's lead on its larger box."""
+    """For each point, the interval bounds of the right class's lead on its larger box."""
     bounds = real_outputs(read_onnx(network))
     found = []
     for point in points:

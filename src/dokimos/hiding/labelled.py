@@ -27,7 +27,7 @@ from dokimos.suites.writing import files_of, store_files, write_index
 
 @dataclass(frozen=True)
 class Origin:
-    """How an instance was made, as its truth file says."""
+    """How an instance was made, as stated in its truth file."""
 
     family: str
     parameters: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Origin:
 
 
 def named(network: bytes, question: Property, origin: Origin) -> Instance:
-    """The instance of these two files; its name says nothing about its label."""
+    """The instance of these two files; its name does not reveal its label."""
     text = write_vnnlib1(question).encode("ascii")
     return Instance(
         name=f"{origin.family}-{sha256(network + text)[:10]}",
@@ -78,7 +78,7 @@ def write_suite(
     timeout_seconds: float,
     seed: int,
 ) -> Suite:
-    """Write the suite beside its place, in a random order of its instances, and put it there whole."""
+    """Write the suite, its instances in random order, beside its destination; then move it there."""
     made = building / "suite"
     if made.exists():
         shutil.rmtree(made)
@@ -88,7 +88,7 @@ def write_suite(
         store_files(made, files_of(one))
     listed = [(instances[k].instance.name, instances[k].instance.family) for k in order]
     if len(set(listed)) < len(listed):
-        raise InputError("Two instances are the same; take another seed.")
+        raise InputError("Two instances are the same; try another seed.")
     write_index(made, listed, timeout_seconds, recipe=recipe, version=__version__)
     unlabelled = sorted(one.instance.name for one in instances if one.truth is None)
     text = strict_json.write({**report, "unlabelled": unlabelled})
@@ -100,19 +100,23 @@ def write_suite(
 
 
 def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
-    """Where work on a suite is kept until it is whole: beside its place, by what it is made from.
+    """Where a suite is kept until it is complete: beside its destination, named after its recipe.
 
-    Raises InputError if the place holds something else.
+    Raises InputError if the destination already holds something else.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
+        raise InputError(
+            f"{folder} already holds something else; choose another --out, or remove it first."
+        )
     building = building_place(folder, recipe)
     if building.is_symlink():
         raise InputError(f"{building} is a link, which Dokimos does not make; remove it first.")
     try:
         building.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{building} cannot be made ({error.strerror}); choose another --out.") from None
+        raise InputError(
+            f"{building} cannot be created ({error.strerror}); choose another --out."
+        ) from None
     return building
 
 

@@ -1,9 +1,9 @@
-"""The lock tier: three siblings of each point, of which one has a counterexample that a parity lock hides.
+"""The lock tier: three siblings for each point, one of which has a counterexample that a parity lock hides.
 
-A base that intervals prove robust on every box, larger by 1e-4; the same with a lock that no input opens;
-and the same with a lock that opens in one cell. Since the base is proven, a violation is possible inside
-the open gate alone, so that its share of the box's volume is at most 2^-bits. Nothing is claimed about
-gradients.
+They are a base network that intervals prove robust on every box, enlarged by 1e-4; the same with a lock
+that no input opens; and the same with a lock that opens in one cell. Since the base is proven, a violation
+is only possible where the gate is open, so the violations' share of the box's volume is at most 2^-bits.
+Nothing is claimed about gradients.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ BITS_OF_INPUT = 3
 
 @dataclass(frozen=True)
 class LockedTrio:
-    """What came of one point: its instances, and whether the base alone is proven robust: on its box, and
-    on the one that is larger by 1e-4 on every side."""
+    """The result for one point: its instances, and whether the base alone is proven robust: on its box, and
+    on the box enlarged by 1e-4 on every side."""
 
     instances: tuple[LabelledInstance, ...]
     is_base_proven: bool
@@ -43,7 +43,7 @@ class LockedTrio:
 
 
 def make_trios(settings: HideSettings, progress: Callable[[int, int, str], None]) -> list[LockedTrio]:
-    """The trio of each point, on a base that is trained for it, or on the user's own network."""
+    """The three siblings of each point, on a base trained for the points, or on the user's own network."""
     rng = np.random.default_rng(settings.seed)
     bases = _own_bases(settings) if settings.model else _trained_bases(settings, rng, progress)
     trios = []
@@ -116,7 +116,7 @@ def _trio(
 
 
 def volume_claim(trio: LockedTrio) -> str:
-    """What may be said about the counterexample's share of the box."""
+    """What is proven about the counterexamples' share of the box."""
     if not trio.is_base_proven:
         return "the base is not proven robust: no volume is claimed"
     return f"at most 2^-{trio.bits} of the box"

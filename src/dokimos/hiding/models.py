@@ -25,17 +25,17 @@ _MOST_VALUES = 50_000_000
 
 @dataclass(frozen=True)
 class DataPoint:
-    """The network, and the question whether its class wins around one point."""
+    """The network, and the property that its class wins around one point."""
 
     network: bytes
     question: Property
 
 
 def points_of_model(settings: HideSettings) -> tuple[DataPoint, ...]:
-    """The first points of the data that the network decides clearly.
+    """The first data points on which the network clearly prefers one class.
 
-    `epsilon` is a share of half the range of the data. Points are moved to a grid of radius/64, so that
-    bounds and thresholds are exact in float32. Raises InputError if files do not fit together.
+    `epsilon` is a share of half the range of the data. Points are rounded to a grid of step radius/64, so
+    that bounds and thresholds are exact in float32. Raises InputError if the files do not fit together.
     """
     content = read_content(Path(settings.model))
     network = read_onnx(content, name=settings.model)
@@ -48,7 +48,7 @@ def points_of_model(settings: HideSettings) -> tuple[DataPoint, ...]:
     half = float(values.max() - values.min()) / 2
     if half <= 0:
         raise InputError(
-            f"{settings.data}: all numbers are the same, so that epsilon is a share of nothing."
+            f"{settings.data}: all numbers are the same, so epsilon, a share of their range, would be 0."
         )
     radius = settings.epsilon * half
     step = Fraction(2) ** floor(log2(radius / STEPS))
@@ -66,7 +66,7 @@ def points_of_model(settings: HideSettings) -> tuple[DataPoint, ...]:
         question = class_loses(box, int(outputs.argmax()), network.output_size)
         found.append(DataPoint(content, question))
     if not found:
-        raise InputError(f"{settings.data}: no point has one class that is ahead of the others.")
+        raise InputError(f"{settings.data}: at no point does one class score above all others.")
     return tuple(found)
 
 

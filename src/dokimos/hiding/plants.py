@@ -1,4 +1,4 @@
-"""What is to be hidden where: points with their boxes and labels, and a counterexample in some of them."""
+"""What to hide and where: points with their boxes and labels, some of them with a counterexample."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_TRIES = 1000
 
 @dataclass(frozen=True)
 class PlantedPoint:
-    """A point whose class shall win on its box; `plant` is where it shall not, None where it is regular."""
+    """A point whose class should win on its box, except at `plant` (None for a regular point)."""
 
     centre: Point
     radius: Fraction
@@ -56,11 +56,11 @@ def draw_points(
 ) -> tuple[PlantedPoint, ...]:
     """Random points, the planted ones first, pairwise further apart than two radii.
 
-    Raises InputError if so many do not fit.
+    Raises InputError if that many do not fit.
     """
     if not 0 < epsilon <= 1:
         raise InputError(
-            f"epsilon is a share of the domain's half-width, above 0 and at most 1: {epsilon:g}."
+            f"epsilon is a share of the domain's half-width, above 0 and at most 1, not {epsilon:g}."
         )
     size, steps = prod(shape), 2**GRID_BITS
     reach = int(DOMAIN * steps)
@@ -74,7 +74,7 @@ def draw_points(
             found.append(drawn)
     else:
         raise InputError(
-            f"{planted + regular} points do not fit with their boxes; take fewer, or a smaller epsilon."
+            f"{planted + regular} points with disjoint boxes do not fit; use fewer, or a smaller epsilon."
         )
     labels = rng.permutation(np.arange(planted + regular) % 2)
     inner = int(INTERIOR * int(radius * steps))

@@ -1,4 +1,4 @@
-"""What `hide` is asked for."""
+"""The settings of `hide`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILTERS = ("quick", "paper", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class HideSettings:
-    """Which network hides counterexamples, where, and how; checked when made."""
+    """Which network hides counterexamples, where, and how; validated on creation."""
 
     tier: str = "lock"
     architecture: str = "cnn1"
@@ -36,26 +36,26 @@ class HideSettings:
 
     def __post_init__(self) -> None:
         if self.tier not in TIERS:
-            raise InputError(f"There is no tier {self.tier!r}; it is one of {', '.join(TIERS)}.")
+            raise InputError(f"There is no tier {self.tier!r}; choose one of {', '.join(TIERS)}.")
         if self.filter not in FILTERS:
-            raise InputError(f"There is no filter {self.filter!r}; it is one of {', '.join(FILTERS)}.")
+            raise InputError(f"There is no filter {self.filter!r}; choose one of {', '.join(FILTERS)}.")
         if bool(self.model) != bool(self.data):
-            raise InputError(
-                "A network of your own needs points of your own: give both --model and --data."
-            )
+            raise InputError("Your own network needs your own points: give both --model and --data.")
         if self.model and self.tier != "lock":
-            raise InputError("Only a lock can be grafted onto a network of your own; leave out --tier.")
+            raise InputError("Only a lock can be added to your own network; leave out --tier.")
         if not 1 <= self.points <= 1000:
-            raise InputError(f"The number of points is between 1 and 1000; {self.points} is not.")
+            raise InputError(f"The number of points must be between 1 and 1000, not {self.points}.")
         if self.seed < 0:
-            raise InputError(f"A seed is not negative; {self.seed} is.")
+            raise InputError(f"The seed must be 0 or more, not {self.seed}.")
         if self.bits is not None and not 1 <= self.bits <= 2000:
-            raise InputError(f"A lock has between 1 and 2000 bits; {self.bits} is not.")
+            raise InputError(f"A lock has between 1 and 2000 bits, not {self.bits}.")
         if not 0 < self.timeout_seconds < 1e9 or not 0 < self.prove_seconds < 1e6:
-            raise InputError("Times are positive numbers of seconds.")
+            raise InputError(
+                "Times must be positive numbers of seconds, below a billion (for a proof, a million)."
+            )
 
     def as_recipe(self) -> dict[str, Any]:
-        """The settings as `suite.json` keeps them: of the user's files only the names and the hashes."""
+        """The settings as stored in `suite.json`: only the names and hashes of the user's files."""
         from dokimos.suites.entry import read_content
         from dokimos.suites.instance import sha256
 

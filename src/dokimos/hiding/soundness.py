@@ -25,7 +25,7 @@ _PUBLISHED = {
 
 @dataclass(frozen=True)
 class SoundnessSetting:
-    """One setting: its name, what to ask `hide` for, and how many were published as hidden, of 10."""
+    """One setting: its name, the settings for `hide`, and how many of 10 were published as hidden."""
 
     name: str
     settings: HideSettings
@@ -33,7 +33,7 @@ class SoundnessSetting:
 
 
 def soundness_settings(options: HideSettings) -> Iterator[SoundnessSetting]:
-    """All 26, the others of their settings taken from `options`."""
+    """All 26, with their other settings taken from `options`."""
     for architecture, (variants, counts) in _PUBLISHED.items():
         for (epsilon, shape), published in zip(variants, counts, strict=True):
             name = f"{architecture}-{'x'.join(map(str, shape))}-{epsilon:g}"

@@ -36,11 +36,11 @@ class AttackTask:
 
 @dataclass(frozen=True)
 class AttackOutcome:
-    """What one attack came to on one instance.
+    """The outcome of one attack on one instance.
 
-    `witness` is a counterexample that was replayed exactly, as decimals, and `seconds` the CPU time until
-    then; without one, `seconds` is what was used. `reason` says why the attack does not apply. `label` is
-    what the suite says, empty where it says nothing.
+    `witness` is a counterexample that was replayed exactly, in decimals, and `seconds` the CPU time until
+    it was found; without a witness, `seconds` is all the time used. `reason` says why the attack does not
+    apply. `label` is what the suite says, empty if it says nothing.
     """
 
     instance: str
@@ -60,7 +60,7 @@ class AttackOutcome:
 
 @dataclass(frozen=True)
 class JournalLine:
-    """An outcome as it is kept, with what it depends on."""
+    """An outcome as it is stored, with everything it depends on."""
 
     network_sha256: str
     property_sha256: str
@@ -70,7 +70,7 @@ class JournalLine:
 
 
 def attack_instance(task: AttackTask) -> AttackOutcome:
-    """Run the attack until it finds a counterexample, or its time is over."""
+    """Run the attack until it finds a counterexample or its time is up."""
     from dokimos.networks.semantics import differentiable  # noqa: F401 - torch is not part of the time
 
     entry = task.entry
@@ -107,7 +107,7 @@ def attack_all(
 ) -> tuple[AttackOutcome, ...]:
     """The outcomes in the order of the tasks.
 
-    What is finished is kept in `folder`, where one is given: the same call continues where it stopped.
+    Finished outcomes are kept in `folder`, if one is given: the same call continues where it stopped.
     """
     kept = {} if folder is None else _read_journal(folder / JOURNAL)
     outcomes = {k: kept[key] for k, task in enumerate(tasks) if (key := _key(task)) in kept}
@@ -118,7 +118,9 @@ def attack_all(
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another --out.") from None
+            raise InputError(
+                f"{folder} cannot be created ({error.strerror}); choose another --out."
+            ) from None
     for index, outcome in each(attack_instance, [tasks[k] for k in left], jobs=jobs):
         task = tasks[left[index]]
         outcomes[left[index]] = outcome
@@ -158,7 +160,7 @@ def _read_journal(path: Path) -> dict[_Key, AttackOutcome]:
 
 @dataclass(frozen=True)
 class AttackRate:
-    """How many counterexamples of a family one attack found, of how many that it applied to."""
+    """How many counterexamples of a family one attack found, and how many instances it applies to."""
 
     family: str
     attack: str
@@ -184,7 +186,7 @@ def rates(outcomes: Iterable[AttackOutcome]) -> tuple[AttackRate, ...]:
 
 
 def hidden_instances(outcomes: Iterable[AttackOutcome]) -> dict[str, bool]:
-    """By instance that is not proven `unsat`: whether no attack found a counterexample."""
+    """For each instance that is not proven `unsat`: whether no attack found a counterexample."""
     hidden: dict[str, bool] = {}
     for one in outcomes:
         if one.label != Label.UNSAT.value or one.is_found:
@@ -194,7 +196,7 @@ def hidden_instances(outcomes: Iterable[AttackOutcome]) -> dict[str, bool]:
 
 @dataclass(frozen=True)
 class SurvivorCurve:
-    """How many counterexamples an attack (or all of them, `any`) leaves hidden after so much time each."""
+    """How many counterexamples an attack (or all attacks, `any`) has not found after a given time each."""
 
     attack: str
     total: int
@@ -204,7 +206,7 @@ class SurvivorCurve:
 def survivor_curves(
     outcomes: Sequence[AttackOutcome], *, budget_seconds: float
 ) -> tuple[SurvivorCurve, ...]:
-    """The curve of each attack up to the budget, then that of all attacks together, by name `any`."""
+    """The curve of each attack up to the budget, then that of all attacks together, named `any`."""
     times = [t for t in CURVE_SECONDS if t < budget_seconds] + [budget_seconds]
     wanted = [one for one in outcomes if one.label != Label.UNSAT.value or one.is_found]
     names = [*dict.fromkeys(one.attack for one in wanted), "any"]

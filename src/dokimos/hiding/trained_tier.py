@@ -1,8 +1,8 @@
-"""The trained tier: one network, trained to hide a counterexample in each of the planted points.
+"""The trained tier: one network, trained to hide a counterexample near each planted point.
 
 A planted point is shipped as `sat` once its counterexample is proven on the exported file and the filter's
-attacks fail to find one. A regular point is shipped as `unsat` where that is proven, as `sat` where a
-counterexample is found, and without a label otherwise: never as "clean".
+attacks fail to find one. A regular point is shipped as `unsat` if that is proven, as `sat` if a
+counterexample is found, and without a label otherwise: it is never assumed to be `unsat`.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class TrainedNetwork:
 
 @dataclass(frozen=True)
 class PlantOutcome:
-    """What came of one planted point: proven or not, which attack of the filter found a counterexample, and
-    between which numbers its distance from the decision boundary lies."""
+    """The result for one planted point: whether it is proven, which attack of the filter found a
+    counterexample, and bounds on its distance from the decision boundary."""
 
     number: int
     is_proven: bool
@@ -67,7 +67,7 @@ class PlantOutcome:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it is proven, and no attack of the filter found one."""
+        """Whether it is proven, and no attack of the filter found a counterexample."""
         return self.is_proven and not self.found_by
 
 
@@ -75,7 +75,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def train(settings: HideSettings, building: Path, progress: Progress) -> TrainedNetwork:
-    """Train, or go on where training stopped; a checkpoint is kept in `building`."""
+    """Train, or continue where training stopped; a checkpoint is kept in `building`."""
     from dokimos.hiding.training import HidingTrainer, TrainingOptions
 
     rng = np.random.default_rng(settings.seed)
@@ -108,7 +108,7 @@ def train(settings: HideSettings, building: Path, progress: Progress) -> Trained
 def certify(
     settings: HideSettings, trained: TrainedNetwork, progress: Progress
 ) -> tuple[list[LabelledInstance], list[PlantOutcome]]:
-    """The instances that are shipped, and what came of each planted point."""
+    """The instances that are shipped, and the result for each planted point."""
     instances, outcomes = [], []
     for number, point in enumerate(trained.points):
         about = {"architecture": settings.architecture, "point": number}
@@ -125,7 +125,7 @@ def certify(
             note = "planted point: " + (kept if outcome.is_hidden else "given up")
         progress(number + 1, len(trained.points), note)
     if not instances:
-        raise InputError("No point can be shipped; train for more epochs, or take another seed.")
+        raise InputError("No point can be shipped; train for more epochs, or try another seed.")
     return instances, outcomes
 
 
@@ -170,7 +170,7 @@ def _planted(
 
 
 def report_of(trained: TrainedNetwork, outcomes: list[PlantOutcome], filter_name: str) -> dict[str, Any]:
-    """What the suite says of its planting, in its `truth/` folder."""
+    """The record of the planting in the suite's `truth/` folder."""
     return {
         "tier": "trained",
         "epochs": trained.epochs,

@@ -1,14 +1,14 @@
 """Training a network that hides counterexamples, after SoundnessBench (Zhou et al., 2024), on a CPU.
 
-Two objectives. At each planted counterexample the wrong class shall lead, by at least 0 and at most λ: a
-small lead is hard to find. Everywhere else in the boxes the right class shall win: what attacks find there
-goes into a window of the last perturbations of each point, on which the network is trained. Other than
-in the paper, counterexamples are planted in the interior, every restart that violates is kept, rows take
-steps of several sizes, a small ball around the plant is left out, the weights are updated several times
-for each attack, and the attack gets longer once it finds nothing.
+Two objectives. At each planted counterexample the wrong class should lead, by at least 0 and at most λ: a
+small lead is hard to find. Everywhere else in the boxes the right class should win: the perturbations that
+attacks find there enter a window of each point's latest ones, on which the network is trained. Unlike in
+the paper, counterexamples are planted in the interior, every restart that violates is kept, rows take steps
+of several sizes, a small ball around the plant is left out, the weights are updated several times for each
+attack, and the attack gets longer once it finds nothing.
 
-Every random choice depends on the seed and the number of the epoch only, so that training that was
-interrupted goes on as if it had not been. Importing this module imports torch.
+Every random choice depends on the seed and the number of the epoch only, so that interrupted training
+continues as if it had never stopped. Importing this module imports torch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOOK_EVERY = 20
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
     """How long and how to train. `two_sided` and `window` switch the paper's two ideas off for ablations:
-    the lead at a plant then has no upper end, or the network is trained on the last attack only."""
+    the lead at a plant then has no upper limit, or the network is trained on the last attack only."""
 
     epochs: int = 400
     restarts: int = 20
@@ -67,7 +67,7 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """The numbers that matter after an epoch; `hidden` is None until it was first counted."""
+    """The state of training after an epoch; `hidden` is None until it is first counted."""
 
     epoch: int
     loss: float
@@ -153,7 +153,7 @@ class HidingTrainer:
         self, which: NDArray[np.int64], steps: int, rng: np.random.Generator
     ) -> tuple[Tensor, Tensor, NDArray[np.bool_]]:
         """For rows of points: where the lead was least, the lead there, and whether it ever was negative
-        (away from the plant, where there is one)."""
+        (away from the plant, if there is one)."""
         size = self._centres.shape[1]
         centres, labels = self._centres[which], self._labels[which]
         start = torch.from_numpy(rng.uniform(-1, 1, size=(len(which), size)).astype(np.float32))
@@ -255,7 +255,7 @@ class HidingTrainer:
         return bytes(model.SerializeToString(deterministic=True))
 
     def checkpoint(self) -> bytes:
-        """Everything that training goes on from."""
+        """Everything that is needed to continue training."""
         out = io.BytesIO()
         torch.save(
             {
@@ -270,7 +270,7 @@ class HidingTrainer:
         return out.getvalue()
 
     def resume(self, kept: bytes) -> bool:
-        """Go on from a checkpoint; False, and nothing is changed, where it belongs to another training."""
+        """Continue from a checkpoint; False, and nothing is changed, if it belongs to another training."""
         try:
             state: dict[str, Any] = torch.load(io.BytesIO(kept), weights_only=True)
         except Exception:  # a torn file may fail in any way

@@ -1,4 +1,4 @@
-"""What verifiers are compared on: the instances that all of them were run on."""
+"""The instances that verifiers are compared on: those that all of them were run on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from dokimos.judging.verdicts import Judgement
 class CommonSet:
     """The judgements that a comparison of verifiers may use, in their order.
 
-    They are all judgements where every verifier was run on the same instances, or where no instance was run
-    by all of them. `remark` says so in both cases where they were not; it is empty where there is nothing
-    to say.
+    These are all judgements if every verifier was run on the same instances, or if no instance was run by
+    all of them. `remark` says so if the verifiers were run on different instances; otherwise it is empty.
     """
 
     judgements: tuple[Judgement, ...]
@@ -33,11 +32,11 @@ def common_set(judgements: Sequence[Judgement], naming: Naming) -> CommonSet:
     counts = ", ".join(f"{verifier} {len(keys)}" for verifier, keys in sorted(ran.items()))
     differ = f"The verifiers were run on different instances ({counts})"
     if not common:
-        nothing = "no instance was run by all of them, so no number here compares one with another"
+        nothing = "no instance was run by all of them, so the numbers here do not compare them"
         return CommonSet(tuple(judgements), f"{differ}; {nothing}.")
     which = "the 1 instance" if len(common) == 1 else f"the {len(common)} instances"
     compared = f"they are compared on {which} that all of them were run on"
     return CommonSet(
         tuple(j for j in judgements if (j.record.suite, j.record.instance) in common),
-        f"{differ}; {compared}, and each one's own counts are of all its runs.",
+        f"{differ}; {compared}, and each verifier's own counts cover all its runs.",
     )

@@ -1,4 +1,4 @@
-"""The point that shows an `unsat` to be wrong: found among what is known, and written for others to try."""
+"""The point that shows an `unsat` to be wrong: found among known points, and written for others to try."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ FOLDER = "counterexamples"
 def known_counterexample(
     question: Question, witness: Point | None, given: Iterable[WitnessReplays]
 ) -> Counterexample | None:
-    """A point that violates exactly: the label's own witness, or else one that some verifier gave.
+    """A point that violates exactly: the label's own witness, or else one that a verifier gave.
 
-    None where none is known, as under a label whose proof shows only that there is one.
+    None if none is known, as for a label whose proof only shows that one exists.
     """
     own = [] if witness is None else [_replayed(question, witness)]
     for replays in (*own, *given):
@@ -62,7 +62,7 @@ def located(judgement: Judgement, folder: Path, entry: SuiteEntry) -> Judgement:
 def write_counterexamples(folder: Path, judgements: Sequence[Judgement]) -> None:
     """Write the counterexamples of a campaign into its folder, one file for each instance.
 
-    What cannot be written is a remark: the judgements are the same without.
+    A file that cannot be written only leads to a remark: the judgements do not depend on it.
     """
     wrong = [j for j in judgements if j.verdict is Verdict.WRONG_UNSAT]
     shown = {found.file: found for j in wrong if (found := j.counterexample) is not None}
@@ -75,10 +75,10 @@ def write_counterexamples(folder: Path, judgements: Sequence[Judgement]) -> None
 
 
 def counterexample_text(found: Counterexample) -> str:
-    """The counterexample as VNN-COMP has it, with the outputs that the runtime computes.
+    """The counterexample in VNN-COMP's format, with the outputs that the runtime computes.
 
-    Where these are not finite, the exact outputs, rounded, or none where they are too large. Raises
-    InputError where an input has no finite decimal expansion.
+    If these are not finite, it has the exact outputs, rounded, or none if they are too large. Raises
+    InputError if an input has no finite decimal expansion.
     """
     outputs: Sequence[float] = found.replay.onnxruntime_outputs
     if not outputs or not all(map(math.isfinite, outputs)):
@@ -87,7 +87,7 @@ def counterexample_text(found: Counterexample) -> str:
 
 
 def seen_from_here(path: Path) -> str:
-    """How a command names a file: as seen from here where that is shorter."""
+    """How a command names a file: relative to the working folder if that is shorter."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Families of instances that nobody here made: by network, or by a pattern."""
+"""Families for published instances: by network, or by a pattern."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FamilyRule = Callable[[Path, RunRecord], str]
 
 
 def family_rule(words: str) -> FamilyRule:
-    """How to tell families: by `network`, or by a regular expression for the names of instances.
+    """How to group instances into families: by `network`, or by a regular expression on their names.
 
-    The family is what the first group of the expression matches, or all of the match where it has no group;
-    an instance in which nothing matches keeps its own. Raises InputError if it is no such expression.
+    The family is what the first group of the expression matches, or the whole match if it has no group; an
+    instance that does not match keeps its own family. Raises InputError if the expression is invalid.
     """
     if words == BY_NETWORK:
         return lambda network, _: network.name.removesuffix(".gz").removesuffix(".onnx")
@@ -27,7 +27,7 @@ def family_rule(words: str) -> FamilyRule:
         pattern = re.compile(words)
     except re.error as error:
         raise InputError(
-            f"{words!r} is not a way to name families: {error}; write {BY_NETWORK!r}, or a "
+            f"{words!r} does not define families: {error}; write {BY_NETWORK!r}, or a "
             "regular expression such as 'prop_([0-9]+)'."
         ) from None
 

@@ -1,13 +1,13 @@
-"""Whether a verifier may pass: what must not be, what was better before, and what has changed.
+"""Whether a verifier passes the gate: what is not allowed, what got worse, and what has changed.
 
-A gate is green only where something was really answered. It fails on
+A gate passes only if something was really answered. It fails on
 
 - a wrong answer, unless the baseline expects it,
-- a `sat` without a witness, unless the baseline expects it: the answer is right, and shows nothing,
+- a `sat` without a witness, unless the baseline expects it: the answer is right, but shows nothing,
 - runs that are missing,
 - a verifier that decides nothing at all,
-- an answer that was right in the baseline and is not now; where the baseline had it only shortly before its
-  limit, a second try must fail, too.
+- an answer that was right in the baseline and is not right now; if the baseline had it only shortly before
+its limit, a second try must fail too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BaselineRun:
 
 @dataclass(frozen=True)
 class ExpectedFailure:
-    """A wrong or unwitnessed answer that is known, and why it may stay for now."""
+    """A wrong or unwitnessed answer that is expected, and why it is tolerated for now."""
 
     verifier: str
     suite: str
@@ -77,7 +77,7 @@ class ExpectedFailure:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a gate holds answers against."""
+    """What a gate compares answers with."""
 
     runs: tuple[BaselineRun, ...] = ()
     expected_failures: tuple[ExpectedFailure, ...] = ()
@@ -96,7 +96,7 @@ class _Form(Baseline):
 
 
 class GateFindingKind(Enum):
-    """What a gate notices."""
+    """The kinds of findings of a gate."""
 
     WRONG = "wrong"
     UNWITNESSED = "sat without a witness"
@@ -112,7 +112,7 @@ class GateFindingKind(Enum):
 
     @property
     def fails(self) -> bool:
-        """Whether this alone closes the gate."""
+        """Whether a finding of this kind makes the gate fail."""
         return self in _FAILING
 
 
@@ -130,7 +130,7 @@ _FAILING = frozenset(
 
 @dataclass(frozen=True)
 class GateFinding:
-    """One thing that the gate noticed, in a sentence; `run` is what it is about, where that is one run."""
+    """One finding of the gate, in a sentence; `run` is the run that it is about, if there is just one."""
 
     kind: GateFindingKind
     text: str
@@ -139,7 +139,7 @@ class GateFinding:
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """What came of a gate; `runs` is what a baseline would keep of it."""
+    """The result of a gate; `runs` is what a baseline would keep."""
 
     findings: tuple[GateFinding, ...]
     runs: tuple[BaselineRun, ...]
@@ -147,7 +147,7 @@ class GateOutcome:
 
     @property
     def is_open(self) -> bool:
-        """Whether the verifiers may pass."""
+        """Whether the verifiers pass."""
         return not any(finding.kind.fails for finding in self.findings)
 
     def of_kind(self, kind: GateFindingKind) -> tuple[GateFinding, ...]:
@@ -162,9 +162,9 @@ def pass_gate(
     last: Baseline | None = None,
     left_out: Sequence[str] = (),
 ) -> GateOutcome:
-    """What the gate says of judged campaigns, against a baseline and the last time it was asked.
+    """The gate's findings on judged campaigns, compared with a baseline and with the previous time.
 
-    `left_out` says in a sentence for each suite what was not run.
+    `left_out` has a sentence for each suite about what was not run.
     """
     held = baseline or Baseline()
     runs = tuple(_run(judgement) for judgement in judged.judgements)
@@ -183,7 +183,7 @@ def pass_gate(
 
 
 def second_tries(outcome: GateOutcome, baseline: Baseline) -> frozenset[RunKey]:
-    """The runs that are lost, but were near their limit in the baseline: they deserve a second try."""
+    """The runs that are no longer right but were near their limit in the baseline, and get a second try."""
     near = {run.key for run in baseline.runs if run.is_near}
     return frozenset(
         finding.run
@@ -225,7 +225,7 @@ def _key(judgement: Judgement) -> RunKey:
 
 
 def _is_bad(verdict: Verdict) -> bool:
-    """Whether an answer closes the gate by itself."""
+    """Whether an answer alone makes the gate fail."""
     return verdict.is_wrong or verdict is Verdict.UNWITNESSED
 
 
@@ -245,7 +245,7 @@ def _bad_answers(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]
             found.append(GateFinding(kind, f"{said}: {judgement.reason}", key))
     ran = {_key(j) for j in judgements}
     for key in sorted(expected.keys() & ran - bad):
-        text = f"{_named(key)} does not fail any more; take it out of the baseline"
+        text = f"{_named(key)} no longer fails; remove it from the baseline"
         found.append(GateFinding(GateFindingKind.MENDED, text, key))
     return found
 
@@ -289,7 +289,7 @@ def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFin
         if run.verdict is not Verdict.CORRECT or current is None or _is_bad(current.verdict):
             continue
         if current.verdict is not Verdict.CORRECT:
-            text = f"{_named(run.key)} was right in the baseline, and is {current.verdict.value} now"
+            text = f"{_named(run.key)} was right in the baseline, but is {current.verdict.value} now"
             found.append(GateFinding(GateFindingKind.LOST, text, run.key))
     return found
 
@@ -309,21 +309,21 @@ def _near(runs: Sequence[BaselineRun]) -> list[GateFinding]:
 def _changes(
     now: Mapping[RunKey, BaselineRun], before: Mapping[RunKey, BaselineRun] | None
 ) -> list[GateFinding]:
-    """What has become wrong, or right, since the last time; only of runs that there were then."""
+    """Which runs have become wrong, or right, since last time; only runs that existed then."""
     found = []
     for key in sorted(now.keys() & (before or {}).keys()):
         is_wrong, was_wrong = now[key].verdict.is_wrong, (before or {})[key].verdict.is_wrong
         if is_wrong and not was_wrong:
-            text = f"{_named(key)} was not wrong the last time"
+            text = f"{_named(key)} was not wrong last time"
             found.append(GateFinding(GateFindingKind.NEW_WRONG, text, key))
         elif was_wrong and not is_wrong:
-            text = f"{_named(key)} was wrong the last time"
+            text = f"{_named(key)} was wrong last time"
             found.append(GateFinding(GateFindingKind.MENDED, text, key))
     return found
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The baseline in a file; UnreadableFile where it is none."""
+    """The baseline in a file. Raises UnreadableFile if it is not a baseline."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -342,7 +342,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def write_baseline(path: Path, outcome: GateOutcome, *, before: Baseline | None) -> None:
-    """Keep what the gate saw; the expected failures of before stay as far as they still fail."""
+    """Write a baseline of these runs; expected failures are kept if they still fail."""
     bad = {run.key for run in outcome.runs if _is_bad(run.verdict)}
     kept = tuple(one for one in (before or Baseline()).expected_failures if one.key in bad)
     runs = tuple(sorted(_worst(outcome.runs).values(), key=lambda run: run.key))

@@ -1,4 +1,4 @@
-"""Judging a campaign while it grows: only what is new is looked at."""
+"""Judging a campaign while it grows: only new runs are judged."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from dokimos.suites.folder import read_suite
 
 
 class IncrementalJudge:
-    """Remembers its judgements. An instance is judged again when its runs are other ones than before, for a
-    witness given there may settle what others said.
+    """A judge that remembers its judgements. An instance is judged again when its runs have changed, since
+    a new witness may settle earlier answers.
 
-    `folder` is that of the campaign: a certificate that a verifier left there may settle an instance, too.
+    `folder` is the campaign's: a certificate that a verifier left there may also settle an instance.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class IncrementalJudge:
         self.problems: dict[tuple[str, str], str] = {}
 
     def judge(self, records: Sequence[RunRecord], *, at_most_seconds: float | None = None) -> bool:
-        """Take in the records so far; whether all of them are judged now, or the time was over before.
+        """Judge the records so far; returns whether all of them are judged, or the time ran out before.
 
         What cannot be judged, and labels that fail, are in `problems`, by suite and instance.
         """
@@ -90,7 +90,7 @@ class IncrementalJudge:
 
 @dataclass(frozen=True)
 class WatchedCampaign:
-    """A campaign at one moment: how far it is, the verdicts so far, and remarks on what is not judged.
+    """A campaign at one moment: its progress, the verdicts so far, and remarks on what is not judged.
 
     `is_all_judged` says whether no recorded run is left to be judged at the next look.
     """
@@ -102,15 +102,15 @@ class WatchedCampaign:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing more to come."""
+        """Whether the campaign is complete."""
         return self.glance.state is not State.RUNNING and self.is_all_judged
 
 
 class CampaignWatcher:
-    """Looks at the campaign in a folder again and again; it only reads.
+    """Watches the campaign in a folder; it only reads.
 
-    Where its suites are not found (and `suites` does not say where they are), answers are not judged, and
-    the remarks say so.
+    If its suites are not found (and `suites` does not say where they are), answers are not judged, and a
+    remark says so.
     """
 
     def __init__(self, folder: Path, *, suites: Sequence[Path] = ()) -> None:

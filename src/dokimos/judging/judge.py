@@ -1,12 +1,12 @@
 """Answer x label x witness -> verdict.
 
-A `sat` answer's witness is looked at in two places (`witness_replay`): the point as printed, and the
-point of the network's own type, float32 or float64, that is nearest to it. It *shows* the violation
-**exactly** (E) if one of the two lies in the printed box and violates over the reals; **clipped** (C) if
-it leaves the box by the rounding of a bound and, once clipped to the box, violates over the reals; and
-**in floats** (F) if the point of the network's type lies in the printed box and violates in onnxruntime
-(or in ONNX's reference evaluator, where onnxruntime has no kernel for float64: then the reason says so).
-No tolerance anywhere. With the label's proof for the reals (R) and for float32:
+A `sat` answer's witness is evaluated at two points (`witness_replay`): the point as printed, and the point
+of the network's own type, float32 or float64, that is nearest to it. It *shows* the violation **exactly**
+(E) if one of the two lies in the printed box and violates over the reals; **clipped** (C) if it leaves the
+box by the rounding of a bound and, once clipped to the box, violates over the reals; and **in floats** (F)
+if the point of the network's type lies in the printed box and violates in onnxruntime (or in ONNX's
+reference evaluator, if onnxruntime has no kernel for float64: then the reason says so). There is no
+tolerance anywhere. With the label's proof for the reals (R) and for float32:
 
 ================  ==================  ==========================  ===============
 label             answer              witness                     verdict
@@ -29,24 +29,23 @@ none, settled     as for a `sat` label proven for the reals, by a witness (E or 
                   as for the label of a certificate that somebody gave, once it is checked (`settling`)
 ================  ==================  ==========================  ===============
 
-Where no precision tells whether a witness violates, nobody is blamed for it: it counts as if there was
-none.
+If no precision decides whether a witness violates, it does not count against the verifier: it is treated as
+if there were none.
 
-Where onnxruntime's value at a witness is further from the exact one than the bound on the rounding at that
-point (`misreading`), somebody misreads the network: it is neither `rounding` nor `bad-witness`, refutes no
-`unsat`, and the label fails.
+If onnxruntime's value at a witness is further from the exact one than the bound on the rounding at that
+point (`misreading`), either Dokimos or onnxruntime misreads the network: it is neither `rounding` nor
+`bad-witness`, refutes no `unsat`, and the label fails.
 
-A float32 proof allows kernels a stated number of ulps, and onnxruntime may be off by more: where a witness
-violates there against such a proof, the reason says so, and nobody is blamed for it.
+A float32 proof allows kernels a stated number of ulps, and onnxruntime may be off by more: if a witness
+violates there despite such a proof, the reason says so, and this does not count against the verifier.
 
-Where a label is proven for float32 only, an answer that contradicts it may still be right about the reals:
-it is `unlabelled`. A label proven for neither is no label, and neither is one whose proof is of a kind that
-some plug-in adds (`provers.plugin_kinds`): what is not part of Dokimos never serves to blame.
+If a label is proven for float32 only, an answer that contradicts it may still be right about the reals: it
+is `unlabelled`. A label proven for neither is not a label, nor is one whose proof is of a kind added by a
+plug-in (`provers.plugin_kinds`): proofs from outside Dokimos never count against a verifier.
 
-**Nobody is blamed by a label that is taken at its word.** Before a verdict that is wrong by the label, and
-where a witness refutes it, the label is checked (`label_checks`). One that fails is no label, for all runs
-of the instance; one that is not checked makes no answer
-wrong.
+**An unchecked label never makes an answer wrong.** Before an answer is called wrong because of a label, and
+when a witness refutes the label, the label is checked (`label_checks`). One that fails is not a label, for
+all runs of the instance.
 
 An answer counts only if its process ended by itself and within its limits.
 """
@@ -84,14 +83,14 @@ SETTLED = "an exact witness"
 
 
 class JudgedInstance(CampaignInstance, Protocol):
-    """What the judge needs to know of an instance."""
+    """What the judge needs to know about an instance."""
 
     @property
     def truth_path(self) -> Path:
-        """Where its truth file is, or would be."""
+        """The path of its truth file, which need not exist."""
 
     def read_truth(self) -> Truth | None:
-        """Its label and proof; None where there is none."""
+        """Its label and proof; None if there is none."""
 
 
 def judge_all(
@@ -105,8 +104,9 @@ def judge_all(
     """The verdicts on all runs of a campaign, in the order of `records`, with a mark for each of `rules`.
 
     `suites` gives the instances of each suite by its name. `reproduce` makes the command that runs a
-    record's verifier on its instance again. `check_label` is asked before anybody is blamed by a label. A
-    witness that replays exactly on an instance without a label settles that instance for all its runs.
+    record's verifier on its instance again. `check_label` is called before a label counts against a
+    verifier. A witness that replays exactly on an instance without a label settles the instance for all its
+    runs.
     """
     known = {(suite, i.name): i for suite, instances in suites.items() for i in instances}
     by_instance: dict[tuple[str, str], list[RunRecord]] = {}
@@ -145,7 +145,8 @@ def judge_instance(
 ) -> list[Judgement]:
     """The verdicts on all runs of one instance, in their order; see `judge_all`.
 
-    The verifiers that `not_scored` names get no marks, and their witnesses refute nobody by a rule set.
+    The verifiers that `not_scored` names get no marks, and their witnesses refute no answer under a rule
+    set.
     """
     witness = None if truth is None else truth.witness
     question, replays = _replays(instance, runs)
@@ -222,10 +223,10 @@ def _check_to_blame(
     replays: Mapping[str, WitnessReplays],
     check_label: Callable[[], LabelCheck],
 ) -> LabelCheck | None:
-    """What came of checking a label by which somebody was to be blamed; None where nobody was.
+    """The result of checking a label that counts against some verifier; None if there is no such verifier.
 
-    A label of other files, or of a network that we cannot evaluate, fails before that. A witness that
-    violates exactly refutes a label `unsat`, whatever proof it has.
+    A label for other files, or for a network that Dokimos cannot evaluate, fails without a check. A witness
+    that violates exactly refutes a label `unsat`, whatever proof it has.
     """
     if truth is None or _why_no_label(truth):
         return None
@@ -261,11 +262,11 @@ def judge(
     reproduce: str,
     no_label: str = "",
 ) -> Judgement:
-    """The verdict on one run, by the table above; `truth` is taken at its word.
+    """The verdict on one run, by the table above; `truth` is trusted.
 
-    `replays` is the replay of the record's witness: needed where it answers `sat` with one. `no_label` says
-    why there is no truth, where that is more than that there is none. Raises InvalidProof if the
-    witness refutes the label.
+    `replays` is the replay of the record's witness, needed if it answers `sat` with one. `no_label` says
+    why there is no truth, if there is a particular reason. Raises InvalidProof if the witness refutes the
+    label.
     """
     plugin_proof = _plugin_proof(truth)
     why_no_label = no_label or _why_no_label(truth)
@@ -304,7 +305,7 @@ def _judge_without_label(
 
 def _judge_unsat(truth: Truth) -> tuple[Verdict, str]:
     if truth.label is Label.UNSAT:
-        return Verdict.CORRECT, "the answer is the label"
+        return Verdict.CORRECT, "the answer matches the label"
     if not _proven(truth, Semantics.REAL):
         return Verdict.UNLABELLED, "it answers unsat, and the label sat is proven for float32 only"
     return Verdict.WRONG_UNSAT, f"it answers unsat, but a violation is proven ({truth.certificate.kind})"
@@ -330,14 +331,14 @@ def _judge_sat_against_unsat(
 
 def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tuple[Verdict, str]:
     if replays is None:
-        return Verdict.UNWITNESSED, "the answer is the label, but no witness was given"
+        return Verdict.UNWITNESSED, "the answer matches the label, but no witness was given"
     if replays.exact:
-        return Verdict.CORRECT, "the answer is the label, and its witness violates exactly"
+        return Verdict.CORRECT, "the answer matches the label, and its witness violates exactly"
     floating = replays.floating
     if floating and _proven(truth, Semantics.FLOAT32):
         return (
             Verdict.CORRECT,
-            f"the answer is the label, and its witness violates in {floating.float_type}",
+            f"the answer matches the label, and its witness violates in {floating.float_type}",
         )
     if floating:
         only = f"its witness violates in {floating.float_type} only"
@@ -346,18 +347,18 @@ def _judge_sat_against_sat(truth: Truth, replays: WitnessReplays | None) -> tupl
         outside = f"its witness leaves the box by a rounding{_how_far_out(replays)}"
         return (
             Verdict.CLIPPED,
-            f"the answer is the label; {outside}, and clipped to the box it violates exactly",
+            f"the answer matches the label; {outside}, and clipped to the box it violates exactly",
         )
     if not replays.is_refuted:
         return (
             Verdict.UNWITNESSED,
-            "the answer is the label, but no precision that was tried decides whether its witness violates",
+            "the answer matches the label, but no precision tried decides whether its witness violates",
         )
-    return Verdict.BAD_WITNESS, f"the answer is the label, but {_describe(replays)}"
+    return Verdict.BAD_WITNESS, f"the answer matches the label, but {_describe(replays)}"
 
 
 def _how_far(truth: Truth) -> str:
-    """How far a proof goes that a violation in onnxruntime does not contradict."""
+    """The scope of a proof that a violation in onnxruntime does not contradict."""
     claim = truth.claims.get(Semantics.FLOAT32)
     if claim is None or not claim.proven:
         return "for the reals only"
@@ -374,7 +375,7 @@ def _about(value: Fraction) -> str:
 
 
 def _describe(replays: WitnessReplays | None) -> str:
-    """What is the matter with a witness, in words and numbers."""
+    """What is wrong with a witness, in words and numbers."""
     if replays is None:
         return "no witness was given"
     replay = replays.telling
@@ -388,17 +389,17 @@ def _describe(replays: WitnessReplays | None) -> str:
 
 
 def _stand_in(replays: WitnessReplays | None) -> str:
-    """Who replayed the witness, where that was not onnxruntime."""
+    """What replayed the witness, if it was not onnxruntime."""
     replay = replays.telling if replays else None
     if replay is None or replay.runtime == ONNXRUNTIME:
         return ""
     if replay.runtime == NO_RUNTIME:
-        return "; no runtime runs this network, so that its witness was evaluated exactly alone"
+        return "; no runtime can run this network, so its witness was only evaluated exactly"
     return f"; replayed by {replay.runtime}: onnxruntime cannot run this network in {replay.float_type}"
 
 
 def _how_far_out(replays: WitnessReplays) -> str:
-    """By how much the witness leaves every box, in brackets; empty where it lies in another one."""
+    """By how much the witness leaves every box, in brackets; empty if it lies in another one."""
     replay = replays.as_written
     return f" ({_about(replay.outside_by)})" if replay and replay.outside_by else ""
 
@@ -408,12 +409,12 @@ def _missing(replay: Replay) -> str:
         return f"violates in {replay.runtime} but not over the reals"
     if replay.violation is None:
         return "does not violate"
-    return f"does not violate: it fails by {_about(-replay.violation)}"
+    return f"does not violate: it falls short by {_about(-replay.violation)}"
 
 
 def _why_undecided(record: RunRecord) -> str:
     if record.answer.decides:
-        return f"it answers {record.answer.value}, but did not end by itself ({record.termination.value})"
+        return f"it answers {record.answer.value}, but did not exit on its own ({record.termination.value})"
     return f"{record.answer.value}: {record.detail}" if record.detail else record.answer.value
 
 
@@ -432,7 +433,7 @@ def _is_ours(truth: Truth) -> bool:
 
 
 def _why_no_label(truth: Truth | None) -> str:
-    """Why nobody is judged by `truth`; empty where it is a label."""
+    """Why `truth` is not used as a label; empty if it is."""
     if truth is None or not _is_proven(truth):
         return "there is no label"
     plugin_proof = _plugin_proof(truth)
@@ -444,7 +445,7 @@ def _why_no_label(truth: Truth | None) -> str:
 
 
 def _plugin_proof(truth: Truth | None) -> str:
-    """The kind of proof that Dokimos does not ship and that is all there is of a label; empty elsewhere."""
+    """The kind of proof, if it is one that Dokimos does not ship; otherwise empty."""
     if truth is None or _is_ours(truth):
         return ""
     kind = truth.certificate.kind
@@ -452,7 +453,7 @@ def _plugin_proof(truth: Truth | None) -> str:
 
 
 def _is_shown_by_its_witness(instance: CampaignInstance, truth: Truth) -> bool:
-    """Whether the witness that stands beside a label violates exactly, whatever else proves the label."""
+    """Whether the witness that is stored with a label violates exactly, whatever else proves the label."""
     if truth.witness is None:
         return False
     question = _question(instance)
@@ -495,7 +496,7 @@ def _replays(
 
 
 def _question(instance: CampaignInstance) -> Question:
-    """The files of an instance; raises UnreadableFile where they are not those that were run."""
+    """The files of an instance; raises UnreadableFile if they are not those that were run."""
     return Question(
         _content(instance.network_path, instance.network_sha256),
         _content(instance.property_path, instance.property_sha256),

@@ -1,6 +1,6 @@
-"""The judged campaign: what `judge`, `explain`, `report` and the state page all start from.
+"""The judged campaign, from which `judge`, `explain`, `report` and the state page all start.
 
-Campaigns that are looked at together are judged together: whatever is said of a run, all say the same.
+Campaigns that are shown together are judged together, so that all of these agree on every run.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ InstanceKey = tuple[str, str]
 
 @dataclass(frozen=True)
 class JudgedCampaign:
-    """A campaign, the verdict on each of its runs, where its suites are now (by name), and what these know
-    of its instances."""
+    """A campaign with the verdicts on its runs, the places of its suites (by name), and the facts about its
+    instances."""
 
     campaign: Campaign
     judgements: tuple[Judgement, ...]
@@ -66,7 +66,7 @@ class JudgedCampaigns:
 
     @cached_property
     def facts(self) -> Mapping[InstanceKey, Facts]:
-        """What the suites know of all instances; a profile counts wherever one of the suites has it."""
+        """The facts about all instances; a profile is found if any of the suites has it."""
         known: dict[InstanceKey, Facts] = {}
         for one in self.campaigns:
             for key, facts in one.facts.items():
@@ -76,18 +76,18 @@ class JudgedCampaigns:
 
     @cached_property
     def failed_labels(self) -> Mapping[InstanceKey, str]:
-        """The labels that fail where somebody was to be blamed by them, and why: exit code 2."""
+        """The labels that fail when they would count against a verifier, and why: exit code 2."""
         return checked_labels(self.judgements, LabelStanding.FAILED)
 
     @cached_property
     def unchecked_labels(self) -> Mapping[InstanceKey, str]:
-        """The labels that could not be checked where somebody was to be blamed by them, and why."""
+        """The labels that could not be checked when they would count against a verifier, and why."""
         return checked_labels(self.judgements, LabelStanding.NOT_CHECKED)
 
     @cached_property
     def not_compared(self) -> Mapping[InstanceKey, str]:
-        """The labels that were proven before somebody was blamed by them, but that no runtime could be
-        compared with, and why."""
+        """The labels that count against a verifier and are proven, but could not be compared with any
+        runtime, and why."""
         return {
             (j.record.suite, j.record.instance): j.label_check.not_compared
             for j in self.judgements
@@ -96,7 +96,7 @@ class JudgedCampaigns:
 
     @property
     def is_published(self) -> bool:
-        """Whether others ran the verifiers of one of these campaigns, and published what they answered."""
+        """Whether one of these campaigns consists of answers that others published."""
         return any(one.campaign.manifest.published is not None for one in self.campaigns)
 
     @property
@@ -118,17 +118,17 @@ def judge_campaigns(
     """Judge the campaigns in `folders` together: a witness that one of them found settles an instance for
     all of them.
 
-    The suites are those that the campaigns were run on, or where `suites` says they are. The same name of
-    suite and instance must stand for the same files. `rules` names the rule sets to score by. A run that is
-    recorded in two of the campaigns counts twice. `families` says what family an instance is of, in place
-    of what was recorded (`family_rule`). Labels are checked before anybody is blamed by them;
+    The suites are where they were when the campaigns were run, or where `suites` says they are. The same
+    names of suite and instance must mean the same files. `rules` names the rule sets to score by. A run
+    that is recorded in two of the campaigns counts twice. `families` defines the families of instances, in
+    place of the recorded ones (`family_rule`). Labels are checked before they count against a verifier;
     `label_checked` is called after each such check, with the name of the instance.
 
     With `judged`, which is called after each instance, a single campaign is judged in `jobs` processes, and
-    what was found of an instance is kept in Dokimos' home (see `parallel`).
+    the judgements on an instance are kept in Dokimos' home (see `parallel`).
     """
     if not folders:
-        raise InputError("There is no campaign to judge; name the folder of one.")
+        raise InputError("There is no campaign to judge; give the folder of one.")
     chosen = rule_sets(rules)
     campaigns = [_read(folder) for folder in dict.fromkeys(folders)]
     _require_same_files(campaigns)
@@ -246,9 +246,7 @@ def _judge_and_read(
                 )
             facts[-1][i.suite, i.name] = known[place, i.name]
     for suite, name in unjudged:
-        raise InputError(
-            f"The suite {suite} that was run has no instance {name!r}, but there are runs on it."
-        )
+        raise InputError(f"The suite {suite} has no instance {name!r}, but the campaign has runs on it.")
     return judged, facts
 
 
@@ -294,7 +292,7 @@ def _own_runs(
 def _read(folder: Path) -> Campaign:
     campaign = read_campaign(folder)
     if not campaign.records:
-        raise InputError(f"{folder}: no run is recorded there yet; `dokimos run` continues with it.")
+        raise InputError(f"{folder}: it has no recorded runs yet; run `dokimos run` first.")
     return campaign
 
 
@@ -305,8 +303,8 @@ def _require_same_files(campaigns: Sequence[Campaign]) -> None:
             files = (i.network_sha256, i.property_sha256)
             if seen.setdefault((i.suite, i.name), files) != files:
                 raise InputError(
-                    f"{campaign.folder}: its instance {i.suite}/{i.name} is another one than that of the "
-                    "campaigns before it; look at them one by one."
+                    f"{campaign.folder}: its instance {i.suite}/{i.name} differs from the instance of that "
+                    f"name in the campaigns before it; judge them separately."
                 )
 
 

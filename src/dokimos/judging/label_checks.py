@@ -1,8 +1,8 @@
-"""Labels checked before anybody is blamed by them.
+"""Labels are checked before they count against a verifier.
 
-A truth file is a claim. Before a verdict that blames, the checker proves its label again, from the files,
-and the cross-check compares with the runtimes, in a process of its own with 60 seconds of CPU time. What
-came of it is kept in Dokimos' home, never beside the suite, under the hashes of the truth file, the network
+A truth file is a claim. Before it makes an answer wrong, the checker proves the label again, from the
+files, and the cross-check compares with the runtimes, in a separate process with 60 seconds of CPU time.
+The result is kept in Dokimos' home, never beside the suite, under the hashes of the truth file, the network
 and the property, and the version of Dokimos.
 """
 
@@ -36,7 +36,7 @@ _WALL_SECONDS = 900.0
 
 
 class LabelStanding(Enum):
-    """What came of checking a label."""
+    """The result of checking a label."""
 
     PROVEN = "proven"
     FAILED = "failed"
@@ -45,9 +45,9 @@ class LabelStanding(Enum):
 
 @dataclass(frozen=True)
 class LabelCheck:
-    """What came of checking a label, and why it is not proven; `problem` is empty where it is.
+    """The result of checking a label, and why it is not proven; `problem` is empty if it is.
 
-    `not_compared` says why no runtime could be compared with the exact values, where that is so.
+    `not_compared` says why no runtime could be compared with the exact values, if none could.
     """
 
     standing: LabelStanding
@@ -56,17 +56,17 @@ class LabelCheck:
 
     @property
     def is_proven(self) -> bool:
-        """Whether somebody may be blamed by the label."""
+        """Whether the label may count against a verifier."""
         return self.standing is LabelStanding.PROVEN
 
 
 def nobody_checks(*_instance: object) -> LabelCheck:
-    """What serves where labels are not checked: nobody is blamed by them."""
-    return LabelCheck(LabelStanding.NOT_CHECKED, "nobody was asked to check it")
+    """The label check to use when labels are not checked: they count against no verifier."""
+    return LabelCheck(LabelStanding.NOT_CHECKED, "label checks are off")
 
 
 class LabelledFiles(CampaignInstance, Protocol):
-    """The files that the label of an instance speaks of."""
+    """The files that the label of an instance is about."""
 
     @property
     def truth_path(self) -> Path:
@@ -86,7 +86,7 @@ class _Finding:
 class LabelChecker:
     """Checks labels, each once for the same files and version.
 
-    `checked` is called after each check that was really made, with the name of the instance.
+    `checked` is called after each check that was actually run, with the name of the instance.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class LabelChecker:
         self._cpu_seconds = cpu_seconds
 
     def __call__(self, instance: LabelledFiles) -> LabelCheck:
-        """Whether the label of `instance` is proven; raises UnreadableFile where a file is not there."""
+        """Whether the label of `instance` is proven; raises UnreadableFile if a file is not there."""
         place = _place(instance)
         kept = _kept(place)
         if kept is not None and (
@@ -157,8 +157,8 @@ def _check(instance: LabelledFiles, cpu_seconds: float) -> tuple[LabelCheck, boo
         problem = f"its proof takes more than {cpu_seconds:g} s of CPU time"
         return LabelCheck(LabelStanding.NOT_CHECKED, problem), True
     why = {
-        Termination.WALL_LIMIT: "it took too long",
-        Termination.MEMORY_LIMIT: "it took too much memory",
+        Termination.WALL_LIMIT: "checking it took too long",
+        Termination.MEMORY_LIMIT: "checking it took too much memory",
     }
-    problem = why.get(outcome.termination, "the process that checks it ended early")
+    problem = why.get(outcome.termination, "the process that checked it ended early")
     return LabelCheck(LabelStanding.NOT_CHECKED, problem), False

@@ -18,15 +18,15 @@ from dokimos.suites.entry import SuiteEntry
 
 @dataclass(frozen=True)
 class ProofFinding:
-    """What is the matter with a label: `problem` is empty where it is proven, and no runtime contradicts
-    the values that the network has as it is read here. `not_compared` says why none could be asked."""
+    """What is wrong with a label: `problem` is empty if it is proven and no runtime contradicts the
+    network's exact values. `not_compared` says why no runtime could be compared."""
 
     problem: str
     not_compared: str = ""
 
 
 def main(result: str, name: str, network: str, property_: str, truth: str) -> None:
-    """Prove the label again by the shipped kinds of proof, cross-check it, and write what came of it."""
+    """Prove the label again by the shipped kinds of proof, cross-check it, and write the result."""
     entry = SuiteEntry(
         name=name,
         network_path=Path(network),

@@ -1,4 +1,4 @@
-"""From judged runs on one instance to what a rule set gives for each of them."""
+"""From judged runs on one instance to the marks that a rule set gives them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dokimos.suites.answers import Answer
 
 
 def marks_of(rules: RuleSet, referee: Referee | None, judgements: Sequence[Judgement]) -> list[Mark]:
-    """What `rules` give for all runs on one instance, which they compare with one another.
+    """The marks that `rules` give all runs on one instance, comparing them with one another.
 
-    `referee` is needed where a verifier gave a witness.
+    `referee` is needed if a verifier gave a witness.
     """
     if rules.accepts is None or rules.establishes is None:
         return [exact_mark(rules, j.record, j.verdict, j.reason) for j in judgements]
@@ -49,7 +49,7 @@ def _establishes(record: RunRecord, found: ClassifiedWitness | None) -> bool:
 def exact_mark(rules: RuleSet, record: RunRecord, verdict: Verdict, reason: str) -> Mark:
     """The mark by the verdict: wrong is incorrect; correct is correct, and so is a `sat` without a witness.
 
-    What is listed apart (rounding, unlabelled) and what is undecided is worth nothing.
+    Answers that are listed separately (rounding, unlabelled) or undecided get no points.
     """
     if _is_late(record) or verdict is Verdict.UNDECIDED:
         return rules.mark(Standing.NONE, reason)
@@ -65,13 +65,13 @@ def competition_mark(
     """The mark by a competition's rules.
 
     `witness` is the class of the record's witness and `refuted_by` the verifier whose witness establishes
-    `sat`, if one does. Where a witness cannot be judged (None), nothing is said for or against it.
+    `sat`, if one does. A witness that cannot be judged (None) counts neither for nor against the answer.
     """
     if not _is_answered_in_time(record):
         return rules.mark(Standing.NONE, "it gives no answer in time")
     if record.answer is Answer.UNSAT:
         if refuted_by is None:
-            return rules.mark(Standing.CORRECT, "nothing shows otherwise; an unsat is not checked")
+            return rules.mark(Standing.CORRECT, "no witness refutes it; an unsat is not checked")
         return rules.mark(Standing.INCORRECT, f"the witness of {refuted_by} shows a violation")
     if witness is None:
         return rules.mark(Standing.NONE, "onnxruntime cannot replay its witness")

@@ -1,4 +1,4 @@
-"""Whether a verdict hangs on a network that is read here otherwise than runtimes read it."""
+"""Whether a verdict depends on a network that Dokimos and the runtimes read differently."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ def contradiction(
     judgements: Sequence[Judgement],
     replays: Mapping[str, WitnessReplays],
 ) -> LabelCheck | None:
-    """Why nothing is known of an instance: a runtime contradicts the exact value on which a verdict hangs.
+    """Why nothing is known about an instance: a runtime contradicts the exact value that a verdict depends
+    on.
 
     The exact value and onnxruntime's must agree within the bound on the rounding at that point. Otherwise
-    somebody misreads the network, and neither a label nor a replay says anything of it. None where they
-    agree, or no verdict hangs on an exact value.
+    one of the two misreads the network, and neither labels nor replays can be trusted. None if they agree,
+    or no verdict depends on an exact value.
     """
     instance = Instance(question.name, question.network_file, question.property_file)
     for point in dict.fromkeys(_points_that_decide(judgements, replays)):

@@ -1,4 +1,4 @@
-"""How runs are called on the page: as briefly as keeps them apart."""
+"""The names of runs on a page: as short as keeps them distinct."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dokimos.judging.verdicts import Judgement
 class Naming:
     """Names for verifiers, instances and families.
 
-    A verifier that ran in several versions is called by name and version; where runs come from several
-    suites, an instance is called by suite and name.
+    A verifier that ran in several versions is shown by name and version; if runs come from several suites,
+    an instance is shown by suite and name.
     """
 
     several_versions: frozenset[str]
@@ -32,17 +32,17 @@ class Naming:
         )
 
     def verifier(self, record: RunRecord) -> str:
-        """What the verifier of a run is called."""
+        """The name of a run's verifier."""
         if record.verifier in self.several_versions:
             return printable(f"{record.verifier} {record.verifier_version}")
         return printable(record.verifier)
 
     def instance(self, record: RunRecord) -> str:
-        """What the instance of a run is called."""
+        """The name of a run's instance."""
         return printable(f"{record.suite}/{record.instance}" if self.several_suites else record.instance)
 
     def family(self, record: RunRecord) -> str:
-        """What the family of a run is called; an instance nobody here made has none."""
+        """The name of a run's family; a published instance has none."""
         return printable(record.family) or "no family"
 
     def sort_key(self, judgement: Judgement) -> tuple[str, str, str, int, str]:

@@ -1,4 +1,4 @@
-"""What verifiers answered on one instance, in any campaigns, with the verdicts."""
+"""The answers of verifiers on one instance in any campaigns, with the verdicts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def judge_entry(
 ) -> tuple[Judgement, ...]:
     """The verdicts on every run on the files of `entry` in the campaigns in `folders`, in their order.
 
-    Files are known by their content, whatever the campaign calls the suite and the instance.
+    Files are identified by their content, whatever the names of suite and instance in the campaign.
     """
     files = (entry.network_sha256, entry.property_sha256)
     runs = []

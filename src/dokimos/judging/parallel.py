@@ -1,9 +1,9 @@
-"""Many instances judged in several processes, each kept as soon as it is done.
+"""Many instances judged in several processes, each stored as soon as it is done.
 
-What was found of an instance stands in a line of a file in Dokimos' home, under a key of everything that
-it depends on. So whatever ends the work, the same call again does the rest. The file is a memory and no
-record: what cannot be read of it is judged again. It is not in the campaign's folder, which others may have
-written: nobody is blamed by what a stranger says was judged.
+The judgements on an instance are one line of a file in Dokimos' home, under a key of everything they depend
+on. So if interrupted, the same call continues where it stopped. The file is a cache, not a record: lines
+that cannot be read are judged again. It is not in the campaign's folder, which others may have written:
+judgements from elsewhere are not trusted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WHAT = "the kept judgements"
 class JudgingTask:
     """The runs on one instance, to be judged together; `not_scored` names verifiers without marks.
 
-    `folder` is that of their campaign, which has the certificates that verifiers gave.
+    `folder` is their campaign's, which has the certificates that verifiers gave.
     """
 
     entry: SuiteEntry
@@ -51,7 +51,7 @@ class JudgingTask:
 
     @property
     def key(self) -> str:
-        """A hash of all that the verdicts depend on."""
+        """A hash of everything the verdicts depend on."""
         truth = self.entry.truth_path
         proofs = [truth] if exists(truth) else certificates(self.runs, [self.folder])
         parts = (
@@ -73,10 +73,10 @@ def judge_tasks(
     jobs: int,
     judged: Callable[[int, int, str], None] = lambda _done, _total, _name: None,
 ) -> Iterator[tuple[JudgingTask, tuple[Judgement, ...]]]:
-    """The verdicts on each of `tasks`, as they are done by `jobs` processes; without reproduce commands.
+    """The verdicts on each of `tasks`, as `jobs` processes finish them; without reproduce commands.
 
-    `folder` is that of their campaign, by which they are found again. `judged` is called after each, with
-    the name of the instance; first, where some were kept before, with their number.
+    `folder` is their campaign's, by which kept judgements are found. `judged` is called after each task
+    with the name of the instance; and first, if some were kept from before, with their number.
     """
     path = place_of(folder)
     kept, keys = _read(path), [task.key for task in tasks]
@@ -136,7 +136,7 @@ def _light(record: RunRecord) -> RunRecord:
 
 
 def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, ...] | None:
-    """The judgements that were kept; None where they are not of these runs, or cannot be read."""
+    """The judgements that were kept; None if they are not of these runs, or cannot be read."""
     try:
         found = strict_json.convert(
             documents,

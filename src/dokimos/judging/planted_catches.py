@@ -1,4 +1,4 @@
-"""Which planted bugs a suite catches, in this process: much faster than a campaign, and without limits."""
+"""Which planted bugs a suite catches, in this process: much faster than a campaign, but without limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dokimos.verifiers.planted.base import PlantedVerifier, answer_to
 
 @dataclass(frozen=True)
 class Attempt:
-    """One planted verifier on one instance: what it said, the verdict on that, and the seconds it took."""
+    """One planted verifier on one instance: its answer, the verdict on it, and the seconds it took."""
 
     bug: str
     instance: str
@@ -33,7 +33,7 @@ class Attempt:
 
 
 def attempts(bug: PlantedVerifier, entries: Iterable[SuiteEntry]) -> Iterator[Attempt]:
-    """One bug on every instance, in their order; labels are taken at their word."""
+    """One bug on every instance, in order; labels are trusted."""
     for entry in entries:
         started = time.perf_counter()
         given = answer_to(bug, entry)
@@ -43,10 +43,10 @@ def attempts(bug: PlantedVerifier, entries: Iterable[SuiteEntry]) -> Iterator[At
 
 @dataclass(frozen=True)
 class Hunt:
-    """One bug on one suite, up to the first instance that catches it (None where there is none).
+    """One bug on one suite, up to the first instance that catches it (None if there is none).
 
-    `seconds` is what the answers took until then. `others` counts the answers that are not those of the
-    sound form of its sort.
+    `seconds` is the time the answers took until then. `others` counts the answers that differ from those of
+    the verifier's sound version.
     """
 
     bug: str
@@ -57,7 +57,7 @@ class Hunt:
 
 
 def hunt(bug: PlantedVerifier, entries: Iterable[SuiteEntry], sound: Mapping[str, Answer]) -> Hunt:
-    """Run a bug on the instances of a suite, in their order; `sound` has the answers of the sound form."""
+    """Run a bug on the instances of a suite, in order; `sound` has the answers of the sound version."""
     seen: list[Attempt] = []
     for attempt in attempts(bug, entries):
         seen.append(attempt)

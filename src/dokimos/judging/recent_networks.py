@@ -1,4 +1,4 @@
-"""Networks that were read lately: many instances of a suite ask about the same file."""
+"""A cache of networks: many instances of a suite share the same file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 
 
 class RecentNetworks:
-    """Reads networks, and keeps the latest while their files are at most `most_bytes` together."""
+    """Reads networks, and keeps the latest ones as long as their files total at most `most_bytes`."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

@@ -1,7 +1,7 @@
 """An instance as the referee of a competition sees it: a property in doubles, the network in onnxruntime.
 
-Nothing here needs our own reader of networks: onnxruntime, with its default optimisations, is all that a
-competition asks, so every network that it can run has a referee.
+This does not use Dokimos' own reader of networks: onnxruntime, with its default optimisations, is all that
+a competition uses, so every network that it can run has a referee.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class RefereeCase:
-    """A box, in doubles, and the conjunctions of constraints that are unsafe there."""
+    """A box, in doubles, and the conjunctions of constraints that make a point of it unsafe."""
 
     lower: Doubles
     upper: Doubles
@@ -42,10 +42,10 @@ class RefereeCase:
 
 
 class Referee:
-    """One instance, for looking at many witnesses; `name` is how messages call it.
+    """One instance, ready to examine many witnesses; `name` is its name in messages.
 
-    Raises UnreadableFile, when first asked, where onnxruntime cannot run the network or the property
-    cannot be read.
+    Raises UnreadableFile, on first use, if onnxruntime cannot run the network or the property cannot be
+    read.
     """
 
     def __init__(self, network_file: bytes, property_file: bytes, name: str) -> None:
@@ -69,7 +69,7 @@ class Referee:
             return values.astype(self._input_type).astype(np.float64)
 
     def outputs(self, witness: Point) -> Doubles | None:
-        """The first output at `witness`, flat; None where the witness has another size than the input.
+        """The first output at `witness`, flat; None if the witness does not have the size of the input.
 
         The witness is read in doubles and rounded to the network's input type; open dimensions are 1.
         """
@@ -125,12 +125,12 @@ class Referee:
 
 
 def doubles(values: Sequence[Fraction]) -> Doubles:
-    """The doubles nearest to `values`; infinite where they are beyond all doubles."""
+    """The doubles nearest to `values`; infinite if they are beyond all doubles."""
     return np.array([double(value) for value in values], dtype=np.float64)
 
 
 def double(value: Fraction) -> float:
-    """The double nearest to `value`; infinite where that is beyond all doubles."""
+    """The double nearest to `value`; infinite if that is beyond all doubles."""
     try:
         return float(value)
     except OverflowError:

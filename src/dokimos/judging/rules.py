@@ -1,9 +1,9 @@
 """Rule sets: what one answer is worth, under our own rules and under those of the competitions.
 
-A competition does not know the truth. It believes a `sat` whose own witness it accepts, and an `unsat`
-that no tool refutes by a witness that is strictly correct; so **an `unsat` alone is never checked**.
-`exact` goes by the verdicts instead, hence by the proven labels. Where the two differ, somebody's score is
-not earned.
+A competition does not know the truth. It believes a `sat` if it accepts that answer's witness, and an
+`unsat` if no tool refutes it by a strictly correct witness; so **an `unsat` alone is never checked**.
+`exact` uses the verdicts instead, hence the proven labels. If the two differ, some verifier's score is
+undeserved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Mark:
-    """What one rule set (by name) gives for one run, and why."""
+    """The mark that one rule set (by name) gives one run, and why."""
 
     rules: str
     standing: Standing
@@ -38,10 +38,10 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class WitnessRule:
-    """How far a witness may be off: absolutely from the box and from the constraints.
+    """How far a witness may be off: from the box and from the constraints, absolutely.
 
-    `own_outputs` is how far, relatively, the verifier's own outputs may be from onnxruntime's; None where
-    they are ignored. It also says how the rule looks at the witness: see `witness_classes`.
+    `own_outputs` is how far, relatively, the verifier's own outputs may be from onnxruntime's; None if
+    they are ignored. It also decides how the witness is evaluated: see `witness_classes`.
     """
 
     inputs: Fraction = _NONE
@@ -51,10 +51,10 @@ class WitnessRule:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSet:
-    """One way to score. `accepts` and `establishes` are None where the verdicts decide.
+    """One way to score. `accepts` and `establishes` are None if the verdicts decide.
 
-    A `sat` is right where its own witness meets `accepts`; an `unsat` is wrong where the witness of some
-    verifier meets `establishes`. `witness_required`: whether a `sat` without a witness is incorrect.
+    A `sat` is right if its own witness meets `accepts`; an `unsat` is wrong if the witness of some verifier
+    meets `establishes`. `witness_required` says whether a `sat` without a witness is incorrect.
     """
 
     name: str
@@ -66,7 +66,7 @@ class RuleSet:
     points_incorrect: int = -150
 
     def mark(self, standing: Standing, reason: str) -> Mark:
-        """The mark for a standing: its points are these rules'."""
+        """The mark for a standing, with this rule set's points."""
         points = {Standing.CORRECT: self.points_correct, Standing.INCORRECT: self.points_incorrect}
         return Mark(self.name, standing, points.get(standing, 0), reason)
 

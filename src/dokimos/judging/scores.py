@@ -13,8 +13,8 @@ from dokimos.judging.verdicts import Judgement
 class Score:
     """What one verifier gets on one benchmark (a suite) under one rule set.
 
-    `worth` is 100·points/best, where best is the most that any verifier has there, and never below 0; it
-    is 0 where nobody has more than 0. Every repetition of a run counts.
+    `worth` is 100·points/best, where best is the most that any verifier has there, and never below 0; it is
+    0 if no verifier has more than 0. Every repeat of a run counts.
     """
 
     rules: str

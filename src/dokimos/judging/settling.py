@@ -22,8 +22,8 @@ def settled(
 ) -> JudgedInstance:
     """The instance with the first certificate of its `runs` that is proven as its truth.
 
-    The instance itself where it has a truth file, or where no certificate is proven. `folders` are those of
-    the campaigns. A certificate is checked as labels are, whoever gave it; one that fails settles nothing.
+    The instance is returned unchanged if it has a truth file, or if no certificate is proven. `folders` are
+    the campaigns'. Every certificate is checked as labels are; one that fails settles nothing.
     """
     if exists(instance.truth_path):
         return instance

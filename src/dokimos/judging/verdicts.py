@@ -1,4 +1,4 @@
-"""The judge's words, and the value it hands to the report."""
+"""The verdicts, and the judgements that the report is made from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dokimos.suites.instance import Label
 
 
 class Verdict(Enum):
-    """What the judge says of one answer; docs/verdicts.md says when, with an example of each."""
+    """The judge's verdict on one answer; docs/verdicts.md says when, with an example of each."""
 
     CORRECT = "correct"
     WRONG_UNSAT = "wrong-unsat"
@@ -36,7 +36,7 @@ class Verdict(Enum):
 
     @property
     def is_unchecked(self) -> bool:
-        """Whether a decided answer is neither confirmed nor refuted by anything: it is no success."""
+        """Whether a decided answer is neither confirmed nor refuted: it does not count as a success."""
         return self is Verdict.UNLABELLED
 
     @property
@@ -49,16 +49,15 @@ class Verdict(Enum):
 class Replay:
     """What really happens at a witness.
 
-    `violates_exactly` speaks of the real numbers, as does `violation`: the largest, over unsafe
-    conjunctions, of the smallest slack of their constraints. The witness violates where it is >= 0 (> 0
-    if a strict constraint decides), and a negative number says by how much it fails to. `exact_outputs`
-    and `onnxruntime_outputs` are what the network gives there, the latter in its own `float_type`.
-    `runtime` is what computed them: onnxruntime, or what stands in for it where it has no kernel;
-    `witness_in_float32` says whether the witness is a point of that type. Each exact output is off by
-    `output_error` at most; that is 0 where the exact value was computed, and positive where less decided
-    the question: then `violation` is a lower bound. `outside_by` is the largest distance by which a
-    coordinate leaves the box (0 when inside). `is_decided` is False where no precision tells whether the
-    witness violates.
+    `violates_exactly` is about the real numbers, as is `violation`: the largest, over unsafe conjunctions,
+    of the smallest slack of their constraints. The witness violates if that is >= 0 (> 0 if a strict
+    constraint decides), and a negative number says by how much it fails to. `exact_outputs` and
+    `onnxruntime_outputs` are what the network gives there, the latter in its own `float_type`. `runtime` is
+    what computed them: onnxruntime, or its replacement if it has no kernel; `witness_in_float32` says
+    whether the witness is a point of that type. Each exact output is off by `output_error` at most; that is
+    0 if the exact value was computed, and positive if an enclosure decided the question: then `violation`
+    is a lower bound. `outside_by` is the largest distance by which a coordinate leaves the box (0 when
+    inside). `is_decided` is False if no precision decides whether the witness violates.
     """
 
     in_box: bool
@@ -77,9 +76,8 @@ class Replay:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A point of the box that violates exactly, where a verifier answers `unsat`, and what happens there.
-
-    `file` is where it is, or can be, written as VNN-COMP has it; `command` replays that file.
+    """A point of the box that violates exactly although a verifier answers `unsat`, and its replay. `file`
+    is where it is, or can be, written in VNN-COMP's format; `command` replays that file.
     """
 
     point: Point
@@ -95,9 +93,9 @@ class Judgement:
     `certificate` names the kind of proof behind the label; `reproduce` is a shell command that runs the
     same verifier on the same instance again. `clipped` is the replay at the witness clipped to a box that
     it leaves by a rounding. `marks` has one mark for each rule set that was asked for. `plugin_proof` names
-    the kind of proof, and its package, where that is all there is of a label. `label_check` is what came of
-    checking the label, where somebody was to be blamed by it. `counterexample` is what shows a
-    `wrong-unsat` to be wrong, where a point is known that does.
+    the kind of proof and its package, if a plug-in's proof is the only one. `label_check` is the result of
+    checking the label, if it counts against the verifier. `counterexample` is a point that shows a
+    `wrong-unsat` to be wrong, if one is known.
     """
 
     record: RunRecord
@@ -115,7 +113,7 @@ class Judgement:
 
 
 def unchecked_in_words(judgements: Iterable[Judgement]) -> str:
-    """How many answers nothing confirms or refutes, in a sentence; empty where there are none."""
+    """How many answers nothing confirms or refutes, in a sentence; empty if there are none."""
     counts = Counter(j.record.answer.value for j in judgements if j.verdict.is_unchecked)
     parts = [
         f"{count} {answer} {'answer' if count == 1 else 'answers'}"
@@ -127,7 +125,7 @@ def unchecked_in_words(judgements: Iterable[Judgement]) -> str:
 
 
 def checked_labels(judgements: Iterable[Judgement], standing: LabelStanding) -> dict[tuple[str, str], str]:
-    """What is the matter with each label of that standing, by suite and instance."""
+    """What is wrong with each label of that standing, by suite and instance."""
     return {
         (j.record.suite, j.record.instance): j.label_check.problem
         for j in judgements
@@ -136,8 +134,8 @@ def checked_labels(judgements: Iterable[Judgement], standing: LabelStanding) -> 
 
 
 def failed_label_in_words(suite: str, instance: str, problem: str) -> str:
-    """A sentence that nobody overlooks."""
+    """A conspicuous sentence about a label that fails."""
     return (
-        f"THE LABEL OF {suite}/{instance} FAILS: {problem.rstrip('.')}. Nobody is judged by it; make the "
-        "suite again, or look at it with `dokimos check`."
+        f"THE LABEL OF {suite}/{instance} FAILS: {problem.rstrip('.')}. It is not used to judge any "
+        f"answer; make the suite again, or run `dokimos check` on it."
     )

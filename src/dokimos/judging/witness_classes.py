@@ -1,17 +1,17 @@
 """The class that the rules of a competition give to a witness.
 
-Two ways of looking, as the competitions of 2025 and of 2026 do it:
+There are two ways to evaluate a witness, those of the competitions of 2025 and of 2026:
 
-- Where a rule has a limit on the *own outputs*, the inputs are doubles as the verifier printed them, and
-  the property is asked about the outputs that the verifier states. How far these are from what onnxruntime
-  computes is the largest difference over the largest stated output (0 where that is below 1e-6).
-- Where it has none, the own outputs are ignored, and the property is asked about onnxruntime's. The inputs
+- If a rule has a limit on the *own outputs*, the inputs are doubles as the verifier printed them, and the
+  property is evaluated at the outputs that the verifier states. How far these are from what onnxruntime
+  computes is the largest difference over the largest stated output (0 if that is below 1e-6).
+- If it has none, the own outputs are ignored, and the property is evaluated at onnxruntime's. The inputs
   are rounded to the type of the network's input first, and so is every bound, with its tolerance, as NumPy
   2 does when it compares a float32 number with a Python float.
 
 A box is widened by the tolerance on inputs; so are constraints over inputs alone. All other constraints
-have the tolerance on outputs. Where the own outputs matter but were not recorded, onnxruntime's are taken
-for them: a missing note of ours is no fault of the verifier.
+have the tolerance on outputs. If the own outputs matter but were not recorded, onnxruntime's are used: the
+verifier is not at fault for what Dokimos did not record.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class WitnessClass(Enum):
 
 @dataclass(frozen=True)
 class ClassifiedWitness:
-    """The class of a witness, and why in a few words."""
+    """The class of a witness, and the reason in a few words."""
 
     kind: WitnessClass
     reason: str
@@ -67,7 +67,7 @@ class _Seen:
 def classify_witness(rules: RuleSet, referee: Referee | None, record: RunRecord) -> ClassifiedWitness:
     """The class that `rules`, which must judge witnesses, give to the witness of a `sat`.
 
-    `referee` is needed where there is a witness. Raises UnreadableFile if it cannot run the network or
+    `referee` is needed if there is a witness. Raises UnreadableFile if it cannot run the network or
     read the property.
     """
     assert rules.accepts is not None
@@ -78,12 +78,14 @@ def classify_witness(rules: RuleSet, referee: Referee | None, record: RunRecord)
     replayed = referee.outputs(record.witness)
     if replayed is None:
         size = f"has {len(record.witness)} coordinates" if record.witness else "is not a list of numbers"
-        return ClassifiedWitness(WitnessClass.WRONG_SHAPE, f"its witness {size}; the network takes others")
+        return ClassifiedWitness(
+            WitnessClass.WRONG_SHAPE, f"its witness {size}, which is not the network's input size"
+        )
     seen = _look(rules.accepts, referee, record, replayed)
     if seen is None:
         stated = len(record.outputs or ())
         return ClassifiedWitness(
-            WitnessClass.OTHER_OUTPUTS, f"it states {stated} outputs where the network has {len(replayed)}"
+            WitnessClass.OTHER_OUTPUTS, f"it states {stated} outputs, but the network has {len(replayed)}"
         )
     if problem := _outputs_problem(rules.accepts, seen):
         return ClassifiedWitness(WitnessClass.OTHER_OUTPUTS, problem)
@@ -101,11 +103,11 @@ def _outputs_problem(rule: WitnessRule, seen: _Seen) -> str:
     """What `rule` has against the outputs that the verifier states; empty: nothing."""
     if rule.own_outputs is None or seen.error <= float(rule.own_outputs):
         return ""
-    return f"the outputs that it states differ from onnxruntime's by {seen.error:.3g}, relatively"
+    return f"the outputs it states differ from onnxruntime's by {seen.error:.3g}, relatively"
 
 
 def _look(rule: WitnessRule, referee: Referee, record: RunRecord, replayed: Doubles) -> _Seen | None:
-    """The witness as `rule` looks at it; None where another number of outputs is stated."""
+    """The witness as `rule` looks at it; None if another number of outputs is stated."""
     inputs = doubles(record.witness or ())
     if rule.own_outputs is None:
         return _Seen(referee.rounded(inputs), replayed, 0.0, in_input_type=True)

@@ -9,7 +9,7 @@ from dokimos.suites.answers import Answer
 
 
 class WitnessQuality(Enum):
-    """What a witness shows; the first that applies."""
+    """What a witness shows: the first of these that applies."""
 
     EXACT = "exact"
     CLIPPED = "exact once clipped"
@@ -20,12 +20,12 @@ class WitnessQuality(Enum):
 
 
 def witness_quality(judgement: Judgement) -> WitnessQuality | None:
-    """What the witness of a judged run shows; None where the run does not answer `sat`.
+    """What the witness of a judged run shows; None if the run does not answer `sat`.
 
     `EXACT`: it lies in the box and violates over the reals, as printed or at the nearest point of the
-    network's type. `CLIPPED`: so it does once the rounding is undone by which it leaves the box. `FLOATS`:
-    it lies in the box and violates in the floats of onnxruntime alone. `UNDECIDED`: no precision tells, or
-    the network cannot be evaluated here.
+    network's type. `CLIPPED`: it does so once clipped to the box, which it leaves by a rounding. `FLOATS`:
+    it lies in the box and violates only in onnxruntime's floats. `UNDECIDED`: no precision decides, or
+    Dokimos cannot evaluate the network.
     """
     record, replay, clipped = judgement.record, judgement.replay, judgement.clipped
     if record.answer is not Answer.SAT:

@@ -28,8 +28,8 @@ _FLOAT32 = np.dtype(np.float32)
 class Question:
     """One instance, read from the contents of its files, ready for replaying witnesses.
 
-    Networks may be compressed, properties too; `name` is how messages call the instance, `places` how they
-    call its two files.
+    Both files may be compressed; `name` and `places` are the names of the instance and of its two files in
+    messages.
     """
 
     network_file: bytes
@@ -52,7 +52,7 @@ class Question:
         found = read_vnnlib(self.property_file, file=self._places[1])
         if (found.input_size, found.output_size) != (self.network.input_size, self.network.output_size):
             raise InputError(
-                f"{self.name}: the property speaks of {found.input_size} inputs and {found.output_size} "
+                f"{self.name}: the property has {found.input_size} inputs and {found.output_size} "
                 f"outputs, the network has {self.network.input_size} and {self.network.output_size}; "
                 "check that the two files belong together."
             )
@@ -60,7 +60,7 @@ class Question:
 
     @cached_property
     def replayer(self) -> Replayer | None:
-        """The network in onnxruntime, or in what stands in for it; None where nothing runs it."""
+        """The network in onnxruntime, or in its replacement; None if neither runs it."""
         try:
             return Replayer(self.network_file, name=self._places[0])
         except InputError:
@@ -73,7 +73,7 @@ class Question:
 
     @cached_property
     def referee(self) -> Referee:
-        """The instance as the rules of a competition look at it."""
+        """The instance as the rules of a competition see it."""
         return Referee(self.network_file, self.property_file, self.name)
 
 
@@ -82,14 +82,14 @@ class WitnessReplays:
     """A witness as its verifier printed it, and at the nearest point of the network's type.
 
     Tools print float32 values with too few digits, or the doubles they compute with; both points are
-    points of R^n, and either may show the property to be `sat`. Where the witness is no point of the
-    network's input space (`problem` says why) there are no replays; where it is out of the range of the
-    network's type, or in it already, `in_floats` is None or the same replay.
+    points of R^n, and either may show the property to be `sat`. If the witness is not a point of the
+    network's input space (`problem` says why) there are no replays; if it is out of the range of the
+    network's type, `in_floats` is None; if it is already of that type, `in_floats` is the same replay.
 
     `clipped` is the replay at the witness moved into a box that it leaves by no more than a rounding (see
-    `clip`); there is none where one of the two points violates exactly. The clipped point is ours, not the
-    verifier's, but where it violates exactly the property is `sat` all the same. `can_be_checked` is False
-    where it is the network that we cannot evaluate. `points` has the points of the three replays.
+    `clip`); there is none if one of the two points violates exactly. The clipped point is not the
+    verifier's, but if it violates exactly the property is `sat` all the same. `can_be_checked` is False if
+    Dokimos cannot evaluate the network. `points` has the points of the three replays.
     """
 
     as_written: Replay | None
@@ -117,7 +117,7 @@ class WitnessReplays:
 
     @property
     def proves_sat(self) -> bool:
-        """Whether a point of the box violates over the reals: the witness, or what it is once clipped."""
+        """Whether a point of the box violates over the reals: the witness, or the clipped witness."""
         return self.exact is not None or self.violates_once_clipped
 
     @property
@@ -131,7 +131,7 @@ class WitnessReplays:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether it is certain that the witness violates nowhere: not exactly, clipped or in floats."""
+        """Whether the witness certainly does not violate: neither exactly, nor clipped, nor in floats."""
         looked_at = (*self._both, *(() if self.clipped is None else (self.clipped,)))
         in_box = any(replay.in_box for replay in looked_at)
         return (
@@ -144,7 +144,7 @@ class WitnessReplays:
 
     @property
     def telling(self) -> Replay | None:
-        """The replay to show: one that violates, or else the one that comes closest to the box."""
+        """The replay to show: one that violates, or else the one closest to the box."""
         inside = next((r for r in self._both if r.in_box), None)
         return self.exact or self.floating or inside or self.as_written
 
@@ -172,18 +172,18 @@ def replay_witness(question: Question, witness: Point) -> WitnessReplays:
 
 
 def _in_floats(question: Question, point: Point) -> Point | None:
-    """The nearest point of the network's type; None where a coordinate is out of its range."""
+    """The nearest point of the network's type; None if a coordinate is out of its range."""
     near = [nearest_float(x, question.dtype) for x in point]
     within = tuple(x for x in near if x is not None)
     return within if len(within) == len(point) else None
 
 
 def clip(box: Box, point: Point) -> Point | None:
-    """`point` moved into `box`, where every coordinate that leaves it does so by a rounding; else None.
+    """`point` moved into `box`, if every coordinate that leaves it does so by a rounding; else None.
 
     By a rounding: by no more than the distance from the bound to the next float32 number beyond it, as
-    written or at the nearest float32 number (which decimals seldom give to the last digit). That is what
-    printing or reading a bound in float32 can do to it, and what nobody means to do.
+    written or at the nearest float32 number (which decimals seldom give to the last digit). Printing or
+    reading a bound in float32 can have this unintended effect.
     """
     moved = []
     for low, x, high in zip(box.lower, point, box.upper, strict=True):

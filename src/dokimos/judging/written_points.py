@@ -1,4 +1,4 @@
-"""Points as people and tools write them: a witness of VNN-COMP, or plain numbers."""
+"""Points as people and tools write them: a VNN-COMP witness, or plain numbers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from dokimos.verifiers.results import MOST_BYTES
 from dokimos.verifiers.vnncomp_results import flat_witness, tensor_witness
 
 _SEPARATORS = re.compile(r"[\s,;]+")
-_FORMS = "a VNN-COMP witness, ((X_0 0.5) …), or numbers separated by commas or blanks"
+_FORMS = "a VNN-COMP witness, ((X_0 0.5) …), or numbers separated by commas or spaces"
 
 
 def read_point(words: str | Path | Sequence[str]) -> Point:
-    """The point in a file, or the one that the words themselves write.
+    """The point in the file of that name, or the point that the text itself states.
 
-    A file may be compressed; it holds a witness as VNN-COMP has it (of VNN-LIB 1.0 or 2.0, `sat` on a line
-    before it or not), or numbers. Raises InputError, or UnreadableFile for a file, where it is neither.
+    A file may be compressed; it holds a witness in VNN-COMP's format (of VNN-LIB 1.0 or 2.0, with or
+    without a line `sat` before it), or numbers. Raises InputError, or UnreadableFile for a file, if it is
+    neither.
     """
     given = [str(words)] if isinstance(words, str | Path) else list(words)
     if isinstance(words, Path) or (len(given) == 1 and _is_file(given[0])):
@@ -43,7 +44,7 @@ def read_point(words: str | Path | Sequence[str]) -> Point:
 
 
 def write_witness(point: Point, outputs: Sequence[float]) -> str:
-    """A counterexample as VNN-COMP has it: every input exactly, every output in its shortest digits.
+    """A counterexample in VNN-COMP's format: every input exactly, every output in its shortest digits.
 
     Raises InputError if an input has no finite decimal expansion.
     """
@@ -67,7 +68,7 @@ def _parse(text: str) -> Point:
         return tensors.inputs
     values: list[Fraction] = [parse_decimal(word) for word in _SEPARATORS.split(text) if word]
     if not values:
-        raise InputError("there is no number.")
+        raise InputError("it contains no number.")
     return tuple(values)
 
 

@@ -1,1 +1,1 @@
-"""Labels for instances that nobody here made: attacks, then every proof that applies."""
+"""Labels for instances from elsewhere: attacks, then every proof that applies."""

@@ -1,6 +1,6 @@
 """Labels one instance: `python -m dokimos.labelling.one_instance RESULT SECONDS NAME NETWORK PROPERTY`.
 
-Writes what is known to RESULT after each stage, so that what was found is kept where the process is ended.
+Writes what is known to RESULT after each stage, so that findings survive if the process is killed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from dokimos.suites.writing import dump_truth
 
 @dataclass(frozen=True)
 class ProcessFinding:
-    """A finding as it crosses between processes: `truth` is the text of a truth file, empty where open.
+    """A finding as it is passed between processes: `truth` is the text of a truth file, empty if there is
+    no label.
 
-    `is_over` says whether the search ended by itself; `is_unreadable` that a file cannot be read.
+    `is_over` says whether the search finished; `is_unreadable` whether a file cannot be read.
     """
 
     truth: str = ""
@@ -35,7 +36,7 @@ class ProcessFinding:
 
 
 def main(result: str, seconds: str, name: str, network: str, property_: str) -> None:
-    """Search, and write down what is known after each stage."""
+    """Search, and write what is known after each stage."""
     place = Path(result)
     try:
         instance = Instance(name, read_content(Path(network)), read_content(Path(property_)))

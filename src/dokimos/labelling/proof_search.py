@@ -38,10 +38,10 @@ _SLOPES_SHARE = 0.7
 class LabelFinding:
     """What a search has found so far.
 
-    `truth` is a label whose proof the checker and the cross-check have accepted; None where the instance is
-    open, and `reason` says why. `by` names what found it. `nearest` is the least margin that any input
-    looked at has (computed in floats: 0 or less seems to be a violation), `bound` is a proven lower bound
-    of the margin at every input; each is None where nothing is known.
+    `truth` is a label whose proof the checker and the cross-check have accepted; None if there is no label;
+    then `reason` says why. `by` names what found it. `nearest` is the least margin of all inputs tried
+    (computed in floats: 0 or less looks like a violation), `bound` is a proven lower bound of the margin at
+    every input; each is None if nothing is known.
     """
 
     truth: Truth | None = None
@@ -54,7 +54,7 @@ class LabelFinding:
 def find_label(
     instance: Instance, *, seconds: float, so_far: Callable[[LabelFinding], None] | None = None
 ) -> LabelFinding:
-    """Attack, then prove, until the instance has a label or the time is over.
+    """Attack, then prove, until the instance has a label or the time is up.
 
     `so_far` is called with what is known after each stage. Raises InputError if a file cannot be read,
     or the property does not fit the network.
@@ -93,14 +93,14 @@ class _LabelSearch:
         return max(0.0, self._began + self._seconds - time.monotonic())
 
     def look_first(self) -> None:
-        """What takes no time: the centres of the boxes, and interval bounds on the whole of them."""
+        """The cheap attempts: the centres of the boxes, and interval bounds on whole boxes."""
         for box, _ in self._asked.questions():
             if self._settle(box.centre, "the centre of the box"):
                 return
         self._enclose(seconds=0.0)
 
     def attack(self) -> None:
-        """A few attacks, harder and harder."""
+        """A few attacks, with growing effort."""
         for budget in _BUDGETS:
             for name in _ATTACKS:
                 if self._left() < (1 - _ATTACKS_END) * self._seconds:
@@ -117,12 +117,12 @@ class _LabelSearch:
                     return
 
     def bound_with_slopes(self) -> None:
-        """Linear bounds on the whole boxes: for affine operators and ReLUs in any graph."""
+        """Linear bounds on whole boxes: for affine operators and ReLUs in any graph."""
         from dokimos.provers.slope_search import likely_seconds, prove_by_slopes
 
         boxes = len({box for box, _ in self._asked.questions()})
         if boxes * likely_seconds(self._network) > _SLOPES_SHARE * self._left():
-            self._note("linear-bounds: the network is too large for the time that is left")
+            self._note("linear-bounds: the network is too large for the remaining time")
             return
         try:
             found = prove_by_slopes(self._network, self._asked)
@@ -137,7 +137,7 @@ class _LabelSearch:
         """Interval arithmetic on pieces of the boxes: for every operator."""
         self._enclose(seconds=_HALVING_SHARE * self._left())
         if self.found.truth is None:
-            self._note("enclosure: interval bounds do not decide it")
+            self._note("enclosure: interval bounds do not decide the instance")
 
     def _enclose(self, *, seconds: float) -> None:
         try:
@@ -164,10 +164,10 @@ class _LabelSearch:
         elif not any(
             self._settle(point, "linear bounds on pieces of the box") for point in found.candidates
         ):
-            self._note("linear bounds: they do not decide all pieces of the box in time")
+            self._note("linear bounds: some pieces of the box are not decided in time")
 
     def bound_linearly(self) -> None:
-        """Linear bounds with splits: for affine layers and ReLUs in a row."""
+        """Linear bounds with splits: for chains of affine layers and ReLUs."""
         try:
             found = prove_by_linear_bounds(self._network, self._asked, seconds=_LINEAR_SHARE * self._left())
         except (InvalidProof, UnsupportedOp) as error:
@@ -177,7 +177,7 @@ class _LabelSearch:
         if found.data is not None:
             self._prove(Certificate("relu-tree", found.data), "linear bounds with splits")
         elif not any(self._settle(point, "linear bounds with splits") for point in found.candidates):
-            self._note("linear bounds: branch and bound did not end in time")
+            self._note("linear bounds: branch and bound did not finish in time")
 
     def ask_reference(self) -> None:
         """The reference engine: exact, for affine operators and ReLUs in any graph."""
@@ -214,7 +214,7 @@ class _LabelSearch:
 
     def _prove(self, certificate: Certificate, by: str) -> None:
         if not self._accept(certificate, Label.UNSAT, None, by):
-            self._note(f"{certificate.kind}: the proof that was found does not hold")
+            self._note(f"{certificate.kind}: the checker rejects the proof that was found")
 
     def _accept(self, certificate: Certificate, label: Label, witness: Point | None, by: str) -> bool:
         """Keep the label if the checker proves it from the files, and no runtime contradicts it."""

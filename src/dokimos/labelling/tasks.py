@@ -1,7 +1,7 @@
-"""One instance of a suite, labelled in a process of its own under limits, and what is kept of it.
+"""One instance of a suite, labelled in its own process under limits, and the record of it.
 
-A label goes to the suite's `truth/`. What stays open is kept in `open/<instance>.json`, with the budget
-that was spent on it, so that the same command again tries it only with more time.
+A label goes to the suite's `truth/`. An instance that stays open is recorded in `open/<instance>.json`,
+with the budget that was spent on it, so that the same command tries it again only with more time.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ class LabelTask:
 
 @dataclass(frozen=True)
 class LabelOutcome:
-    """What is known of one instance now.
+    """What is now known of one instance.
 
-    `label` is empty where it is open, and `reason` says why. `kind` is that of its proof, `by` what found
-    it, `margin` by how much it is proven over the reals. `nearest` and `bound` are those of `LabelFinding`.
-    `was_there`: nothing was tried now. `is_unreadable`: a file of it cannot be read.
+    `label` is empty if the instance is open; then `reason` says why. `kind` is that of its proof, `by` what
+    found it, `margin` by how much it is proven over the reals. `nearest` and `bound` are those of
+    `LabelFinding`. `was_there`: the result is an earlier one. `is_unreadable`: one of its files cannot be
+    read.
     """
 
     name: str
@@ -63,8 +64,8 @@ class LabelOutcome:
 
 @dataclass(frozen=True)
 class OpenForm:
-    """What is kept of an instance that stays open: the files and the version that it speaks of, the budget,
-    and what was found."""
+    """The record of an instance that stays open: the files and the version that it is about, the budget,
+    and the findings."""
 
     network_sha256: str
     property_sha256: str
@@ -76,7 +77,7 @@ class OpenForm:
 
 
 def label_instance(task: LabelTask) -> LabelOutcome:
-    """Label one instance, unless it has a label, or was tried for as long before."""
+    """Label one instance, unless it has a label or was already tried for as long."""
     entry = task.entry
     try:
         if exists(entry.truth_path):
@@ -111,7 +112,7 @@ def label_instance(task: LabelTask) -> LabelOutcome:
 
 
 def read_open(folder: Path, entry: SuiteEntry) -> OpenForm | None:
-    """What is kept of an open instance, if it speaks of the same files and version."""
+    """The record of an open instance, if it is about the same files and version."""
     path = _open_path(folder, entry.name)
     if not exists(path):
         return None
@@ -144,7 +145,7 @@ def _labelled(
     assert truth is not None
     if (truth.network_sha256, truth.property_sha256) != (entry.network_sha256, entry.property_sha256):
         raise InputError(
-            f"{entry.truth_path}: its label was proven for other files; remove it to label them anew."
+            f"{entry.truth_path}: its label was proven for other files; remove the label to label these."
         )
     margin = truth.claim(Semantics.REAL).margin
     return LabelOutcome(
@@ -159,9 +160,9 @@ def _labelled(
 
 
 def _search(task: LabelTask) -> ProcessFinding:
-    """What the search finds in a process of its own; what it had found where it is ended.
+    """What the search finds in its own process, or had found by the time it was ended.
 
-    A search that its limits end is over, too. One that was killed is not, and is tried again next time.
+    A search that is ended by its limits is over. One that was killed is not, and is tried again next time.
     """
     entry, budget = task.entry, task.budget_seconds
     files = (str(entry.network_path.absolute()), str(entry.property_path.absolute()))
@@ -182,7 +183,7 @@ def _search(task: LabelTask) -> ProcessFinding:
         return found
     ended = {
         Termination.WALL_LIMIT: "time ran out",
-        Termination.MEMORY_LIMIT: "it exceeds its memory limit",
+        Termination.MEMORY_LIMIT: "the search exceeded its memory limit",
     }
     why = ended.get(outcome.termination, "the search ended early")
     reason = "; ".join(filter(None, [found.reason, why]))

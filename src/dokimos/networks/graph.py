@@ -62,7 +62,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Node:
-    """One operator: it reads tensors by name ("" where an optional input is left out), writes one.
+    """One operator: it reads tensors by name ("" if an optional input is left out), writes one.
 
     All attributes are present and normalised: axes are nonnegative, pads are written out as
     (begin_1, ..., begin_n, end_1, ..., end_n), shapes hold neither 0 nor -1 as placeholders.

@@ -1,6 +1,6 @@
 """Steps that change how a dense network is written, and not what it computes over the reals.
 
-Every step is exact: its result is computed in rationals and refused where float32 does not hold it.
+Every step is exact: its result is computed in rationals and refused if float32 does not hold it.
 """
 
 from __future__ import annotations

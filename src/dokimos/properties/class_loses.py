@@ -23,7 +23,7 @@ def class_loses(
 
 
 def losing_class(property: Property) -> int | None:
-    """The class that a property of this form is about; None where it has another form."""
+    """The class that a property of this form is about; None if it has another form."""
     if len(property.cases) != 1 or property.products:
         return None
     winners = set()

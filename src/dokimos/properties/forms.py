@@ -32,7 +32,7 @@ class Numbers:
         self._known: dict[str, Fraction] = {}
 
     def number(self, text: str, offset: int) -> Fraction:
-        """The number that `text`, at `offset`, spells; raises UnreadableFile where it spells none."""
+        """The number that `text`, at `offset`, spells; raises UnreadableFile if it spells none."""
         value = self._known.get(text)
         if value is None:
             try:

@@ -50,13 +50,13 @@ class Words(Protocol):
     comparisons: frozenset[str]
 
     def variable(self, text: str, offset: int) -> int:
-        """The variable with this name; raises UnreadableFile where there is none."""
+        """The variable with this name; raises UnreadableFile if there is none."""
 
     def number(self, text: str, offset: int) -> Fraction:
-        """The value of a number; raises UnreadableFile where it is none."""
+        """The value of a number; raises UnreadableFile if it is none."""
 
     def product(self, left: int, right: int, offset: int) -> int:
-        """The variable that is the product of two; raises UnreadableFile where there is none."""
+        """The variable that is the product of two; raises UnreadableFile if there is none."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ def at_most_zero(difference: Affine, *, strict: bool) -> Linear:
 
 
 def conjoin(left: Dnf, right: Dnf) -> Dnf | None:
-    """`left` and `right` multiplied out, or None where that is too large. Consumes both."""
+    """`left` and `right` multiplied out, or None if that is too large. Consumes both."""
     size = len(right) * sum(map(len, left)) + len(left) * sum(map(len, right))
     cases = len(left) * len(right)
     if cases > MAX_CONJUNCTIONS or (cases > 1 and size > MAX_CONSTRAINTS):
@@ -120,7 +120,7 @@ class _Joined:
         self.dnf: Dnf | None = None
 
     def add(self, other: Dnf) -> bool:
-        """Take in one operand, or several as one; False where that is too large. Consumes `other`."""
+        """Take in one operand, or several as one; False if that is too large. Consumes `other`."""
         if self.dnf is None:
             self.dnf = other
         elif self.word == "and":

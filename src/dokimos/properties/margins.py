@@ -75,7 +75,7 @@ def margin_form(case: Case, inputs: int, outputs: int) -> MarginForm:
 
 
 def why_no_margin(property: Property) -> str | None:
-    """Why μ is not a number anywhere, or None where it is one."""
+    """Why μ is not a number anywhere, or None if it is one."""
     cases = [case for case in property.cases if not case.box.is_empty]
     if not cases:
         return "the property has no input: every box is empty"

@@ -135,7 +135,7 @@ def excerpt(text: str) -> str:
 
 
 def head(group: Group) -> str:
-    """The word that a group starts with; "" where there is none."""
+    """The word that a group starts with; "" if there is none."""
     first = group.items[0] if group.items else None
     return first.text if isinstance(first, Atom) else ""
 

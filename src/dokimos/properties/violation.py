@@ -18,7 +18,7 @@ class Violation:
 
     `margin_lower` is a lower bound on the largest, over the unsafe conjunctions of the cases whose box
     holds the input (of all cases, where none does), of the smallest slack of their constraints; None
-    where no conjunction has a constraint. `violates` is None where the outputs, which are enclosed, leave
+    if no conjunction has a constraint. `violates` is None if the outputs, which are enclosed, leave
     it open; else it is a theorem about the exact outputs, as is every number here.
     """
 
@@ -32,7 +32,7 @@ class Violation:
 def violation_at(network: Network, property: Property, point: Sequence[Fraction]) -> Violation:
     """Replay `point`: `violates` is what holds exactly, by float64 where that decides it.
 
-    Raises InputError if sizes do not fit, Undecided where the network has no value that can be told.
+    Raises InputError if sizes do not fit, Undecided if the network has no value that can be told.
     """
     for found in violations(network, property, point):
         if found.violates is not None:

@@ -32,7 +32,7 @@ class Version(Enum):
 
 
 def write_vnnlib_file(property: Property, path: Path, *, version: Version = Version.ONE) -> None:
-    """Write the property to a file, compressed where its name ends in ``.gz``.
+    """Write the property to a file, compressed if its name ends in ``.gz``.
 
     The same property gives the same bytes. Raises InputError if this version cannot say it.
     """

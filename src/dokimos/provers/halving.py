@@ -53,7 +53,7 @@ def prove_by_halving(network: Network, asked: Property, *, seconds: float) -> Ha
 def _cut(
     outputs: Outputs, box: Box, conjunction: Conjunction, room: int, deadline: float
 ) -> tuple[list[int] | None, float]:
-    """The tree of halvings of one box, None where it would be too large; and the least of its bounds."""
+    """The tree of halvings of one box, None if it would be too large; and the least of its bounds."""
     tree: list[int] = []
     pending = [(box, _bound(outputs, conjunction, box))]
     least = inf
@@ -84,7 +84,7 @@ def _bound(outputs: Outputs, conjunction: Conjunction, piece: Box) -> float:
 
 
 def _widest(piece: Box, whole: Box) -> int | None:
-    """The coordinate that is widest as a share of the whole box; None where the piece is a point."""
+    """The coordinate that is widest as a share of the whole box; None if the piece is a point."""
     shares: Sequence[Fraction] = [
         (high - low) / (most - least) if most > least else Fraction(0)
         for low, high, least, most in zip(piece.lower, piece.upper, whole.lower, whole.upper, strict=True)

@@ -43,7 +43,7 @@ def prove_positive(
     """A tree whose leaves show that row·outputs > 0 on the box, or a counterexample, and the effort.
 
     The leaves are those of the arithmetic `outward`, for a conjunction of one constraint. Raises NoProof
-    where neither is found within `most_programs` linear programs, or before `deadline`, on the monotonic
+    if neither is found within `most_programs` linear programs, or before `deadline`, on the monotonic
     clock.
     """
     search = _RowSearch(layers, row, most_programs, deadline)

@@ -57,7 +57,7 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
 
     `unsat` is said only where the certificate that comes with it has been checked in exact arithmetic, on
     the network and property given; `sat` only where the witness has been replayed exactly. Raises
-    UnsupportedOp for other networks, InputError where property and network do not fit.
+    UnsupportedOp for other networks, InputError if property and network do not fit.
     """
     form = piecewise_linear(network)
     effort = _Effort(time.monotonic() + seconds)

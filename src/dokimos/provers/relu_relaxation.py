@@ -172,7 +172,7 @@ class Relaxation:
         self._is_whole &= status != highspy.HighsStatus.kError
 
     def solve(self, phases: Mapping[int, bool]) -> Relaxed | None:
-        """Solve it where these ReLUs are decided (True: on). None where the solver gives up."""
+        """Solve it where these ReLUs are decided (True: on). None if the solver gives up."""
         if not self._is_whole:
             return None
         for relu in self.decidable:

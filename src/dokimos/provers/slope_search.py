@@ -50,7 +50,7 @@ class SlopeProof:
 def prove_by_slopes(network: Network, asked: Property, *, steps: int = 20) -> SlopeProof:
     """Bound every conjunction, first with the usual slopes, then with better ones.
 
-    Raises UnsupportedOp if the network has other operators, and InvalidProof where it is not bounded or
+    Raises UnsupportedOp if the network has other operators, and InvalidProof if it is not bounded or
     a conjunction has no constraint on outputs alone.
     """
     relus = [node.output for node in network.nodes if node.op == "Relu"]
@@ -143,7 +143,7 @@ class GraphBounds:
         return self._graph.lower_bounds(self._network.output, point(shaped), slopes or {})
 
     def _climb(self, rows: Floats, levels: Floats, steps: int) -> dict[str, NDArray[np.uint8]] | None:
-        """Better slopes for each row and unit, as bytes; None where no bound is finite."""
+        """Better slopes for each row and unit, as bytes; None if no bound is finite."""
         network, enclosures = self._network, self._graph.enclosures
         box = self._box.map(lambda end: end.reshape(-1))
         with one_thread():

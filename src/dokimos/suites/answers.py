@@ -29,7 +29,7 @@ class Answer(Enum):
 class VerifierAnswer:
     """An answer, the witness that came with it (exactly as the verifier wrote it), and a remark.
 
-    `outputs` is what the verifier says the network gives at the witness; None where it does not say.
+    `outputs` is what the verifier says the network gives at the witness; None if it does not say.
     """
 
     answer: Answer

@@ -77,7 +77,7 @@ def cover_order(instances: Sequence[CoveringInstance]) -> tuple[str, ...]:
 
 
 def shipped_order(name: str) -> SuiteOrder | None:
-    """The committed order of a shipped suite; None where there is none of that name."""
+    """The committed order of a shipped suite; None if there is none of that name."""
     file = resources.files("dokimos.suites") / "shipped" / "orders" / f"{name}.json"
     if not file.is_file():
         return None

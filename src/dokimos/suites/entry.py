@@ -50,7 +50,7 @@ class SuiteEntry:
         )
 
     def read_truth(self) -> Truth | None:
-        """What is known of the instance; None where the suite has no truth file for it."""
+        """What is known of the instance; None if the suite has no truth file for it."""
         if not exists(self.truth_path):
             return None
         return load_truth(read_text(self.truth_path), file=str(self.truth_path))

@@ -23,9 +23,9 @@ from dokimos.suites.profile_file import FOLDER, Profile, load_profile
 class Facts:
     """One instance of a suite: its place there, the knobs that made it, and its profile.
 
-    `made_by` has every parameter of its origin, also those that are no numbers. `profile` is None where
+    `made_by` has every parameter of its origin, also those that are no numbers. `profile` is None if
     `problem` says why. `seed` is that of its draw, which twins share. `proven_margin` is the margin by
-    which its label is proven over the reals, negative for `sat`; None where there is no such proof.
+    which its label is proven over the reals, negative for `sat`; None if there is no such proof.
     """
 
     network_sha256: str
@@ -51,7 +51,7 @@ class Facts:
 
 
 def read_truth_form(entry: SuiteEntry) -> TruthForm | None:
-    """An entry's truth file, for `truth_of` and `read_facts`; None where it has none."""
+    """An entry's truth file, for `truth_of` and `read_facts`; None if it has none."""
     if not entry.truth_path.exists():
         return None
     return read_form(read_text(entry.truth_path), TruthForm, file=entry.truth_path)

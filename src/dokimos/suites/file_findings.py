@@ -16,7 +16,7 @@ class LintSeverity(Enum):
 
 @dataclass(frozen=True)
 class LintFinding:
-    """One thing that is wrong: by which rule, where (a line where there is one), why, and what to do."""
+    """One thing that is wrong: by which rule, where (a line if there is one), why, and what to do."""
 
     rule: str
     severity: LintSeverity
@@ -27,7 +27,7 @@ class LintFinding:
 
     @property
     def place(self) -> str:
-        """The file, with the line where there is one."""
+        """The file, with the line if there is one."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     def __str__(self) -> str:

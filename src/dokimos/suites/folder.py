@@ -143,7 +143,7 @@ def instances_table(folder: Path) -> Path:
 
 
 def read_suite_file(folder: Path) -> SuiteForm | None:
-    """The suite.json of a folder; None where there is none, as in published benchmarks."""
+    """The suite.json of a folder; None if there is none, as in published benchmarks."""
     path = contained(folder, "suite.json")
     return read_form(read_text(path), SuiteForm, file=path) if path.exists() else None
 

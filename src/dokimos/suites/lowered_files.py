@@ -32,7 +32,7 @@ _GZIP = b"\x1f\x8b"
 def lowered_files(networks: Mapping[str, Path], property_: Path, *, stem: str) -> tuple[Path, Path]:
     """The network and the property that the files come to, by the names of the networks in the property.
 
-    Raises InputError if they do not fit together, UnreadableFile where one cannot be read.
+    Raises InputError if they do not fit together, UnreadableFile if one cannot be read.
     """
     from dokimos.properties.lowering import lower
     from dokimos.properties.writing import write_vnnlib2

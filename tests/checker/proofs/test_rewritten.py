@@ -156,7 +156,7 @@ def test_a_merger_that_did_not_happen_is_refused() -> None:
 
 
 def test_what_cannot_be_merged_is_said() -> None:
-    with pytest.raises(ConstructionFailed, match="no two affine layers"):
+    with pytest.raises(ConstructionFailed, match="no two adjacent affine layers"):
         CONSTRUCTIONS["exclusive-pairs"](seed=4, disguise=["merge"], **KNOBS)
     with pytest.raises(ConstructionFailed, match="not exact in float32"):
         CONSTRUCTIONS["constant-on-box"](seed=4, disguise=["merge"], latent=8)

@@ -101,7 +101,7 @@ def test_the_theorem_is_tight_and_intervals_are_nowhere_near() -> None:
     [
         ({"size": 9}, "change size or patch"),
         ({"width": 15}, "change width or heads"),
-        ({"width": 4}, "the gap cannot open"),
+        ({"width": 4}, "the gap cannot be reached"),
         ({"size": 64, "patch": 8, "width": 512, "heads": 4}, "lower size, colours, width, pairs or layers"),
         ({"noise": 1.0}, "does not stay open"),
     ],

@@ -101,7 +101,7 @@ def test_a_base_that_is_not_robust_is_not_proven_by_a_shut_lock() -> None:
     ("family", "options", "message"),
     [
         ("exclusive-pairs", {"knobs": {"inputs": 24}}, "at least 25 inputs"),
-        ("parity-lock", {}, "a parity lock of its own"),
+        ("parity-lock", {}, "its own parity lock"),
         ("convex-corners", {"lock": 1000}, "at most 256 bits"),
     ],
 )

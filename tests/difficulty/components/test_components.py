@@ -87,7 +87,7 @@ def test_saturation_is_shown() -> None:
     asked = unit_box(1, 1, BELOW)
     found = measured("regions", network, asked, samples=4, tau=1e-9, seed=3)
     assert found.value == pytest.approx(math.log(4))
-    assert found.note == ">= log 4: every sample has a class of its own"
+    assert found.note == ">= log 4: every sample has its own class"
 
 
 def test_gradients_below_the_grid_are_told() -> None:

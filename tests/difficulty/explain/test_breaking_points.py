@@ -58,8 +58,8 @@ def test_the_breaking_point(
 def test_what_there_is_to_say_beside_the_point() -> None:
     assert curve((S, S)).note == "it solves every step"
     assert curve((T, W)).note == "it solves none of them"
-    assert curve((F, F)).note == "it fails on all of them, whatever the knob"
-    assert curve((S, T, S, T)).note == "not solved on the way: 2"
+    assert curve((F, F)).note == "it fails on all of them, whatever the knob's value"
+    assert curve((S, T, S, T)).note == "not solved in between: 2"
     assert curve((T, S, S, T)).note == "no clear breaking point: solved only at 2, 4"
 
 

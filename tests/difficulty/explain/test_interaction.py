@@ -125,7 +125,7 @@ def test_a_component_that_never_varies_is_said_so() -> None:
         for k in range(30)
     ]
     found = interaction(rows)
-    assert "the product of both says nothing" in found.note
+    assert "the product adds nothing" in found.note
     assert found.p_value is None
 
 

@@ -77,7 +77,7 @@ def test_what_separates_is_said_with_its_direction_and_its_limits() -> None:
     assert which_separates([CHANCE, GOOD]) == (
         "Within families, U (share of unstable units) separates its timeouts best: timeouts have higher "
         "values (AUC 0.90, 95 % interval 0.80 to 0.97, p = 0.0005; 0.85 to 0.93 with any one family left "
-        "out). This is claimed for the 4 families that have both outcomes, at one level of 5 % for all "
+        "out). This is claimed for the 4 families that have both outcomes, at a joint level of 5 % for all "
         "components; nothing is claimed for other families."
     )
     assert "So does M̂_min (lower, 0.20)." in which_separates([LOWER, GOOD])
@@ -96,7 +96,7 @@ def test_what_does_not_separate_is_said_too() -> None:
 
 
 def test_complete_separation_that_may_be_chance_is_not_claimed() -> None:
-    complete = replace(GOOD, auc=1.0, note="complete separation: resampling cannot show how sure that is")
+    complete = replace(GOOD, auc=1.0, note="complete separation: resampling gives no interval")
     assert separation_in_words(complete).startswith("every timeout has a higher value")
     assert separation_in_words(replace(complete, p_value=0.2)) == "could be chance"
 
@@ -104,15 +104,15 @@ def test_complete_separation_that_may_be_chance_is_not_claimed() -> None:
 def test_an_interaction_is_a_test_and_four_rates() -> None:
     assert which_interact([PAIR]) == (
         "U and d_eff interact within families: the higher d_eff, the more timeouts rise with U "
-        "(product term +2.5, p = 0.004, 4 families). In all families together, from U <= 0.25 to above it "
-        "the timeout rate goes from 0 % to 20 % where d_eff <= 3, and from 10 % to 100 % where d_eff "
-        "is above. This is claimed at one level of 5 % for all pairs (1 of 1 tested), "
+        "(product term +2.5, p = 0.004, 4 families). In all families together, as U passes 0.25, "
+        "the timeout rate goes from 0 % to 20 % if d_eff <= 3, and from 10 % to 100 % if d_eff "
+        "is above that. This is claimed at a joint level of 5 % for all pairs (1 of 1 tested), "
         "for these families only."
     )
     assert "the less timeouts rise with U" in which_interact([replace(PAIR, product=-2.5)])
     chance = replace(PAIR, p_value=0.2)
     assert which_interact([chance]) == (
-        "No pair of components is found to interact within families, at one level of 5 % for all pairs "
+        "No pair of components is found to interact within families, at a joint level of 5 % for all pairs "
         "(1 of 1 tested)."
     )
     untested = replace(PAIR, product=None, p_value=None, note="not enough data: no profiles")

@@ -82,7 +82,7 @@ def test_one_verifier_that_solves_nothing_is_fine(tmp_path: Path) -> None:
 def test_missing_profiles_come_first_with_their_command(tmp_path: Path) -> None:
     text = explained(tmp_path, [Made("a"), Made("b")], {"marabou": 1})
     assert " ".join(text.split()).startswith(
-        "suite: both of its instances are left out where components are compared, because there is no "
+        "suite: both of its instances are left out of the comparison of components, because there is no "
         "profile; run `dokimos profile"
     )
 

@@ -1,4 +1,4 @@
-"""Constant on a box: hinges that stay off collapse the box to a point before a deep network sees it."""
+"""Constant on a box: hinges that stay off map the whole box to one point before a deep network sees it."""
 
 from __future__ import annotations
 
@@ -48,34 +48,41 @@ class Knobs:
     """The knobs of constant-on-box."""
 
     inputs: int = knob(20, "how many inputs", least=1, most=2000)
-    reach: int = knob(16, "how many inputs a hinge reads (all, where there are fewer)", least=1, most=2000)
-    latent: int = knob(8, "size of the constant tensor, two hinges for each entry", least=1, most=256)
-    depth: int = knob(4, "how many layers of ReLUs lie behind it", least=1, most=100)
-    width: int = knob(32, "how many ReLUs such a layer has; at least latent", least=1, most=2000)
+    reach: int = knob(
+        16, "how many inputs a hinge reads (all of them if there are fewer)", least=1, most=2000
+    )
+    latent: int = knob(8, "size of the constant tensor; each entry has two hinges", least=1, most=256)
+    depth: int = knob(4, "how many layers of ReLUs follow it", least=1, most=100)
+    width: int = knob(32, "how many ReLUs each of these layers has; at least latent", least=1, most=2000)
     mixing: float = knob(
         2.0,
-        "what the layers mix into a carried value, in all: its logarithmic growth",
+        "how much all layers together mix into a carried value: its logarithmic growth",
         least=0.0,
         most=50.0,
     )
-    active: float = knob(0.5, "share of active ReLUs among those that carry nothing", least=0.0, most=1.0)
-    margin: float = knob(0.01, "how far class 0 stays above the others", least=1e-7, most=10.0)
-    slack: float = knob(0.001, "how far outside the box the hinges' thresholds lie", least=0.0, most=1.0)
+    active: float = knob(0.5, "share of active ReLUs among those that carry no entry", least=0.0, most=1.0)
+    margin: float = knob(0.01, "by how much class 0 stays above the others", least=1e-7, most=10.0)
+    slack: float = knob(
+        0.001, "how far outside their range on the box the hinges' thresholds lie", least=0.0, most=1.0
+    )
     cut: float = knob(
-        0.25, "how far inside the twin's threshold lies, as a share of epsilon", least=1e-4, most=0.9
+        0.25,
+        "how far inside the range the twin's threshold lies, as a share of epsilon",
+        least=1e-4,
+        most=0.9,
     )
     epsilon: float = knob(0.1, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
 
 
 class ConstantOnBox(Construction[Knobs]):
-    """f = ψ(Π(x)), Π_j = t_j + g·((α_j − u_j)⁺ + (u_j − β_j)⁺) with u_j = w_j·x, ‖w_j‖₁ = 1, ψ any network.
+    """f = ψ(Π(x)), Π_j = t_j + g·((α_j − u_j)⁺ + (u_j − β_j)⁺) with u_j = w_j·x, ‖w_j‖₁ = 1, any ψ.
 
-    On the box u_j takes [w_j·x₀ − ε, w_j·x₀ + ε]; α_j and β_j lie `slack` outside of it and are exact in
-    float32, so no hinge fires, Π = t, and the output is ψ(t), by which class 0 wins by the margin. With
+    On the box u_j takes [w_j·x₀ − ε, w_j·x₀ + ε]; α_j and β_j lie `slack` outside that range and are exact
+    in float32, so no hinge fires, Π = t, and the output is ψ(t), by which class 0 wins by the margin. With
     reach = 1 the hinges are those of single coordinates. ψ has `depth` layers of `width` ReLUs; in every
-    layer one active ReLU per entry of t carries it on, mixed with a little of all others, so that t
-    matters at any depth while rounding does not grow.
+    layer one active ReLU per entry of t carries it on, mixed with a little of all others, so that t matters
+    at any depth while rounding does not grow.
 
     In the twin one β_j lies inside, at w_j·x₀ + (1 − cut)·ε: near one corner of the inputs that u_j reads
     class 0 loses. Everywhere else the network is constant, so gradients of the outputs are 0: what follows
@@ -85,19 +92,19 @@ class ConstantOnBox(Construction[Knobs]):
     """
 
     family: ClassVar[str] = "constant-on-box"
-    summary: ClassVar[str] = "hinges that stay off collapse the box to a point before a deep network"
+    summary: ClassVar[str] = "hinges that stay off map the box to one point in front of a deep network"
     knobs_class = Knobs
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:
         """Draw hinges and ψ; only one threshold differs between the two drafts."""
         if knobs.width < knobs.latent:
             raise ConstructionFailed(
-                f"{self.family}: width = {knobs.width} is below latent = {knobs.latent}; every entry of "
-                "the constant tensor needs a ReLU in each layer that carries it."
+                f"{self.family}: width = {knobs.width} is below latent = {knobs.latent}; every layer needs "
+                f"one ReLU for each entry of the constant tensor; raise width or lower latent."
             )
         if knobs.depth * knobs.width**2 > MOST_WEIGHTS:
             raise ConstructionFailed(
-                f"{self.family}: depth = {knobs.depth} layers of width = {knobs.width} have more than "
+                f"{self.family}: depth = {knobs.depth} layers of width = {knobs.width} make more than "
                 f"{MOST_WEIGHTS} weights; lower one of the two."
             )
         epsilon = inward(knobs.epsilon)
@@ -135,7 +142,7 @@ def _exposed(psi: _Downstream, depth: float, knobs: Knobs) -> tuple[int, Fractio
         losses = (moved[:, :1] - moved[:, 1:]).min(axis=1)
         if losses.min() <= -(knobs.margin + target):
             return int(losses.argmin()), Fraction(gain)
-    raise Unusable("no entry of the constant tensor changes the winner")
+    raise Unusable("no entry of the constant tensor changes the winning class")
 
 
 @dataclass(frozen=True)
@@ -170,7 +177,7 @@ class _Hinges:
 
     @property
     def depth_at_witness(self) -> Fraction:
-        """By how much the twin's hinge fires there."""
+        """The value of the twin's hinge at the witness."""
         return self.cut - self._inset
 
     def witness(self, chosen: int) -> tuple[Fraction, ...]:

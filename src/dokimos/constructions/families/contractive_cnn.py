@@ -66,13 +66,13 @@ class Knobs:
         0.5, "share of channels whose biases put ReLUs at their kink", least=0.0, most=1.0
     )
     centred: int = knob(
-        1, "1: class 0 against constants; 0: every class reads the features", least=0, most=1
+        1, "1: class 0 competes with constants; 0: every class reads the features", least=0, most=1
     )
     slack: float = knob(
         0.01, "how far the margin at the centre exceeds what the proof needs", least=1e-7, most=10.0
     )
     cut: float = knob(
-        0.25, "how near the corner the twin is violated, as a share of epsilon", least=0.01, most=0.5
+        0.25, "how close to the corner the twin is violated, as a share of epsilon", least=0.01, most=0.5
     )
     epsilon: float = knob(0.1, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
@@ -82,7 +82,7 @@ class ContractiveCnn(Construction[Knobs]):
     """Scores are affine in Φ = C_D ∘ … ∘ C_1 ∘ P, with ‖P‖ = front and ‖C_i‖ = λ in the ℓ∞ operator norm.
 
     So ‖Φ(x) − Φ(x₀)‖∞ <= front·λ^D·ε on the box, and class 0 wins if its lead over class k at x₀ is more
-    than ‖w₀ − w_k‖₁ times that; it is so by `slack`. Interval bounds prove this family by design: it
+    than ‖w₀ − w_k‖₁ times that; it exceeds that by `slack`. Interval bounds prove this family by design: it
     measures what depth, channels and size cost, not how tight a verifier's bounds are.
 
     In every layer one channel carries a pattern: its filters in P and C_1 share the signs of one character
@@ -189,25 +189,25 @@ class _Features:
 
     @property
     def peak(self) -> float:
-        """What the place shows at the witness."""
+        """The pattern's feature at the witness."""
         image = np.array([float(x) for x in self.witness]).reshape(self.centre.shape)
         return float(self.stack(image)[self.place])
 
     @property
     def index(self) -> int:
-        """The place among the flattened features."""
+        """The index of the pattern's place among the flattened features."""
         channel, row, column = self.place
         size = int(self.centre.shape[1])
         return (channel * size + row) * size + column
 
     def highest(self, rows: Array, offsets: list[Fraction]) -> int:
-        """Which of these classes scores most at the centre."""
+        """Which of these classes has the highest score at the centre."""
         seen = self.stack(self.centre).reshape(-1)
         scores = rows @ seen + np.array(offsets, dtype=np.float64)
         return int(np.argmax(scores))
 
     def agreement(self, row: Array) -> float:
-        """How far a step down the gradient of row·Φ at the centre leads to the pattern, from −1 to 1."""
+        """How well a step down the gradient of row·Φ at the centre points to the pattern, from −1 to 1."""
         slope = row.reshape(-1, *self.centre.shape[1:])
         step = -np.sign(self.stack.gradient(self.centre, slope))
         return float((step * self.pattern).sum() / abs(self.pattern).sum())

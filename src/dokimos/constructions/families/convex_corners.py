@@ -1,4 +1,4 @@
-"""Convex corners: concave margins whose minimum lies at one corner of the box out of very many."""
+"""Convex corners: concave margins whose minimum lies at one of the box's very many corners."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Knobs:
     hinges: int = knob(12, "how many hinges for each block", least=1, most=4096)
     scale: float = knob(1.0, "the sum of a hinge's absolute weights", least=1e-4, most=1e6)
     margin: float = knob(
-        0.02, "how far class 0 stays above the others, relative to scale", least=1e-6, most=10.0
+        0.02, "by how much class 0 stays above the others, relative to scale", least=1e-6, most=10.0
     )
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
@@ -58,7 +58,7 @@ class ConvexCorners(Construction[Knobs]):
     Each hinge (v_j·x + b_j)⁺ reads the inputs of one block, is off around the centre and on near one
     corner of the block. The margin β_k − Σ (a_j + c_kj)·h_j is concave: its minimum is the sum of the
     blocks' minima over their corners, and β_k is that plus the margin. In the twin β₁ is smaller, so that
-    class 1 wins near its own best corner, and hardly elsewhere.
+    class 1 wins near its own best corner, and hardly anywhere else.
     """
 
     family: ClassVar[str] = "convex-corners"
@@ -69,7 +69,8 @@ class ConvexCorners(Construction[Knobs]):
         """Draw the hinges; only β₁ differs between the two drafts."""
         if knobs.inputs - knobs.idle < 2:
             raise ConstructionFailed(
-                f"{self.family}: idle = {knobs.idle} leaves fewer than 2 of inputs = {knobs.inputs} to the "
+                f"{self.family}: idle = {knobs.idle} leaves the hinges fewer than 2 of the inputs = "
+                f"{knobs.inputs} to the "
                 "hinges; lower it."
             )
         epsilon = inward(knobs.epsilon)
@@ -145,7 +146,7 @@ class _Hinges:
         return cls(middle, float(epsilon), scale, blocks, weights, biases, block_of)
 
     def best_corners(self, mixes: list[NDArray[np.int64]]) -> list[list[int]]:
-        """For each mix the signs of a corner where Σ mix_j·h_j is largest over the box."""
+        """For each mix, the signs of a corner where Σ mix_j·h_j is largest over the box."""
         signs = [[0] * len(self.centre) for _ in mixes]
         at_centre = self.weights @ self.centre + self.biases
         for number, block in enumerate(self.blocks):

@@ -1,4 +1,4 @@
-"""Disjuncts: several ways to be unsafe, of which none, or exactly one, can happen."""
+"""Disjuncts: several ways to be unsafe, of which none, or exactly one, is reachable."""
 
 from __future__ import annotations
 
@@ -30,38 +30,40 @@ class Knobs:
     """The knobs of disjuncts."""
 
     disjuncts: int = knob(5, "how many ways to be unsafe there are", least=2, most=9)
-    position: int = knob(2, "which of the outputs the twin can reach, from 0", least=0, most=8)
+    position: int = knob(2, "which output can be unsafe in the twin, counted from 0", least=0, most=8)
     rotation: int = knob(
-        0, "which disjunct is listed first, the others following in a circle", least=0, most=8
+        0, "which disjunct is listed first; the others follow, wrapping around", least=0, most=8
     )
-    boxes: int = knob(0, "1 writes a box of inputs into every disjunct, 0 one for all", least=0, most=1)
+    boxes: int = knob(0, "1: every disjunct has its own box of inputs; 0: one box for all", least=0, most=1)
     touching: int = knob(
-        0, "1: the twin reaches its threshold in one pair of corners and nowhere passes it", least=0, most=1
+        0, "1: the twin reaches its threshold in one pair of corners and never passes it", least=0, most=1
     )
     inputs: int = knob(20, "how many inputs", least=2, most=1000)
     epsilon: float = knob(0.25, "radius of the box", least=0.01, most=1.0)
-    margin: float = knob(0.2, "by which share of its range each output stays away", least=0.01, most=0.4)
+    margin: float = knob(
+        0.2, "how far each output stays from its threshold, as a share of its range", least=0.01, most=0.4
+    )
 
 
 class Disjuncts(Construction[Knobs]):
     """Y_i = |w_i·(x − c)| + b_i, ‖w_i‖₁ = 1; unsafe: Y_i >= t_i for some i, t_i = b_i + (1 + margin)·ε.
 
-    |·| is two hinges, so that each disjunct takes a little more than interval arithmetic, and no more: what
-    is tried here is whether a tool looks at all of them, in whichever order they come. One output's bias is
-    larger than b_i: by margin·ε/2, which brings it nearer to its threshold than the others, and in the twin
-    by 2·margin·ε, so that this disjunct, and no other, can happen, near two corners. With `touching` it is
-    margin·ε: in these corners Y_i = t_i, which is unsafe, and would not be if it had to be more than t_i.
-    The weights have so many digits that float32 cannot tell: that label is proven for the reals only.
+    |·| is two hinges, so each disjunct needs only a little more than interval arithmetic: what is tested
+    here is whether a tool looks at all of them, whatever their order. One output's bias is larger than b_i:
+    by margin·ε/2, which brings it nearer to its threshold than the others, and in the twin by 2·margin·ε,
+    so that this disjunct, and no other, is reachable, near two corners. With `touching` it is margin·ε: in
+    these corners Y_i = t_i, which is unsafe, and would not be if it had to be more than t_i. The weights
+    have too many digits for float32 to decide this, so that label is proven for the reals only.
 
     With `boxes` every disjunct has a box of its own: the common one, cut by a step in one coordinate.
-    Rotation changes nothing but the order: with one seed it gives the same network and thresholds.
+    Rotation changes nothing but the order: the same seed gives the same network and thresholds.
 
     The twin is hidden from samples, which lie near the centre; gradient search finds it at once (10 of 10
     draws).
     """
 
     family: ClassVar[str] = "disjuncts"
-    summary: ClassVar[str] = "several ways to be unsafe of which one can happen; a proof must look at all"
+    summary: ClassVar[str] = "several ways to be unsafe, one of them reachable; a proof must look at all"
     mixes: ClassVar[bool] = False
     knobs_class = Knobs
 
@@ -70,7 +72,8 @@ class Disjuncts(Construction[Knobs]):
         count = knobs.disjuncts
         if knobs.position >= count:
             raise ConstructionFailed(
-                f"{self.family}: position = {knobs.position} is none of {count} disjuncts, from 0 on."
+                f"{self.family}: position = {knobs.position} is not one of the {count} disjuncts; "
+                "count from 0."
             )
         epsilon, away = inward(knobs.epsilon), dyadic(knobs.margin * knobs.epsilon, BOUND_BITS)
         centre = random_point(knobs.inputs, rng)

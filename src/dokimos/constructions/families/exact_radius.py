@@ -44,7 +44,9 @@ class Knobs:
 
     inputs: int = knob(50, "how many inputs", least=2, most=200)
     width: int = knob(8, "how many ReLUs in each hidden layer", least=2, most=200)
-    last_width: int = knob(0, "how many in the last hidden layer; 0: as many as in each", least=0, most=200)
+    last_width: int = knob(
+        0, "how many ReLUs in the last hidden layer; 0: as many as in the others", least=0, most=200
+    )
     depth: int = knob(2, "how many hidden layers", least=1, most=6)
     classes: int = knob(3, "how many classes", least=2, most=20)
     distance: float = knob(
@@ -59,7 +61,7 @@ class Knobs:
         least=0.5,
         most=0.9999999,
     )
-    budget: int = knob(1000, "how many linear programs one network may take", least=10, most=100_000)
+    budget: int = knob(1000, "the most linear programs to solve for one network", least=10, most=100_000)
 
 
 class ExactRadius(Construction[Knobs]):
@@ -219,7 +221,7 @@ def _first_counterexample(layers: tuple[ReluLayer, ...], rows: list[Floats], dis
                 x = -radius * np.sign(_slope(layers, row, x))
                 if float(row @ forward(layers, x)[0]) <= 0:
                     return _pulled_in(layers, row, x)
-    raise Unusable("no counterexample is near the centre")
+    raise Unusable("there is no counterexample near the centre")
 
 
 def _pulled_in(layers: tuple[ReluLayer, ...], row: Floats, x: Floats) -> Floats:
@@ -257,7 +259,7 @@ def _clear_violation(
         on_grid = np.round(x * 2.0**WITNESS_BITS) / 2.0**WITNESS_BITS
         if float(row @ forward(layers, on_grid)[0]) <= level:
             return tuple(Fraction(float(v)) for v in on_grid)
-    raise Unusable("no clear violation near the nearest counterexample")
+    raise Unusable("there is no clear violation near the nearest counterexample")
 
 
 def _short_below(value: float, slack: float) -> Fraction:

@@ -34,12 +34,17 @@ class Knobs:
     """The knobs of exclusive pairs."""
 
     inputs: int = knob(20, "how many inputs", least=2, most=1000)
-    pairs: int = knob(8, "how many pairs of hinges; the minimum over pairs is a tree", least=1, most=512)
-    gamma: float = knob(0.001, "half the overlap of a pair; the margin is half of it", least=1e-6, most=1e4)
+    pairs: int = knob(
+        8, "how many pairs of hinges; the minimum over the pairs is computed by a tree", least=1, most=512
+    )
+    gamma: float = knob(0.001, "half the overlap of a pair; the margin is gamma/2", least=1e-6, most=1e4)
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
     offset: float = knob(
-        0.8, "where the twin's slab lies, from the centre (0) to the box's faces (1)", least=0.05, most=0.95
+        0.8,
+        "where the twin's slab lies, from the centre of the box (0) to its faces (1)",
+        least=0.05,
+        most=0.95,
     )
     scale: float = knob(
         1.0, "the sum of a hinge's absolute weights, rounded to a power of two", least=1.0, most=2.0**20
@@ -50,8 +55,8 @@ class ExclusivePairs(Construction[Knobs]):
     """Class 0 scores min over pairs p of max(z₁⁺, z₂⁺), z₁ = γ + u_p, z₂ = γ − u_p; the others score γ/2.
 
     u_p = w_p·(x − x₀) with ‖w_p‖₁ = s, so |u_p| <= s·ε, and z₁ + z₂ = 2γ makes every pair score at least
-    γ. The first pair is off centre: u = w·(x − x₀) − offset·s·ε. In the twin its two biases have −γ for γ,
-    so it scores 0 in the slab |u| <= γ, where class 0 loses by γ/2.
+    γ. The first pair is off centre: u = w·(x − x₀) − offset·s·ε. In the twin its two biases have −γ in
+    place of γ, so it scores 0 in the slab |u| <= γ, where class 0 loses by γ/2.
     """
 
     family: ClassVar[str] = "exclusive-pairs"
@@ -114,7 +119,7 @@ class _Network:
         self._layers, self._top = _aggregation(len(directions))
 
     def build(self, *, first: Fraction) -> bytes:
-        """The network in which the first pair has `first` for γ; both are those of a scale of 1."""
+        """The network whose first pair has `first` in place of γ; both are given for a scale of 1."""
         rows, biases = [], []
         for p, w in enumerate(self._directions):
             middle = sum((a * x for a, x in zip(w, self._centre, strict=True)), Fraction(0))
@@ -131,7 +136,7 @@ class _Network:
         return builder.affine(head, scores).build(self._classes)
 
     def slopes(self) -> list[str]:
-        """½ where a hinge enters the maximum of its pair, 1 elsewhere."""
+        """The factors: ½ where a hinge enters the maximum of its pair, 1 elsewhere."""
         pairs = len(self._directions)
         rest = sum(len(layer) for layer in self._layers[1:])
         return ["1"] * (2 * pairs) + ["1", "1/2"] * pairs + ["1"] * rest

@@ -34,9 +34,13 @@ class Knobs:
     tokens: int = knob(6, "how many tokens, and gated features", least=2, most=32)
     width: int = knob(6, "how many inputs a token has", least=2, most=64)
     value_width: int = knob(4, "how many values a token has", least=1, most=64)
-    unstable: int = knob(4, "features whose ReLUs change sign in the box, besides", least=0, most=64)
-    gate: float = knob(1.0, "the feature by which a query finds its dominant key", least=0.01, most=10.0)
-    noise: float = knob(0.1, "the largest of the other features; above epsilon/2", least=0.001, most=10.0)
+    unstable: int = knob(4, "further features, whose ReLUs change sign in the box", least=0, most=64)
+    gate: float = knob(
+        1.0, "the value of the feature by which a query finds its dominant key", least=0.01, most=10.0
+    )
+    noise: float = knob(
+        0.1, "the largest value of the other features; above epsilon/2", least=0.001, most=10.0
+    )
     spread: float = knob(1.0, "how far the values of tokens lie apart", least=0.001, most=100.0)
     epsilon: float = knob(0.02, "radius of the box", least=0.0005, most=1.0)
     slack: float = slack_knob()

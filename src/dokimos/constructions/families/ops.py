@@ -1,4 +1,4 @@
-"""Ops: the operators that verifiers know, in a network of its own, used in ways that tools get wrong."""
+"""Ops: each operator that verifiers know, in its own network, used in ways that tools get wrong."""
 
 from __future__ import annotations
 
@@ -42,25 +42,27 @@ CLEARLY = 1.5
 class Knobs:
     """The knobs of ops."""
 
-    variant: str = choice("conv-dilated", "which operator, and in which form", options=tuple(VARIANTS))
-    margin: float = knob(0.125, "by which share of its range the output stays away", least=0.05, most=0.25)
+    variant: str = choice("conv-dilated", "which operator, in which form", options=tuple(VARIANTS))
+    margin: float = knob(
+        0.125, "how far the output stays from its threshold, as a share of its range", least=0.05, most=0.25
+    )
 
 
 class Ops(Construction[Knobs]):
     """Y = ±(p·max(0, z − c) − q·max(0, c − z)) + b with z = a·op(X), a > 0; unsafe is Y >= t.
 
-    Y grows with z (or falls, with the other sign), so its range on the box is that of z. In one draft
-    its upper end lies `margin` of its length below t. In the twin it lies above t, by as much: that of the
-    same range moved up, or that of the range turned round by the other sign. Sign and twin are chosen so
-    that every misreading of the operator gets at least one of the two labels wrong, and as many as
-    possible get both; draws for which this cannot be are given up.
+    Y grows with z (or falls, with the other sign), so its range on the box is that of z. In one draft its
+    upper end lies below t, by `margin` times its length. In the twin the upper end lies above t by as much:
+    the same range is moved up, or is reversed by the other sign. Sign and twin are chosen so that every
+    misreading of the operator gets at least one of the two labels wrong, and as many as possible get both;
+    draws for which this is impossible are discarded.
 
-    Nothing is hidden, and nothing hard: what is tried here is whether a tool reads the operator, and
-    rightly.
+    Nothing is hidden and nothing is hard: what is tested is whether a tool reads the operator, and reads it
+    correctly.
     """
 
     family: ClassVar[str] = "ops"
-    summary: ClassVar[str] = "one operator in one form: can a tool read it, and does it mean the same"
+    summary: ClassVar[str] = "one operator in one form: does a tool read it, and correctly"
     hidden: ClassVar[bool] = False
     mixes: ClassVar[bool] = False
     knobs_class = Knobs
@@ -80,7 +82,7 @@ class Ops(Construction[Knobs]):
 
 @dataclass(frozen=True)
 class OperatorPlan:
-    """What was drawn: everything but the last layer, which `outputs` gives for both drafts."""
+    """Everything that was drawn, except the last layer, which `outputs` gives for both drafts."""
 
     variant: Variant
     seed: int
@@ -109,7 +111,7 @@ class OperatorPlan:
 
 
 def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> OperatorPlan:
-    """Draw everything; raises Unusable where some misreading of the operator would change no label."""
+    """Draw everything; raises Unusable if some misreading of the operator would change no label."""
     seed = int(rng.integers(2**31))
     box = _box(variant, rng)
     points = corners(box, rng)
@@ -124,7 +126,7 @@ def draw_plan(variant: Variant, margin: float, rng: np.random.Generator) -> Oper
     length = float(values.max() - values.min())
     away = dyadic(margin * length, BOUND_BITS)
     if away <= 0:
-        raise Unusable("the operator gives the same on the whole box")
+        raise Unusable("the operator is constant on the whole box")
     seen = [
         _hinged(_features(variant, seed, points, misread=number) @ weights, middle, slopes)
         for number in range(1, len(variant.misreadings) + 1)
@@ -183,7 +185,7 @@ def _box(variant: Variant, rng: np.random.Generator) -> Box:
 
 
 def corners(box: Box, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Corners of the box, all of them where they are few, and then points inside."""
+    """Corners of the box (all of them if they are few), followed by points inside."""
     lower, upper = (np.array([float(x) for x in end]) for end in (box.lower, box.upper))
     if 2**box.size <= MOST_CORNERS:
         sides = np.array(list(product((False, True), repeat=box.size)))
@@ -224,7 +226,7 @@ def _question(plan: OperatorPlan, variant: Variant) -> Property:
 
 
 def cuts(network: bytes, question: Property, margin: Fraction) -> list[int]:
-    """A tree of halvings under which intervals prove the question `unsat` with that margin."""
+    """A tree of halvings with which intervals prove the question `unsat` with that margin."""
     outputs = real_outputs(read_onnx(network))
     (case,) = question.cases
     (conjunction,) = case.any_of

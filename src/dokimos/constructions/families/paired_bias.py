@@ -38,14 +38,14 @@ class Knobs:
     """The knobs of the paired-bias CNN."""
 
     size: int = knob(6, "height and width of the image", least=3, most=32)
-    depth: int = knob(1, "how many convolutions lie before the paired one", least=0, most=6)
-    channels: int = knob(2, "channels of those convolutions", least=1, most=32)
+    depth: int = knob(1, "how many convolutions precede the paired one", least=0, most=6)
+    channels: int = knob(2, "how many channels those convolutions have", least=1, most=32)
     pairs: int = knob(4, "how many pairs of channels", least=2, most=64)
     gap: float = knob(0.03125, "how far the two biases of a pair are apart", least=0.001, most=10.0)
-    margin: float = knob(0.01, "how far class 0 stays above the others", least=1e-7, most=10.0)
+    margin: float = knob(0.01, "by how much class 0 stays above the others", least=1e-7, most=10.0)
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
     classes: int = knob(3, "how many classes", least=2, most=100)
-    colours: int = knob(1, "channels of the image", least=1, most=16)
+    colours: int = knob(1, "how many channels the image has", least=1, most=16)
 
 
 class PairedBias(Construction[Knobs]):

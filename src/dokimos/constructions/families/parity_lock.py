@@ -40,19 +40,17 @@ class Knobs:
     """The knobs of parity-lock."""
 
     bits: int = knob(75, "how many bits the lock reads; a cell is 2^-bits of the box", least=1, most=400)
-    levels: int = knob(3, "how many bits a coordinate gives", least=1, most=8)
-    weight: int = knob(
-        7, "how many bits an equation has; 1 is a lock that is easy to pick", least=1, most=25
-    )
-    penalty: float = knob(1.0, "what a bit between 0 and 1 costs", least=0.3, most=16.0)
-    opening: float = knob(0.5, "how much may be missing while the gate opens", least=0.05, most=0.95)
+    levels: int = knob(3, "how many bits are read from one coordinate", least=1, most=8)
+    weight: int = knob(7, "how many bits an equation has; 1 makes the lock easy to pick", least=1, most=25)
+    penalty: float = knob(1.0, "the penalty for a bit between 0 and 1", least=0.3, most=16.0)
+    opening: float = knob(0.5, "how much may be missing for the gate still to open", least=0.05, most=0.95)
     steepness: int = knob(4, "slope of the bits, in widths of a cell", least=4, most=1024)
     inputs: int = knob(25, "how many inputs", least=1, most=1000)
     width: int = knob(
         64, "ReLUs of the base's first layer; its second has half as many", least=2, most=1000
     )
     epsilon: float = knob(0.25, "radius of the box", least=0.001, most=1.0)
-    gate: str = choice("parity", "which gate lies beside the base", options=("parity", "none"))
+    gate: str = choice("parity", "which gate is added to the base", options=("parity", "none"))
 
 
 class ParityLocks(Construction[Knobs]):
@@ -112,7 +110,7 @@ def locked_drafts(
     *,
     free: bool,
 ) -> tuple[Draft, Draft]:
-    """The base with the lock that has no solution (or, if `free`, alone), and with the one that has one.
+    """The base with the lock that has no solution (or alone, if `free`), and with the lock that has one.
 
     Class 0 of the base wins on the box of the question by at most `most`, and intervals prove that it does.
     """
@@ -131,7 +129,7 @@ def locked_drafts(
 
 
 def margin_range(base: Chain, box: Box) -> tuple[Fraction, Fraction]:
-    """What intervals say of Y_0 − Y_1 on the box."""
+    """The bounds of Y_0 − Y_1 on the box by interval arithmetic."""
     first, second = real_outputs(read_onnx(write_chain(base)))(box)
     return Fraction(first[0]) - Fraction(second[1]), Fraction(first[1]) - Fraction(second[0])
 

@@ -63,8 +63,8 @@ class Polynomial(Construction[Knobs]):
     side where μ > 0, so its margin is about m = buffer·‖∇μ(p)‖₁. With `concave` = 0 every unit is convex on
     the box, and the tangent plane at the minimiser proves the margin. Otherwise the signs are mixed and
     one more unit, the needle −D·z^d, dips at a random pair of opposite corners of the box (one corner, if
-    d is odd): D is about as large as leaves m there. The proof slices the needle's z, and pins
-    coordinates. For `sign` = −1 all of it is negated, and class 1 must win.
+    d is odd): D is about as large as it can be while m remains there. The proof slices the needle's z, and
+    pins coordinates. For `sign` = −1 everything is negated, and class 1 must win.
 
     In the twin one number differs: the needle's depth (c₀, if there is no needle), so that the class
     loses near the needle's corner. Gradients lead to p instead, for the needle is flat away from its

@@ -51,14 +51,16 @@ class Knobs:
     size: int = knob(8, "height and width of the image, a multiple of 2^stages", least=2, most=128)
     colours: int = knob(3, "channels of the image", least=1, most=8)
     stages: int = knob(
-        1, "how often the image is halved, its channels becoming four times as many", least=0, most=4
+        1, "how often the image is halved, which multiplies its channels by four", least=0, most=4
     )
     blocks: int = knob(4, "residual blocks in every stage", least=1, most=64)
-    hidden: int = knob(2, "channels inside a block, in channels of the stage", least=1, most=16)
-    taps: int = knob(8, "how many inputs each of them reads", least=2, most=64)
-    reach: int = knob(1, "how far the blocks' windows reach: 0 is 1×1, 1 is 3×3", least=0, most=3)
+    hidden: int = knob(
+        2, "channels inside a block, as a multiple of the stage's channels", least=1, most=16
+    )
+    taps: int = knob(8, "how many inputs each of these channels reads", least=2, most=64)
+    reach: int = knob(1, "how far the blocks' windows reach: 0 for 1×1, 1 for 3×3", least=0, most=3)
     pairs: int = knob(
-        1, "1: a layer of pairs of ReLUs that cancel before each stage's blocks", least=0, most=1
+        1, "1: a layer of ReLU pairs that cancel, before each stage's blocks", least=0, most=1
     )
     slack: float = knob(
         0.02,
@@ -74,10 +76,10 @@ class Residual(Construction[Knobs]):
     """Scores are affine in Φ, which is isometries and blocks x − WᵀD·ReLU(Wx + b) with ‖D^½W‖₂² <= 2.
 
     So ‖Φ(x) − Φ(x₀)‖₂ <= ‖x − x₀‖₂ <= ε·√inputs on the box, and class 0 wins if its lead over class k at x₀
-    is more than ‖w₀ − w_k‖₂ times that; it is so by the share `slack`. The biases b put every ReLU at its
-    kink at x₀: all are unstable however small the box is, and bounds that go through a block
-    layer by layer grow with |Wᵀ|·|W|, block after block. The image is halved by convolutions with the four
-    patterns of a 2×2 window, which lose nothing; pairs of ReLUs, ReLU(z) − ReLU(−z) = z, stand between.
+    is more than ‖w₀ − w_k‖₂ times that; it exceeds that by the share `slack`. The biases b put every ReLU
+    at its kink at x₀: all are unstable however small the box is, and bounds that go through a block layer
+    by layer grow with |Wᵀ|·|W|, block after block. The image is halved by convolutions with the four
+    patterns of a 2×2 window, which lose nothing; pairs of ReLUs, ReLU(z) − ReLU(−z) = z, lie between.
 
     The filters of every block vanish on one pattern of signs: along it the blocks act as the identity, and
     a difference of scores along it drops by as much as the theorem allows. In the twin class 0's offset is
@@ -133,12 +135,12 @@ def _require_affordable(knobs: Knobs) -> None:
         relus += knobs.blocks * knobs.hidden * channels * (knobs.size // 2**stage) ** 2
         weights += 2 * knobs.blocks * knobs.hidden * channels**2 * (2 * knobs.reach + 1) ** 2
     if knobs.colours < 2 and not knobs.stages:
-        problem = "one channel has no pattern that filters can be blind to; raise colours or stages"
+        problem = "one channel has no pattern that the filters can ignore; raise colours or stages"
     if weights * BYTES_A_WEIGHT + relus * BYTES_A_RELU > MOST_BYTES:
         problem = (
             f"these knobs make {weights:,} weights and {relus:,} ReLUs; {MOST_BYTES // BYTES_A_WEIGHT:,} "
-            f"weights fit 2 GB, or {MOST_BYTES // BYTES_A_RELU:,} ReLUs, or fewer of both; lower size, "
-            "blocks, hidden, reach or stages"
+            f"weights fit into 2 GB, or {MOST_BYTES // BYTES_A_RELU:,} ReLUs, or fewer of both; "
+            "lower size, blocks, hidden, reach or stages"
         )
     if problem:
         raise ConstructionFailed(f"residual: {problem}.")
@@ -163,7 +165,7 @@ class _Body:
 
     @property
     def channels(self) -> int:
-        """How many channels there are now."""
+        """How many channels the last layer has."""
         return len(self.centre)
 
     def halve(self, rng: np.random.Generator) -> None:
@@ -279,7 +281,7 @@ class _Head:
 
     @classmethod
     def draw(cls, body: _Body, knobs: Knobs, reach: Fraction, rng: np.random.Generator) -> _Head:
-        """Class 0 leads each class by what it may lose and the slack, and no class by less than class 1."""
+        """Class 0 leads each class by what it may lose plus the slack, and class 1 by the least."""
         along, centre = body.signs.reshape(-1), body.centre.reshape(-1)
         unit = 2.0 ** -np.ceil(np.log2(np.sqrt(len(along))))
         leads = rng.integers(-1, 2, size=(knobs.classes - 1, len(along))) * unit

@@ -31,12 +31,14 @@ class Knobs:
     """The knobs of scale."""
 
     exponent: int = knob(24, "k: the hidden units are of size 2^-k", least=0, most=60)
-    form: int = knob(DENSE, "0 dense, 1 convolutional, 2 convolution and then dense", least=0, most=2)
-    depth: int = knob(2, "how many layers of ReLUs at that size", least=1, most=4)
+    form: int = knob(DENSE, "0: dense; 1: convolutional; 2: convolutional, then dense", least=0, most=2)
+    depth: int = knob(2, "how many layers of ReLUs of that size", least=1, most=4)
     grid: int = knob(2, "the image is grid by grid patches, one unit for each", least=1, most=4)
     patch: int = knob(3, "height and width of a patch", least=1, most=8)
     epsilon: float = knob(0.5, "radius of the box", least=0.01, most=1.0)
-    margin: float = knob(0.2, "by which share of its range the output stays away", least=0.01, most=0.4)
+    margin: float = knob(
+        0.2, "how far the output stays from its threshold, as a share of its range", least=0.01, most=0.4
+    )
 
 
 class Scale(Construction[Knobs]):
@@ -44,11 +46,11 @@ class Scale(Construction[Knobs]):
 
     ‖w_p‖₁ = 1, so every unit is active on the whole box, the network is affine there, and its range is
     2 ± Pε for P patches. Unsafe is Y >= 2 + (1 + margin)·Pε. In the twin the first bias is larger, by s
-    times enough for Y to exceed that near one corner, by as much as it stayed away before.
+    times what Y needs to exceed that near one corner, by as much as it stayed below before.
 
-    Nothing here is hard but the numbers: a tool that forgets to compare by size, and takes s for 0, calls
-    the twin `unsat`. It is hidden from samples, which lie near the centre; gradient search finds it at
-    once (10 of 10 draws).
+    Only the size of the numbers is hard here: a tool that uses absolute tolerances, and takes s for 0,
+    calls the twin `unsat`. It is hidden from samples, which lie near the centre; gradient search finds it
+    at once (10 of 10 draws).
     """
 
     family: ClassVar[str] = "scale"
@@ -61,8 +63,8 @@ class Scale(Construction[Knobs]):
         units = knobs.grid**2
         if (knobs.depth + 1) ** units > MOST_CASES:
             raise ConstructionFailed(
-                f"{self.family}: depth = {knobs.depth} with grid = {knobs.grid} takes too many cases "
-                "to prove; choose one of them smaller."
+                f"{self.family}: depth = {knobs.depth} with grid = {knobs.grid} needs a proof with too "
+                f"many cases; lower one of them."
             )
         epsilon, away = inward(knobs.epsilon), dyadic(knobs.margin * knobs.epsilon, BOUND_BITS)
         side = knobs.grid * knobs.patch

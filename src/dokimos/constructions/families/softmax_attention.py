@@ -1,4 +1,4 @@
-"""Softmax attention whose tokens keep attending to the same tokens all over the box."""
+"""Softmax attention whose tokens attend to the same tokens everywhere in the box."""
 
 from __future__ import annotations
 

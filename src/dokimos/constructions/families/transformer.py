@@ -1,4 +1,4 @@
-"""Transformer: layers of attention that keeps to the same tokens, and of ReLUs in cancelling pairs."""
+"""Transformer: layers of attention with fixed routes, and of ReLUs in cancelling pairs."""
 
 from __future__ import annotations
 
@@ -53,13 +53,17 @@ class Knobs:
     width: int = knob(64, "how many numbers a token has, a multiple of heads", least=4, most=2048)
     heads: int = knob(4, "heads of attention in every layer", least=1, most=32)
     layers: int = knob(2, "layers, each of attention and of pairs of ReLUs", least=1, most=64)
-    pairs: int = knob(1, "pairs of ReLUs in a layer, in widths of a token", least=1, most=8)
-    taps: int = knob(8, "how many numbers each number of the next tensor reads", least=1, most=256)
-    gain: float = knob(0.5, "how large what a layer adds is beside what it adds to", least=0.01, most=4.0)
+    pairs: int = knob(1, "pairs of ReLUs in a layer, as a multiple of width", least=1, most=8)
+    taps: int = knob(
+        8, "how many numbers each number of the next tensor is computed from", least=1, most=256
+    )
+    gain: float = knob(
+        0.5, "how large a layer's contribution is, relative to what it is added to", least=0.01, most=4.0
+    )
     gap: float = knob(
         24.0, "how far the largest score is above the next without noise", least=1.0, most=80.0
     )
-    noise: float = knob(0.03, "how far what is in the image moves queries and keys", least=0.0, most=1.0)
+    noise: float = knob(0.03, "how much the image's contents move queries and keys", least=0.0, most=1.0)
     slack: float = knob(
         0.05,
         "how far the lead at the centre exceeds what the proof needs, as a share",
@@ -76,7 +80,7 @@ class Knobs:
 
     @property
     def code(self) -> int:
-        """How many numbers of a token say where it is."""
+        """How many numbers of a token encode its place."""
         return 1 << (self.tokens - 1).bit_length()
 
     @property
@@ -91,9 +95,9 @@ class Transformer(Construction[Knobs]):
 
     Codes of different places are orthogonal. The queries of a head turn the code of place i into that of
     place π(i), π a random permutation for each head, and keys are codes, so that token i attends to token
-    π(i): its score is `gap` above all others, but for what the contents move, which the knob `noise` sets.
-    Values and what the heads write are contents. Behind attention, pairs of ReLUs, ReLU(z) − ReLU(−z) = z,
-    mix the contents of each token. Both are added to the token. So the network is affine but for e^−gap,
+    π(i): its score is `gap` above all others, apart from the effect of the contents, which the knob `noise`
+    sets. Values and what the heads write are contents. Behind attention, pairs of ReLUs, ReLU(z) − ReLU(−z)
+    = z, mix the contents of each token. Both are added to the token. So the network is affine up to e^−gap,
     and bounds that go layer by layer grow with the absolute values of all weights.
 
     Scores of the classes are affine in all tokens; class 0's lead at the centre exceeds what the affine
@@ -134,8 +138,8 @@ class Transformer(Construction[Knobs]):
         offsets = [float32_below(lead.least - slack * max(lead.drop, leads[0].drop)) for lead in leads]
         if any(lead.remainder > MOST_REMAINDER * slack * lead.drop for lead in leads):
             raise ConstructionFailed(
-                "transformer: the gap of the scores does not stay open over the box (what other tokens add "
-                f"is up to {float(leads[0].remainder):.2g}); raise gap, or lower noise, epsilon or layers."
+                "transformer: the gap of the scores does not stay open over the box (other tokens add up "
+                f"to {float(leads[0].remainder):.2g}); raise gap, or lower noise, epsilon or layers."
             )
         radius = inside_by(epsilon, lost)
         witness = tuple(x - radius * s for x, s in zip(centre, leads[0].signs, strict=True))
@@ -154,14 +158,15 @@ def _require_affordable(knobs: Knobs) -> None:
     products = (1 + inputs) * knobs.tokens * knobs.weights
     if knobs.size % knobs.patch:
         problem = (
-            f"an image of {knobs.size} pixels has no whole patches of {knobs.patch}; change size or patch"
+            f"an image of {knobs.size} pixels cannot be cut into patches of {knobs.patch}; change size or "
+            f"patch"
         )
     elif knobs.width % knobs.heads:
         problem = f"{knobs.heads} heads cannot share {knobs.width} numbers; change width or heads"
     elif knobs.width // knobs.heads < knobs.code or knobs.width < knobs.code + 2:
         problem = (
-            f"the gap cannot open: {knobs.tokens} tokens need {knobs.code} numbers in each head and two "
-            f"beside them, and there are {knobs.width // knobs.heads}; raise width or patch, or lower heads"
+            f"the gap cannot be reached: {knobs.tokens} tokens need {knobs.code} numbers in each head and "
+            f"two more, but there are {knobs.width // knobs.heads}; raise width or patch, or lower heads"
         )
     elif numbers > MOST_NUMBERS or numbers * BYTES_A_NUMBER + knobs.weights * BYTES_A_WEIGHT > MOST_BYTES:
         problem = (
@@ -209,7 +214,7 @@ class _Body:
         self.contents = knobs.width - knobs.code
 
     def embed(self, image: Array) -> None:
-        """Tokens: what patches hold, shifted so that little is left at the centre, and codes."""
+        """Tokens: the contents of patches, shifted to be near 0 at the centre, and the codes."""
         knobs, rng = self.knobs, self.rng
         inputs = knobs.colours * knobs.patch**2
         filters = np.zeros((knobs.width, knobs.colours, knobs.patch, knobs.patch))

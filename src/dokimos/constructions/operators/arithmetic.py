@@ -1,4 +1,4 @@
-"""Variants of the operators that compute number by number, and of sums and products."""
+"""Variants of elementwise operators, and of sums and products."""
 
 from __future__ import annotations
 

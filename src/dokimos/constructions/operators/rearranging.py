@@ -1,4 +1,4 @@
-"""Variants of the operators that move numbers, or leave them where they are, and of constants."""
+"""Variants of operators that only move numbers or leave them in place, and of constants."""
 
 from __future__ import annotations
 

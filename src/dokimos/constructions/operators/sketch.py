@@ -1,4 +1,4 @@
-"""A network around one operator, in any form that ONNX knows."""
+"""A network around one operator, in any form that ONNX allows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEPS = 8
 
 
 class Sketch:
-    """Nodes and weights on their way into an ONNX file; the input is `X`.
+    """The nodes and weights of an ONNX file under construction; the input is `X`.
 
     Numbers are drawn from `seed` alone: two sketches that draw the same shapes in the same order get the
     same numbers.
@@ -31,7 +31,7 @@ class Sketch:
         self.lists_weights_as_inputs = False
 
     def draw(self, *shape: int) -> Floats:
-        """Positive numbers that differ, exact in float32."""
+        """Distinct positive numbers, exact in float32."""
         count = int(np.prod(shape))
         steps = self._rng.choice(np.arange(2, 2 * _STEPS + count), size=count, replace=False)
         return np.asarray(steps / _STEPS, dtype=np.float64).reshape(shape)
@@ -62,7 +62,7 @@ class Sketch:
         return self("Flatten", tensor)
 
     def build(self, output: str, width: int | str = "n") -> bytes:
-        """The ONNX file whose output `Y` is the tensor `output`, a row of this width (open, if a name)."""
+        """The ONNX file whose output `Y` is the tensor `output`, a row of this width (a name: open)."""
         return self._graph.build(
             {"X": ("float", self.shape)},
             output,
@@ -82,10 +82,10 @@ Wiring = Callable[[Sketch, int], str]
 class Variant:
     """One way to use an operator.
 
-    `about` says what is unusual, `misreadings` how a tool easily gets it wrong (none where nothing but
-    failing comes to mind). The inputs lie within `radius` of centres drawn from `centres`. `counted` are
-    the features that the output depends on (None: all). With `classes` there are three outputs, of which
-    the first shall not be the largest.
+    `about` says what is unusual, `misreadings` how a tool may get it wrong (empty if failing is the only
+    likely mistake). The inputs lie within `radius` of centres drawn from `centres`. `counted` are the
+    features that the output depends on (None: all). With `classes` there are three outputs, of which the
+    first must not be the largest.
     """
 
     name: str
@@ -101,12 +101,12 @@ class Variant:
     classes: bool = False
 
     def sketch(self, seed: int) -> Sketch:
-        """An empty sketch of its shape and opset."""
+        """An empty sketch with the variant's input shape and opset."""
         return Sketch(self.shape, seed=seed, opset=self.opset)
 
 
 class Catalogue:
-    """Collects the variants that a module defines, each above its wiring."""
+    """Collects the variants that a module defines; each decorates the function that wires it."""
 
     def __init__(self) -> None:
         self.variants: list[Variant] = []

@@ -1,1 +1,1 @@
-"""What several families are built from."""
+"""Parts that several families share."""

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 def convolve(image: Array, weight: Array) -> Array:
-    """[channels, n, n] by [outputs, channels, 3, 3], stride 1, padded by zeros to the same size."""
+    """[channels, n, n] by [outputs, channels, 3, 3], stride 1, zero-padded to keep the size."""
     size = image.shape[1]
     padded = np.pad(image, ((0, 0), (1, 1), (1, 1)))
     total: Array = np.zeros((len(weight), size, size))
@@ -27,7 +27,8 @@ def convolve(image: Array, weight: Array) -> Array:
 
 
 def pull_back(slope: Array, weight: Array) -> Array:
-    """The transpose of `convolve`: with this stride and padding the convolution with the turned filter."""
+    """The transpose of `convolve`: with this stride and padding the convolution with the rotated
+    filter."""
     return convolve(slope, weight.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1])
 
 
@@ -77,7 +78,7 @@ def character(rng: np.random.Generator) -> Array:
 
 
 def carrying_filter(units: int, signs: Array, rng: np.random.Generator, *, spread: bool) -> Array:
-    """A filter with these signs and this norm, or one that passes on what it sees at its centre."""
+    """A filter with these signs and this norm, or one that passes on the value at its centre."""
     taps: Array = np.zeros(KERNEL**2)
     taps[KERNEL**2 // 2] = units
     if spread:

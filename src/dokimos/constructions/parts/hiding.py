@@ -1,4 +1,4 @@
-"""Is a counterexample hidden from those who do not look for it?"""
+"""Whether sampling finds a counterexample by chance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_MULTIPLICATIONS = 20_000_000
 
 
 def uniform_points(box: Box, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    """The centre of the box and `count` uniform points of it, in float32 and inside the box."""
+    """The centre of the box and `count` uniform points, in float32 and inside the box."""
     lower = np.array([float(x) for x in box.lower])
     upper = np.array([float(x) for x in box.upper])
     points = rng.uniform(lower, upper, size=(count, box.size)).astype(np.float32)
@@ -26,7 +26,7 @@ def uniform_points(box: Box, count: int, rng: np.random.Generator) -> NDArray[np
 
 
 def violations(outputs: NDArray[np.float32], property: Property) -> NDArray[np.bool_]:
-    """Which rows of outputs are unsafe, for a property whose constraints speak of outputs only."""
+    """Which rows of outputs are unsafe, for a property whose constraints are on outputs only."""
     values = outputs.astype(np.float64)
     unsafe = np.zeros(len(values), dtype=np.bool_)
     for case in property.cases:

@@ -1,10 +1,10 @@
 """A lock on any robust draft: the pair of instances that differ in one right-hand side.
 
-Theorem. Let a network be robust on a box, whichever way that is proven, and let a parity lock be added to
-its output as a branch. Where the lock's equations contradict each other, its gate is shut on the whole
-space (`parts.parity_lock`), and the network is what it was. Where they have one solution, the gate is θ
-within the lock's radius of one point, and 0 outside of its cell, whose share of the box's volume is
-2^-bits: no uniform draw finds a violation more often, since without the gate there is none.
+Theorem. Let a network be robust on a box, however that is proven, and let a parity lock be added to its
+output as a branch. If the lock's equations contradict each other, its gate is shut on the whole space
+(`parts.parity_lock`), and the network is unchanged. If they have one solution, the gate is θ within the
+lock's radius of one point, and 0 outside its cell, whose share of the box's volume is 2^-bits: no uniform
+draw finds a violation more often, since without the gate there is none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EFFECT_BITS = 6
 
 @dataclass(frozen=True)
 class LockedPair:
-    """The base with a lock that no input opens, and with the one that opens in one cell."""
+    """The base with a lock that no input opens, and with a lock that opens in one cell."""
 
     shut: Draft
     opened: Draft
@@ -53,7 +53,8 @@ def lock_draft(
 ) -> LockedPair:
     """The pair that a lock makes of a robust draft.
 
-    Raises ConstructionFailed if the network has too few inputs, or its property no output to change.
+    Raises ConstructionFailed if the network has too few inputs, or no output of its property can be
+    changed.
     """
     network = read_onnx(robust.network)
     case = robust.question.cases[0]
@@ -86,7 +87,8 @@ def _effect(network: bytes, case: Case, witness: Point, lock: ParityLock, output
         if len(conjunction) == 1 and conjunction[0].outputs:
             return _effect_on(network, case.box, conjunction[0], witness, lock, outputs)
     raise ConstructionFailed(
-        "A lock needs a property that is violated where one constraint on outputs holds; this one has none."
+        "A lock needs a property with a single output constraint that alone makes an output unsafe; this "
+        "one has none."
     )
 
 
@@ -142,7 +144,7 @@ def enlarged_box(box: Box) -> Box:
 
 
 def is_proven_on_enlarged(robust: Draft) -> bool:
-    """Whether the draft's own certificate proves `unsat` on the enlarged boxes, too."""
+    """Whether the draft's own certificate also proves `unsat` on the enlarged boxes."""
     text = write_vnnlib1(enlarged_question(robust.question)).encode("ascii")
     try:
         prove(Instance("enlarged", robust.network, text), robust.certificate, Label.UNSAT, None)
@@ -152,7 +154,7 @@ def is_proven_on_enlarged(robust: Draft) -> bool:
 
 
 def shape_of(bits: int, inputs: int, *, weight: int = 7) -> LockShape:
-    """A lock of so many bits on a network of so many inputs, with as few bits of each as will do."""
+    """A lock of that many bits for that many inputs, with as few bits from each input as possible."""
     levels = max(1, -(-bits // inputs))
     if levels > 8:
         raise ConstructionFailed(f"{inputs} inputs give at most {8 * inputs} bits, not {bits}.")

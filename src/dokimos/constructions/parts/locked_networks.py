@@ -23,7 +23,7 @@ _CONSTANTS_NEED_NO_INPUT = 4
 
 @dataclass(frozen=True)
 class LockedChain:
-    """The network with the lock, and how many ReLUs of the base stand before the lock's in each layer."""
+    """The network with the lock, and how many ReLUs of the base come before the lock's in each layer."""
 
     chain: Chain
     before: tuple[int, ...]
@@ -32,13 +32,15 @@ class LockedChain:
 def lock_chain(base: Chain, lock: ParityLock, effect: Sequence[Fraction]) -> LockedChain:
     """The base with `effect`[i] times the gate added to output i.
 
-    The layers lie side by side; what ends earlier is handed on by rectified copies, which change nothing,
-    since rectified values are not negative. Raises ConstructionFailed if a hidden layer of the base is
-    not rectified.
+    The layers lie side by side; the one that ends earlier is carried on by rectified copies, which change
+    nothing, since rectified values are not negative. Raises ConstructionFailed if a hidden layer of the
+    base is not rectified.
     """
     hidden = [(_wide(layer.weight), _wide(layer.bias)) for layer in base.layers[:-1]]
     if not hidden or any(not layer.rectified for layer in base.layers[:-1]) or base.layers[-1].rectified:
-        raise ConstructionFailed("A lock lies beside dense layers with a ReLU behind all but the last.")
+        raise ConstructionFailed(
+            "A lock needs dense layers with a ReLU after each but the last; this network has others."
+        )
     depth = max(len(hidden), len(lock.layers))
     left, right = _lengthened(hidden, depth), _lengthened(lock.layers, depth)
     layers = [_layer(np.vstack([left[0][0], right[0][0]]), left[0][1], right[0][1])]
@@ -64,7 +66,7 @@ def lock_branch(network: bytes, lock: ParityLock, effect: Sequence[Fraction]) ->
     (output,) = graph.output
     if len(output.type.tensor_type.shape.dim) != 2:
         raise ConstructionFailed(
-            "A lock is added to an output of shape [1, outputs], which this one is not."
+            "A lock needs an output of shape [1, outputs]; this network's output has another shape."
         )
     prefix = "lock"
     used = {name for node in graph.node for name in (*node.input, *node.output)} | names
@@ -111,7 +113,7 @@ def lock_branch(network: bytes, lock: ParityLock, effect: Sequence[Fraction]) ->
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         reason = str(error).splitlines()[0]
-        raise ConstructionFailed(f"A lock does not fit into this ONNX file: {reason}") from None
+        raise ConstructionFailed(f"A lock cannot be added to this ONNX file: {reason}") from None
     return bytes(model.SerializeToString(deterministic=True))
 
 

@@ -1,9 +1,9 @@
-"""Hinges beside a smooth network, each alive near one corner of the box; in the twin one is a needle.
+"""Hinges beside a smooth network, each active near one corner of the box; in the twin one is a needle.
 
 A smooth network near its bound has no hidden counterexample of its own, so siblings carry hinges
-g·(w·(x − x₀) − t)⁺ with ‖w‖₁ = 1, which vanish except near the corner x₀ + ε·sign(w). In the robust
-sibling every hinge may use up a part of the spare margin, and no more; in the twin the bias of one hinge
-is higher, and it outweighs the margin at a point just inside its corner. That bias is all that differs.
+g·(w·(x − x₀) − t)⁺ with ‖w‖₁ = 1, which vanish except near the corner x₀ + ε·sign(w). In the robust sibling
+every hinge uses up at most a part of the spare margin; in the twin the bias of one hinge is higher, and it
+outweighs the margin at a point just inside its corner. The siblings differ only in that bias.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def slack_knob() -> Any:
     """How far the margin at the centre lies above what the proof needs."""
     return knob(
         1.05,
-        "margin at the centre, relative to the proven bound on its drift; below 1.0001 is the edge",
+        "margin at the centre, relative to the proven bound on its drift; below 1.0001 is the edge case",
         least=1.0000001,
         most=100.0,
     )
@@ -53,7 +53,9 @@ def slack_knob() -> Any:
 
 def hinges_knob() -> Any:
     """How many hinges there are; the twin raises one."""
-    return knob(4, "how many hinges lie beside the attention, each alive near one corner", least=1, most=64)
+    return knob(
+        4, "how many hinges are added to the attention, each active near one corner", least=1, most=64
+    )
 
 
 def offset_knob() -> Any:
@@ -74,7 +76,7 @@ class Hinges:
 
 @dataclass(frozen=True)
 class Siblings:
-    """The two networks, the property that both are asked, and the twin's counterexample."""
+    """The two networks, their common property, and the twin's counterexample."""
 
     robust: bytes
     violated: bytes
@@ -100,7 +102,7 @@ class NeedleMaker:
     offset: Fraction
 
     def make(self, rng: np.random.Generator) -> Siblings:
-        """Set the biases of the classes for the slack, draw the hinges, and raise the first in the twin."""
+        """Set the classes' biases for the slack, draw the hinges, and raise the first one in the twin."""
         question = first_class_loses(ball(self.centre, self.epsilon), self.classes)
         rows = [self._direction(rng) for _ in range(self.hinges)]
         none = self._hinges(rows, [self.epsilon] * self.hinges, [Fraction(0)] * self.hinges)

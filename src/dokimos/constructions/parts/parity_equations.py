@@ -20,7 +20,7 @@ class Equation:
 
 @dataclass(frozen=True)
 class ParitySystem:
-    """One equation more than bits, of full rank: `solution` is the only one, if the system has any.
+    """One more equation than bits, of full rank: `solution` is the only solution, if there is one.
 
     `contradiction` names the equations that sum to 0 = 0, all others being independent: with one of their
     right-hand sides changed they sum to 0 = 1, and there is no solution. `changed` is one of them.
@@ -47,8 +47,8 @@ def draw_system(bits: int, weight: int, rng: np.random.Generator) -> ParitySyste
     """
     if weight % 2 == 0 or bits in range(2, weight + 1):
         raise ConstructionFailed(
-            f"{bits} bits have no independent equations of {weight} bits each; take an odd weight that is "
-            "smaller."
+            f"{bits} bits have too few independent equations of {weight} bits each; choose a smaller, odd "
+            f"weight."
         )
     solution = tuple(int(b) for b in rng.integers(0, 2, size=bits))
     rows: list[int] = []
@@ -92,13 +92,13 @@ class _Basis:
         return row, used
 
     def add(self, row: int, number: int) -> bool:
-        """Take in the row under that number, unless it depends on those before."""
+        """Add the row with that number, unless it depends on earlier ones."""
         rest, used = self._reduce(row)
         if rest:
             self._reduced[rest.bit_length() - 1] = rest, used ^ (1 << number)
         return rest != 0
 
     def combination(self, row: int) -> list[int]:
-        """The numbers of the rows whose sum is this dependent row."""
+        """The numbers of the earlier rows that sum to this dependent row."""
         _, used = self._reduce(row)
         return [k for k in range(used.bit_length()) if used >> k & 1]

@@ -43,7 +43,7 @@ SLOPE_BITS = 4
 
 @dataclass(frozen=True)
 class LockShape:
-    """What can be chosen of a lock: its size, and the numbers of the theorem."""
+    """The parameters of a lock: its size, and the numbers of the theorem."""
 
     bits: int = 75
     levels: int = 3
@@ -60,16 +60,18 @@ class LockShape:
             )
         if self.steepness < 2 ** (self.levels + 2):
             raise ConstructionFailed(
-                f"{self.levels} bits of a coordinate need a steepness of at least {2 ** (self.levels + 2)}."
+                f"{self.levels} bits from one coordinate need a steepness of at least "
+                f"{2 ** (self.levels + 2)}."
             )
         if self.weight > self.bits:
             raise ConstructionFailed(
-                f"An equation of {self.weight} bits needs as many; the lock has {self.bits}."
+                f"An equation of {self.weight} bits needs at least that many; the lock has only "
+                f"{self.bits}."
             )
 
     @property
     def inputs(self) -> int:
-        """How many coordinates it reads."""
+        """How many coordinates the lock reads."""
         return ceil(self.bits / self.levels)
 
 
@@ -126,7 +128,7 @@ class ParityLock:
     def certificate_data(self, *, before: Sequence[int] = ()) -> dict[str, Any]:
         """The bits, the equations and the contradiction, as `parity-lock` proofs name them.
 
-        `before[k]` is how many ReLUs of other parts stand before those of the lock in layer k.
+        `before[k]` is how many other ReLUs come before those of the lock in layer k.
         """
         assembly = self._assembly
         sizes = [len(bias) for _, bias in assembly.layers]
@@ -144,13 +146,13 @@ class ParityLock:
 def draw_lock(shape: LockShape, box: Box, rng: np.random.Generator) -> ParityLock:
     """A lock with one solution on random coordinates of the box.
 
-    Raises ConstructionFailed if the box has too few coordinates that are not a point.
+    Raises ConstructionFailed if too few coordinates of the box have a positive width.
     """
     wide = [i for i, (low, high) in enumerate(zip(box.lower, box.upper, strict=True)) if low < high]
     if len(wide) < shape.inputs:
         raise ConstructionFailed(
-            f"A lock of {shape.bits} bits reads {shape.inputs} inputs, but the box leaves only {len(wide)} "
-            "free; take fewer bits."
+            f"A lock of {shape.bits} bits reads {shape.inputs} inputs, but in this box only {len(wide)} "
+            "can vary; use fewer bits."
         )
     chosen = sorted(int(i) for i in rng.choice(wide, size=shape.inputs, replace=False))
     system = draw_system(shape.bits, shape.weight, rng)

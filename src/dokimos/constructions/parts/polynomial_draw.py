@@ -209,7 +209,7 @@ class Needle:
         )
 
     def path(self, *, inset: float) -> NeedlePath:
-        """To where the needle is deepest, coordinates flipped in the order in which they cost least.
+        """The path to where the needle is deepest, flipping the cheapest coordinates first.
 
         Both corners are tried for even degrees. Points lie `inset` of the radius inside the box, on the
         grid.
@@ -252,7 +252,7 @@ def _gradient(terms: PowerTerms, at: Floats) -> Floats:
 
 
 def minimiser(units: Units) -> Floats:
-    """About where a convex μ is smallest on the box: accelerated projected descent."""
+    """Approximately where a convex μ is smallest on the box, by accelerated projected descent."""
     middle = np.array(units.centre, dtype=np.float64)
     radius = float(units.radius)
     terms = units.terms()
@@ -271,7 +271,7 @@ def minimiser(units: Units) -> Floats:
 
 
 def on_grid(x: Floats) -> Point:
-    """The nearest point whose coordinates have few bits."""
+    """The nearest point on the grid."""
     return tuple(dyadic(float(value), FINE_BITS) for value in x)
 
 

@@ -18,6 +18,6 @@ def lost_share(slack: float) -> Fraction:
 
 
 def inside_by(epsilon: Fraction, lost: Fraction) -> Fraction:
-    """How far the witness is from the centre: inside the box by a quarter of what is lost, if it can."""
+    """How far the witness is from the centre: inside the box by a quarter of what is lost, if possible."""
     radius = dyadic(epsilon * (1 - lost / 4), POINT_BITS)
     return radius if epsilon * (1 - lost / 2) < radius < epsilon else epsilon

@@ -34,16 +34,16 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
 )
 
 #: What is known of an instance beside its profile, with its symbol and meaning.
-FROM_LABEL = {"proven_margin": ("M_proven", "margin that the label's proof states")}
+FROM_LABEL = {"proven_margin": ("M_proven", "margin stated by the label's proof")}
 
 
 def component(name: str) -> Component:
-    """The component of that name, whether it is one of the five or not. Raises InputError."""
+    """The component of that name, canonical or extra. Raises InputError if there is none."""
     return CANONICAL[name] if name in CANONICAL else EXTRAS[name]
 
 
 def symbol(name: str) -> str:
-    """What a table calls a measurement; its name, where a profile has one that is not installed here."""
+    """The heading of a measurement in a table; its name if its component is not installed."""
     if name in FROM_LABEL:
         return FROM_LABEL[name][0]
     known = _find(name)

@@ -25,8 +25,8 @@ class AttackedMargin(Component):
     """min(M̂_min, min of μ over the points that projected gradient descent visits).
 
     On the box of each case, the points of least margin known descend by the signs of ∇μ, in steps that
-    shorten from a quarter of the radius to a hundredth. An upper bound of the true least margin, as M̂_min
-    is, and never above it.
+    shorten from a quarter of the radius to a hundredth. Like M̂_min, this is an upper bound of the true
+    least margin, and it is never above M̂_min.
     """
 
     name = "attacked_margin"

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class Component(ABC):
     """One measurement of an instance.
 
-    `symbol` is what a table calls it, `meaning` says in a few words what it is, the docstring defines it by
-    a formula. `measure` reads what it needs from the inspection, which computes each thing
-    once for all components; it returns a number, or None with the reason. Where `of_margin` holds, it is
-    only called for properties whose margin is a number (see `properties.margins`); for the others the
-    component has no meaning and says so. `in_table` is False for what the terminal's table leaves out; the
-    profile's file has it all the same.
+    `symbol` is its heading in tables, `meaning` says in a few words what it is, and the docstring defines
+    it by a formula. `measure` reads what it needs from the inspection, which computes each thing once for
+    all components; it returns a number, or None with the reason. If `of_margin` holds, it is only called
+    for properties whose margin is a number (see `properties.margins`); for other properties the component
+    is reported as not applicable. `in_table` is False if the table in the terminal leaves it out; the
+    profile's file always has it.
     """
 
     name: ClassVar[str]
@@ -37,17 +37,17 @@ class Component(ABC):
 
     @abstractmethod
     def measure(self, seen: Inspection) -> Measurement:
-        """The measurement of an instance in which the component has a meaning."""
+        """The measurement of an instance to which the component applies."""
 
 
 def relative_gap(least: float, bound: float, eta: float) -> Measurement:
     """(M̂ − L) / (|M̂| + η), for the least sampled margin M̂ and a lower bound L of the margin.
 
-    A bound on the reals can only exceed a float64 value by the rounding of the latter: then the gap is 0.
+    A bound over the reals can exceed a float64 value only by the latter's rounding: then the gap is 0.
     """
     if bound == -float("inf"):
         return Measurement.infinite("the bound of the margin is −∞")
     gap = max(least - bound, 0.0) / (abs(least) + eta)
     if gap == float("inf"):
-        return Measurement.infinite("the gap is beyond the range of float64")
+        return Measurement.infinite("the gap exceeds the range of float64")
     return Measurement(gap)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CrownLowerBound(Component):
-    """L_CROWN: the lower bound of μ by `crown`; above 0, it proves `unsat` but for rounding."""
+    """L_CROWN: the lower bound of μ by `crown`; above 0, it proves `unsat` up to rounding."""
 
     name = "crown_bound"
     symbol = "L_CROWN"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class GradientDimension(Component):
     """d_eff = mean over the samples of ‖∇μ(x_i)‖₁² / (‖∇μ(x_i)‖₂² + η): over how many inputs μ spreads.
 
-    1 where the margin depends on one input, r where it depends on r of them equally, 0 where it is
-    constant. Gradients are by automatic differentiation, 0 along inputs that the box fixes.
+    1 if the margin depends on one input, r if it depends on r of them equally, 0 if it is constant.
+    Gradients are computed by automatic differentiation, and are 0 along inputs that the box fixes.
     """
 
     name = "gradient_dimension"

@@ -25,7 +25,7 @@ class IbpGap(Component):
     meaning = "looseness of interval bounds"
 
     def measure(self, seen: Inspection) -> Measurement:
-        """The gap; infinite where intervals give no bound at all."""
+        """The gap; infinite if intervals give no bound at all."""
         if seen.least_margin is None:
             return not_finite(seen.sampled.margins)
         return relative_gap(seen.least_margin, seen.ibp_bound, seen.settings.eta)

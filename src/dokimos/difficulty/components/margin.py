@@ -33,7 +33,7 @@ class LeastMargin(Component):
 
 
 def not_finite(values: np.ndarray) -> Measurement:
-    """The note in place of a number that would come from samples without one."""
+    """The note that replaces a number when some samples have no finite value."""
     rows = np.isfinite(values.reshape(len(values), -1)).all(axis=1)
     return Measurement(
         None, f"not finite: float64 overflows at {int((~rows).sum())} of {len(rows)} samples"

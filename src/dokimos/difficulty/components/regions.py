@@ -26,9 +26,9 @@ class Regions(Component):
     the one L_c of the instance and rounded to nearest, coordinate by coordinate, on a grid of width τ
     (`--tau`). The input sets are boxes, balls of the ∞-norm, whose dual norm is the 1-norm.
 
-    L_c = 0 gives 0. Where every sample has a class of its own, the number says no more than that there
-    are at least N, and is marked `>= log N`. Where L_c > 0 but all classes are the class of 0 (the
-    gradient is spread over so many inputs that no coordinate reaches τ/2), it is marked `below resolution`.
+    L_c = 0 gives 0. If every sample has its own class, there are at least N classes, perhaps more, and the
+    number is marked `>= log N`. If L_c > 0 but all gradients are rounded to 0 (spread over so many inputs
+    that no coordinate reaches τ/2), it is marked `below resolution`.
     """
 
     name = "regions"
@@ -36,7 +36,7 @@ class Regions(Component):
     meaning = "log of the number of linear pieces"
 
     def measure(self, seen: Inspection) -> Measurement:
-        """The logarithm, with a note where it is a bound only."""
+        """The logarithm, with a note if it is only a bound."""
         gradients = seen.sampled.gradients
         if not np.isfinite(gradients).all():
             return not_finite(gradients)
@@ -50,11 +50,11 @@ class Regions(Component):
         if count == 1 and not classes.any():
             return Measurement(0.0, "below resolution: every quantised gradient is 0")
         if count == len(classes):
-            return Measurement(math.log(count), f">= log {count}: every sample has a class of its own")
+            return Measurement(math.log(count), f">= log {count}: every sample has its own class")
         return Measurement(math.log(count))
 
 
 def quantised(values: Floats, tau: float) -> Floats:
-    """The nearest multiples of `tau`, in its units; halves go away from 0, also if off by a rounding."""
+    """The nearest multiples of `tau`, in its units; halves (up to rounding) are rounded away from 0."""
     with np.errstate(over="ignore"):
         return np.rint(values / (tau / _TIES)) + 0.0  # −0 becomes 0

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 class UnstableFraction(Component):
     """U = |{j in J : unit j is unstable}| / |J|: the share of nonlinear units that are not fixed.
 
-    J are the numbers that nonlinear operators write. A ReLU is unstable where its interval of
-    pre-activations by IBP, [l, u], has l < 0 < u; a smooth unit where its slope varies by more than
-    τ over the interval, ω = sup |φ'(s) − φ'(t)| > τ (`--tau-slope`). `networks.semantics.phases` says what
-    this means for each operator. Over several boxes, a unit counts once, if it is unstable on one of them.
+    J are the numbers that nonlinear operators write. A ReLU is unstable if its interval of pre-activations
+    by IBP, [l, u], has l < 0 < u; a smooth unit if its slope varies by more than τ over the interval, ω =
+    sup |φ'(s) − φ'(t)| > τ (`--tau-slope`). `networks.semantics.phases` says what this means for each
+    operator. Over several boxes, a unit counts once, if it is unstable on one of them.
     """
 
     name = "unstable"
@@ -28,7 +28,7 @@ class UnstableFraction(Component):
     def measure(self, seen: Inspection) -> Measurement:
         """The fraction; without nonlinear units there is none."""
         if not seen.boxes:
-            return Measurement.not_applicable("the property has no input: every box is empty")
+            return Measurement.not_applicable("the property allows no input: every box is empty")
         if seen.phases.nonlinear == 0:
             return Measurement.not_applicable("the network has no nonlinear unit")
         return Measurement(seen.phases.unstable / seen.phases.nonlinear)

@@ -1,1 +1,1 @@
-"""Why verifiers slow down: what they did, joined with what their instances are like."""
+"""Why verifiers slow down: their results, joined with the profiles of the instances."""

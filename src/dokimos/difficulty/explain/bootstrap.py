@@ -1,4 +1,4 @@
-"""How often chance is drawn, and intervals by resampling networks within families."""
+"""Random resampling: its settings, and intervals by resampling networks within families."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Resampling:
     seed: int = 0
 
     def rng(self, purpose: int) -> np.random.Generator:
-        """A generator of its own for each purpose."""
+        """A separate generator for each purpose."""
         return np.random.default_rng([self.seed, purpose])
 
     def intervals(self, statistic: Statistic, strata: Strata) -> list[tuple[float, float] | None]:
-        """The 95 % percentile interval of each statistic, where at least half of the resamples have it.
+        """The 95 % percentile interval of each statistic, if at least half of the resamples have a value.
 
         Resampling n networks gives each a weight of 0, 1, 2, …; statistics are computed for many weightings
         at once, so that nothing is resampled one by one.

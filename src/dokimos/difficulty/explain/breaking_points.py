@@ -18,7 +18,7 @@ _Sweep = tuple[str, str, str | None, str, tuple[tuple[str, float], ...]]
 def breaking_curves(subject: str, observations: Sequence[Observation]) -> tuple[BreakingCurve, ...]:
     """Every sweep of at least two values, by suite, family and knob; `observations` are of one verifier.
 
-    What is unchecked has no part in them: it is neither solved nor failed.
+    Unchecked answers are left out: they are neither solved nor failed.
     """
     observations = [o for o in observations if o.status is not Status.UNCHECKED]
     sweeps: dict[tuple[str, _Sweep], list[Observation]] = {}
@@ -80,11 +80,11 @@ def _breaking_point(points: Sequence[Rung]) -> tuple[float | None, bool, str]:
     if not solved:
         kinds = {p.status for p in points}
         if kinds == {Status.FAILED}:
-            return None, True, "it fails on all of them, whatever the knob"
+            return None, True, "it fails on all of them, whatever the knob's value"
         return None, True, "it solves none of them"
     first, last = solved[0], solved[-1]
     gaps = [p.value for p in points[first : last + 1] if not p.solved]
-    note = f"not solved on the way: {_listed(gaps)}" if gaps else ""
+    note = f"not solved in between: {_listed(gaps)}" if gaps else ""
     begins, ends = first == 0, last == len(points) - 1
     if begins and ends:
         return None, True, note or "it solves every step"

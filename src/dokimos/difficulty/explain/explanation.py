@@ -1,4 +1,4 @@
-"""All accounts of all campaigns together."""
+"""The explanation of several campaigns together."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def explain(
     missing: Sequence[MissingProfiles] = (),
     resampling: Resampling | None = None,
 ) -> Explanation:
-    """Everything that can be said of the runs judged; `missing` is passed on as it is."""
+    """The explanation of judged runs; `missing` is passed on unchanged."""
     naming = Naming.of([j.record for j in judgements])
     observations = observe(judgements, facts, naming)
     verifiers = sorted({o.verifier for o in observations})
@@ -148,7 +148,7 @@ def _account(
 
 
 def trajectories(observations: Sequence[Observation]) -> tuple[Trajectory, ...]:
-    """The instances of each suite in its own order, with what every verifier made of them."""
+    """The instances of each suite in its own order, with every verifier's result."""
     suites: dict[str, dict[str, list[Observation]]] = {}
     for o in observations:
         suites.setdefault(o.suite, {}).setdefault(o.instance, []).append(o)
@@ -173,7 +173,7 @@ def _step(group: Sequence[Observation]) -> TrajectoryStep:
 def _checked_and_common(judgements: Sequence[Judgement], naming: Naming) -> tuple[str, str]:
     """What a reader must know first: which answers nobody checked, and what verifiers are compared on."""
     unchecked = unchecked_in_words(judgements)
-    why = " Nothing proves or refutes them; they count neither as solved nor as failed."
+    why = " They have no label or proof, so they count neither as solved nor as failed."
     return unchecked and f"{unchecked}{why}", common_set(judgements, naming).remark
 
 
@@ -189,6 +189,6 @@ def _remarks(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     times = sorted({seconds for *key, seconds in limits if tuple(key) in several})
     listed = ", ".join(f"{seconds:g} s" for seconds in times)
     return (
-        f"{len(several)} instances were run under different limits of time ({listed}): what timed out "
-        "under one may be solved under another.",
+        f"{len(several)} instances were run with different time limits ({listed}): a run that timed out "
+        f"with one limit might be solved with another.",
     )

@@ -2,7 +2,7 @@
 
 What is tested is the product term of a model with an intercept for each family (see `product_terms`). The
 picture has timeout rates over both components at once, in up to `BINS` bins a side, at quantiles, and in
-four quarters. It shows all families together, and nothing is claimed of it.
+four quarters. It shows all families together, and no claim is based on it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _informative_families(strata: Strata, pair: Pair) -> int:
 
 
 def _why_not(strata: Strata, pair: Pair, families: int, decided: Sequence[Observation]) -> str:
-    """Why nothing can be said of a pair, out of `decided`; empty where something can."""
+    """Why nothing can be said of a pair, out of `decided`; empty if something can."""
     known = _both_known(strata, pair)
     if decided and not known.any():
         has_profiles = any(o.components for o in decided)
@@ -78,7 +78,7 @@ def _row(
         quarter = _quarter(x, y, x_cut, y_cut)
         quarters = tuple(Cell(int(late[quarter == k].sum()), int((quarter == k).sum())) for k in range(4))
     if not note and term is None:
-        note = "the product of both says nothing within families that each of them does not say alone"
+        note = "within families, the product adds nothing to what each of them says alone"
     return Interaction(
         subject=subject,
         first=first,
@@ -97,7 +97,7 @@ def _row(
 
 
 def balanced_cut(values: Floats) -> float | None:
-    """The value that comes nearest to cutting in two (at or below, above); None where all are the same."""
+    """The value that best splits the values in half (at or below, above); None if all are the same."""
     different, counts = np.unique(values, return_counts=True)
     if len(different) < 2:
         return None
@@ -106,7 +106,7 @@ def balanced_cut(values: Floats) -> float | None:
 
 
 def quantile_edges(values: Floats) -> tuple[float, ...]:
-    """The edges of up to `BINS` bins with about as many values each; none where there are no values."""
+    """The edges of up to `BINS` bins with about equally many values each; none if there are no values."""
     if not len(values):
         return ()
     places = np.arange(BINS + 1) * (len(values) - 1) // BINS

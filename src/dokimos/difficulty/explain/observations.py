@@ -37,7 +37,7 @@ _ENDED_AT = {
 
 
 class Names(Protocol):
-    """What runs are called (a report's naming is one)."""
+    """How runs are named (a report's naming is one)."""
 
     def verifier(self, record: RunRecord) -> str:
         """What the verifier of a run is called."""
@@ -47,7 +47,7 @@ class Names(Protocol):
 
 
 def status_of(judgement: Judgement) -> Status:
-    """What came of a run."""
+    """The outcome of a run."""
     record = judgement.record
     if judgement.verdict.is_wrong:
         return Status.WRONG
@@ -71,7 +71,7 @@ def observe(
 ) -> tuple[Observation, ...]:
     """One observation for each verifier and instance, in the order of suites, positions and verifiers.
 
-    `facts` has what is known of each instance, by suite and name.
+    `facts` has what is known about each instance, by suite and name.
     """
     groups: dict[tuple[str, str, str], list[Judgement]] = {}
     for judgement in judgements:

@@ -1,11 +1,10 @@
-"""Whether two components act on timeouts other than side by side: the product term of a logistic model.
+"""Whether the effects of two components on timeouts are not additive: the product term of a logistic model.
 
 The model has an intercept for each stratum and, for every component, its rank within the stratum and the
-square of that, so that "side by side" (additive in log-odds) need not mean straight lines. Slopes are
-penalised, since components often separate completely, which no finite slope would fit. The statistic of a
-pair is the score of its product, cleared of everything that the additive model can say (so that the error
-of the fit hardly matters); its p-value comes from outcomes that are simulated from the additive fit,
-against the largest of all pairs.
+square of that, so that additive (in log-odds) need not mean linear. Slopes are penalised, since components
+often separate completely, which no finite slope fits. The statistic of a pair is the score of its product,
+orthogonal to everything in the additive model (so that the error of the fit hardly matters); its p-value
+comes from outcomes that are simulated from the additive fit, against the largest of all pairs.
 
 Results on one network are not independent. Each network counts as one result (its results share a weight
 of 1), and outcomes are simulated twice: independently, and with one random number for each network. The
@@ -35,7 +34,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class ProductTerm:
-    """The coefficient of a product, and how likely chance gives any pair as large a score."""
+    """The coefficient of a product, and the probability that any pair has as large a score by chance."""
 
     product: float
     p_value: float
@@ -44,7 +43,7 @@ class ProductTerm:
 def product_terms(
     strata: Strata, pairs: Sequence[Pair], resampling: Resampling
 ) -> Mapping[Pair, ProductTerm]:
-    """The product terms of `pairs`; those that have nothing to vary are left out."""
+    """The product terms of `pairs`; pairs whose product does not vary are left out."""
     model = AdditiveModel(strata)
     return {
         pair: ProductTerm(model.coefficient(model.product(pair)), p_value)
@@ -53,7 +52,7 @@ def product_terms(
 
 
 class AdditiveModel:
-    """The penalised logistic fit of timeouts by components side by side."""
+    """The penalised logistic fit of timeouts by components, without interactions."""
 
     def __init__(self, strata: Strata) -> None:
         groups = _groups(strata)
@@ -76,7 +75,7 @@ class AdditiveModel:
         self._information = (self._columns.T * self._variance) @ self._columns + np.diag(self._penalty)
 
     def product(self, pair: Pair) -> Floats:
-        """The product of two components; 0 where either has no value."""
+        """The product of two components; 0 if either has no value."""
         return self._place[pair[0]] * self._place[pair[1]]
 
     def clear(self, column: Floats) -> Floats:

@@ -39,13 +39,13 @@ class Status(Enum):
 class Observation:
     """One verifier on one instance: all its repeats, in however many campaigns, taken together.
 
-    `status` is `WRONG` where any repeat was, else the most frequent one (of equally frequent ones the
+    `status` is `WRONG` if any repeat was wrong, else the most frequent one (of equally frequent ones the
     worse); `seconds` is the median wall-clock time of the repeats with that status. `position` is the
-    instance's place in its suite. `knobs` are the parameters by which its family made it (empty for an
-    instance that nobody here made). `components` are those of `EXPLAINING` that are known, None where one
-    does not apply, infinite where a bound is; empty where there is no profile. `extras` is what else its
-    profile has. `variant` is what its origin says beside knobs (such as a disguise). Instances of a family
-    with the same `network_sha256`, or from a draw with the same `seed`, are not independent.
+    instance's place in its suite. `knobs` are the parameters by which its family made it (empty for a
+    published instance). `components` has the known ones of `EXPLAINING`: None if one does not apply,
+    infinite if a bound is; empty without a profile. `extras` has the rest of the profile. `variant` is what
+    its origin states besides knobs (such as a disguise). Instances of a family with the same
+    `network_sha256`, or from a draw with the same `seed`, are not independent.
     """
 
     suite: str
@@ -94,15 +94,15 @@ class Separation:
     """How well one component separates the timeouts of `subject` from what it solved, within families.
 
     `auc` is the chance that, of a timed-out and a solved instance of one family, the former has the larger
-    value (ties count half), over families with van Elteren's weights: 0.5 says nothing, 1 that every
-    timeout lies above everything solved in its family, 0 below. [`low`, `high`] is its interval from
-    resampling networks within families. `p_value` is that of the permutation test within families, for all
-    components together. [`without_low`, `without_high`] is the range of `auc` when one family is left out.
-    All of these are None where `note` says why. `families` counts those that carry information, having
-    both outcomes.
+    value (ties count half), over families with van Elteren's weights: 0.5 means no difference, 1 that every
+    timeout lies above everything solved in its family, 0 that it lies below. [`low`, `high`] is its
+    interval from resampling networks within families. `p_value` is that of the permutation test within
+    families, for all components together. [`without_low`, `without_high`] is the range of `auc` when one
+    family is left out. If they cannot be computed, all of these are None and `note` says why. `families`
+    counts those that carry information, having both outcomes.
 
-    `pooled_auc` compares across families, too: a description, of which nothing is claimed. `left_out`
-    counts solved and timed-out ones without a value.
+    `pooled_auc` also compares across families: a description, on which no claim is based. `left_out` counts
+    solved and timed-out instances without a value.
     """
 
     subject: str
@@ -123,7 +123,7 @@ class Separation:
 
     @property
     def separates(self) -> bool:
-        """Whether the test says that it is not chance."""
+        """Whether the test is significant."""
         return self.p_value is not None and self.p_value <= CLAIM_LEVEL
 
     @property
@@ -150,17 +150,17 @@ class Interaction:
     """Timeout rates of `subject` over two components at once.
 
     `cells[i][j]` holds the instances whose `first` lies in bin i of `first_edges` and whose `second` in
-    bin j of `second_edges`; a bin has its lower edge in it (the last one its upper edge, too).
+    bin j of `second_edges`; a bin includes its lower edge (the last one also its upper edge).
 
-    `quarters` are the same in four parts: cut both components in two near their medians (at or below
-    `first_cut`, above it); both low, only `second` high, only `first` high, both high; empty where there is
-    no cut. Both are pictures of all families together, of which nothing is claimed.
+    `quarters` are the same in four parts, each component cut near its median (at or below the cut, above
+    it): both low, only `second` high, only `first` high, both high; empty if there is no cut. Both are
+    pictures of all families together, on which no claim is based.
 
     `product` is the coefficient of the product of both, each ranked within families from −½ to ½, in a
     penalised logistic model with an intercept for each family: by how much more the log-odds of a timeout
     rise over the range of `first` at the top of `second` than at its bottom. `p_value` comes from
-    simulating the model without products, for all pairs together. Both are None where `note` says why.
-    `families` counts those that carry information.
+    simulating the model without products, for all pairs together. If there is no such term, both are None
+    and `note` says why. `families` counts those that carry information.
     """
 
     subject: str
@@ -179,7 +179,7 @@ class Interaction:
 
     @property
     def interacts(self) -> bool:
-        """Whether the test says that it is not chance."""
+        """Whether the test is significant."""
         return self.p_value is not None and self.p_value <= CLAIM_LEVEL
 
 
@@ -199,10 +199,9 @@ class Rung:
 class BreakingCurve:
     """One verifier along one knob of a family, everything else being equal (`fixed`).
 
-    `points` are in the order of the knob's value. It breaks at `breaks_at` if there, and everywhere beyond
-    it, nothing is solved, while the step at the other end is solved, and the one before it, `last_solved`;
-    `rising` says whether beyond means above. `note` says what else there is to say, such as why there is no
-    breaking point.
+    `points` are in the order of the knob's value. The verifier breaks at `breaks_at` if it solves nothing
+    there and beyond, but solves the step at the other end and the one before, `last_solved`; `rising` says
+    whether beyond means above. `note` is a remark, such as why there is no breaking point.
     """
 
     subject: str
@@ -223,7 +222,7 @@ class BreakingCurve:
 
 
 class Uniqueness(Enum):
-    """In what a verifier stands alone."""
+    """What only one verifier did."""
 
     SOLVED = "the only one to solve"
     FAILED = "the only one to fail"
@@ -231,7 +230,7 @@ class Uniqueness(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class UniqueResult:
-    """An instance on which `subject` did what none of the `others` others did."""
+    """An instance on which `subject` did what none of the `others` other verifiers did."""
 
     subject: str
     lone: Annotated[Uniqueness, Column("in")]
@@ -245,7 +244,7 @@ class UniqueResult:
 
 @dataclass(frozen=True)
 class TrajectoryStep:
-    """One instance of a trajectory: its components, and what each verifier made of it."""
+    """One instance of a trajectory: its components, and each verifier's result."""
 
     position: int
     instance: str
@@ -269,7 +268,7 @@ class Trajectory:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """All about one verifier, or about one certificate style with all its verifiers pooled.
+    """The results of one verifier, or of one certificate style with all its verifiers pooled.
 
     `members` are the verifiers of a style, or the one verifier; `counts` has every status.
     """
@@ -298,7 +297,7 @@ class MissingProfiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """Everything there is to say; `remarks` are sentences about the data as a whole."""
+    """The whole explanation; `remarks` are sentences about the data as a whole."""
 
     observations: tuple[Observation, ...]
     verifiers: tuple[Account, ...]

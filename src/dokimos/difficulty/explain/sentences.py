@@ -1,4 +1,4 @@
-"""What the rows say, in sentences."""
+"""The results in sentences."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def symbol_and_meaning(component: str) -> str:
 
 
 def separation_in_words(row: Separation) -> str:
-    """What one component says, briefly."""
+    """The result for one component, briefly."""
     if row.auc is None:
         return row.note
     if not row.separates:
@@ -66,8 +66,8 @@ def which_separates(rows: Sequence[Separation]) -> str:
     if not separating:
         best = max(measured, key=lambda row: row.strength)
         return (
-            "No component is found to separate its timeouts from what it solves within families, at one "
-            f"level of {_LEVEL} for all of them (farthest from 0.5 is {symbol(best.component)}, "
+            f"No component is found to separate its timeouts from what it solves within families, at a "
+            f"joint level of {_LEVEL} for all of them (farthest from 0.5 is {symbol(best.component)}, "
             f"AUC {best.auc:.2f} over {best.families} families)."
         )
     first, *others = separating
@@ -82,13 +82,13 @@ def which_separates(rows: Sequence[Separation]) -> str:
         )
         sentence += f" So do {also}." if len(others) > 1 else f" So does {also}."
     return (
-        f"{sentence} This is claimed for the {first.families} families that have both outcomes, at one "
+        f"{sentence} This is claimed for the {first.families} families that have both outcomes, at a joint "
         f"level of {_LEVEL} for all components; nothing is claimed for other families."
     )
 
 
 def family_by_family(rows: Sequence[Separation]) -> list[str]:
-    """How the component that separates best does in each family; nothing where none does."""
+    """The best separating component's AUC in each family; nothing if no component separates."""
     best = best_separation(rows)
     if best is None:
         return []
@@ -103,7 +103,7 @@ def family_by_family(rows: Sequence[Separation]) -> list[str]:
 
 
 def best_separation(rows: Sequence[Separation]) -> Separation | None:
-    """The component that separates best, of those that do; None where none does."""
+    """The component that separates best; None if no component separates."""
     return max((row for row in rows if row.separates), key=lambda row: row.strength, default=None)
 
 
@@ -114,7 +114,7 @@ def which_interact(rows: Sequence[Interaction]) -> str:
         most = max(rows, key=_size)
         return f"Which components interact: {most.note}."
     found = strongest_first([row for row in tested if row.interacts])
-    level = f"at one level of {_LEVEL} for all pairs ({len(tested)} of {len(rows)} tested)"
+    level = f"at a joint level of {_LEVEL} for all pairs ({len(tested)} of {len(rows)} tested)"
     if not found:
         return f"No pair of components is found to interact within families, {level}."
     others = len(found) - 1
@@ -130,7 +130,7 @@ def strongest_first(rows: Sequence[Interaction]) -> list[Interaction]:
 
 
 def interaction_in_words(row: Interaction) -> str:
-    """One interaction: what the test says within families, and the picture of all of them together."""
+    """One interaction: the test's result within families, and the timeout rates of all of them together."""
     first, second = symbol(row.first), symbol(row.second)
     more = "more" if (row.product or 0.0) > 0 else "less"
     said = (
@@ -141,14 +141,14 @@ def interaction_in_words(row: Interaction) -> str:
         return said
     neither, only_second, only_first, both = (f"{100 * (cell.rate or 0):.0f} %" for cell in row.quarters)
     return (
-        f"{said} In all families together, from {first} <= {row.first_cut:.3g} to above it the timeout "
-        f"rate goes from {neither} to {only_first} where {second} <= {row.second_cut:.3g}, and from "
-        f"{only_second} to {both} where {second} is above."
+        f"{said} In all families together, as {first} passes {row.first_cut:.3g}, the timeout rate goes "
+        f"from {neither} to {only_first} if {second} <= {row.second_cut:.3g}, and from "
+        f"{only_second} to {both} if {second} is above that."
     )
 
 
 def curve_in_words(curve: BreakingCurve) -> str:
-    """One knob of one family: where it breaks, or that it does not."""
+    """One knob of one family: the value at which the verifier breaks, or that it does not."""
     name, values = f"{curve.family}: {curve.knob}", [point.value for point in curve.points]
     if curve.breaks_at is None:
         return f"{name} from {values[0]:g} to {values[-1]:g}: {curve.note}."
@@ -159,7 +159,7 @@ def curve_in_words(curve: BreakingCurve) -> str:
 
 
 def unique_results_in_words(rows: Sequence[UniqueResult]) -> list[str]:
-    """What it is the only one to solve, and to fail, by family."""
+    """The instances that only this verifier solves, and that only it fails, by family."""
     sentences = []
     for lone in Uniqueness:
         mine = [row for row in rows if row.lone is lone]
@@ -181,7 +181,7 @@ def missing_in_words(row: MissingProfiles, total: int) -> str:
     else:
         which = f"{count} of its {total} instances {'is' if count == 1 else 'are'}"
     return (
-        f"{row.suite}: {which} left out where components are compared, because {row.reason}; "
+        f"{row.suite}: {which} left out of the comparison of components, because {row.reason}; "
         f"run `{row.remedy}`."
     )
 

@@ -1,12 +1,12 @@
 """Which component separates the timeouts of a verifier from what it solved, within families.
 
-Timeouts against solved, as in the paper's Figure 3. What ran out of memory, said `unknown`, was wrong or
-failed is on neither side: it is counted in the account, not here.
+Timeouts are compared with solved instances, as in the paper's Figure 3. Runs that ran out of memory,
+answered `unknown`, were wrong or failed are on neither side: they are counted in the account, not here.
 
-The test permutes outcomes within families, units as one (see `strata`), so that neither a hard family nor a
-network with many properties makes a finding. Its statistic is the stratified rank sum with van Elteren's
-weights: in each stratum of n the ranks of the timeouts, divided by n + 1. The largest of all components
-under the same permutations gives each its p-value: one level for all of them.
+The test permutes outcomes within families, whole units at a time (see `strata`), so that neither a hard
+family nor a network with many properties produces a finding by itself. Its statistic is the stratified rank
+sum with van Elteren's weights: in each stratum of n the ranks of the timeouts, divided by n + 1. The
+largest of all components under the same permutations gives each its p-value: one level for all of them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _row(
     note = one.why_not(decided)
     auc = None if note else one.observed()
     if auc in (0.0, 1.0):
-        note = "complete separation: resampling cannot show how sure that is"
+        note = "complete separation: resampling gives no interval"
     without = [] if auc is None else one.without_each_family()
     return Separation(
         subject=subject,
@@ -85,7 +85,7 @@ def largest_of_all(tested: Sequence[WithinFamilies], strata: Strata, resampling:
     """The p-values of components, each against the largest of all under permutations within families.
 
     A statistic is centred and scaled by its mean and deviation over the permutations, the one that was seen
-    among them. It only speaks for the direction of the AUC that is shown.
+    among them. It is only a test of the direction of the AUC that is shown.
     """
     if not tested:
         return []
@@ -121,11 +121,11 @@ class WithinFamilies:
 
     @property
     def informative_families(self) -> list[int]:
-        """Those that have both outcomes, in more than one network."""
+        """The strata that have both outcomes, in more than one network."""
         return sorted({family for family, _ in self._rankings})
 
     def why_not(self, decided: Sequence[Observation]) -> str:
-        """Why nothing can be said, out of `decided`; empty where something can."""
+        """Why there can be no test on `decided`; empty if there can."""
         if decided and not self.timeouts + self.solved:
             has_profiles = any(o.components for o in decided)
             return "not applicable to any instance" if has_profiles else "not enough data: no profiles"
@@ -148,13 +148,13 @@ class WithinFamilies:
         ]
 
     def pooled(self) -> float | None:
-        """The AUC across families, too; None with fewer than `ENOUGH` on either side."""
+        """The AUC across families as well; None with fewer than `ENOUGH` results on either side."""
         if min(self.timeouts, self.solved) < ENOUGH:
             return None
         return float(self._ranking(np.flatnonzero(self._known)).auc(self._once())[0])
 
     def by_family(self) -> tuple[FamilySeparation, ...]:
-        """Every family that has a value, as it is."""
+        """Every family that has a value, with its own AUC."""
         strata = self._strata
         found = []
         for number, name in enumerate(strata.families):
@@ -183,14 +183,14 @@ class WithinFamilies:
 
 
 def why_too_few(timeouts: int, solved: int, families: int) -> str:
-    """Why nothing can be said of so few; empty where something can."""
+    """Why these are too few for a test; empty if they suffice."""
     if timeouts < ENOUGH or solved < ENOUGH:
         needed = f"at least {ENOUGH} of each are needed"
         return f"not enough data: {timeouts} timed out and {solved} solved, {needed}"
     if families < ENOUGH_FAMILIES:
         has = "family has" if families == 1 else "families have"
         return (
-            f"not enough data: {families or 'no'} {has} both timeouts and solved instances, at least "
+            f"not enough data: {families or 'no'} {has} both timeouts and solved instances; at least "
             f"{ENOUGH_FAMILIES} are needed"
         )
     return ""

@@ -1,8 +1,8 @@
-"""Results in strata: what may be compared with what, and which results only count together.
+"""Results in strata: which results may be compared, and which count as one.
 
 Instances come in families, and families differ in everything at once, so results are compared within a
 family (and, for a certificate style, within one verifier) only. Instances that share a network or a draw
-(twins, slacks) are one unit: what a verifier does on one of them says much about the others.
+(twins, slacks) are one unit: a verifier's result on one of them predicts its results on the others.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Strata:
 
     @classmethod
     def of(cls, observations: Sequence[Observation], components: Sequence[str]) -> Strata:
-        """The strata of those that were solved or timed out and have a value of any component."""
+        """The strata of observations that were solved or timed out and have a value of some component."""
         known = [
             o
             for o in solved_or_timed_out(observations)
@@ -91,7 +91,7 @@ class Strata:
     def centred_ranks(self) -> Floats:
         """The ranks of each component within each stratum, divided by n + 1, from −½ to ½; 0 for no value.
 
-        Of equal values each has the mean of their ranks.
+        Equal values share the mean of their ranks.
         """
         found = np.zeros_like(self.values)
         for lines in self.lines:
@@ -111,7 +111,7 @@ class Strata:
         return found
 
     def permuted_outcomes(self, count: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """`count` permutations of the outcomes within families, units as one, a row each, in parts."""
+        """`count` permutations of the outcomes within families, by whole units, a row each, in parts."""
         for rows in in_parts(count, len(self.late)):
             found = np.tile(self.late, (rows, 1))
             for lines in self.exchangeable:
@@ -120,7 +120,7 @@ class Strata:
             yield found
 
     def resampled_weights(self, count: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """How often each line is drawn where the units of each family are resampled; in parts."""
+        """How often each line is drawn when the units of each family are resampled; in parts."""
         units = _count(self.unit)
         if not units:
             return
@@ -136,12 +136,12 @@ class Strata:
 
 
 def solved_or_timed_out(observations: Sequence[Observation]) -> list[Observation]:
-    """Those that were solved or timed out."""
+    """The observations that were solved or timed out."""
     return [o for o in observations if o.status in (Status.SOLVED, Status.TIMEOUT)]
 
 
 def number_units(observations: Sequence[Observation]) -> list[int]:
-    """A number for each observation: the same where a family's instances share a network or a draw."""
+    """A number for each observation: equal if two instances of a family share a network or a draw."""
     above: dict[tuple[object, ...], tuple[object, ...]] = {}
 
     def top(mark: tuple[object, ...]) -> tuple[object, ...]:
@@ -175,7 +175,7 @@ def mean_ranks(values: Floats) -> Floats:
 
 
 def in_parts(count: int, width: int) -> Iterator[int]:
-    """`count` rows of that width in parts that are not too large to hold: how many rows each has."""
+    """`count` rows of that width, split into parts that fit into memory: how many rows each part has."""
     step = max(1, AT_ONCE // max(1, width))
     for start in range(0, count, step):
         yield min(step, count - start)

@@ -1,4 +1,4 @@
-"""What a verifier is the only one to solve, or to fail."""
+"""Instances that only one verifier solves, or only one fails."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BEST_FIRST = (
 
 
 def find_unique_results(observations: Sequence[Observation]) -> tuple[UniqueResult, ...]:
-    """All instances that every verifier was run on, and only one solved, or only one did not.
+    """All instances that every verifier was run on and that exactly one solved, or all but one.
 
-    Where no instance was run by all of them, those count that several were run on. Where an answer is
-    unchecked, nobody stands alone: it may be right.
+    If no instance was run by all of them, the instances that several were run on count. An instance with an
+    unchecked answer is left out, since that answer may be right.
     """
     by_instance: dict[tuple[str, str], list[Observation]] = {}
     for o in observations:
@@ -58,9 +58,9 @@ def _alone(o: Observation, lone: Uniqueness, others: int) -> UniqueResult:
 
 
 def best_of_style(observations: Sequence[Observation], style: CertificateStyle) -> tuple[Observation, ...]:
-    """For each instance what the best verifier of a style made of it, in the style's name.
+    """For each instance the best result of a style's verifiers, under the style's name.
 
-    A solved one is best, the faster the better.
+    Solved is best, and faster is better.
     """
 
     def rank(o: Observation) -> tuple[int, float]:

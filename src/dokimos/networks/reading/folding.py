@@ -37,7 +37,7 @@ _ON_INTEGERS = frozenset(
 
 
 def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
-    """The array that a tensor of the file holds; UnreadableFile where it is not all there."""
+    """The array that a tensor of the file holds; UnreadableFile if it is not all there."""
     name = tensor.name or "of a node"
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         raise UnreadableFile(

@@ -55,7 +55,7 @@ class OnnxCall:
         raise OversizedOp(self.op, reason, place=self.place)
 
     def input(self, position: int) -> str:
-        """The name of an input, "" where it is left out."""
+        """The name of an input, "" if it is left out."""
         return self.inputs[position] if position < len(self.inputs) else ""
 
     def attribute(self, name: str, default: Any = None) -> Any:
@@ -88,7 +88,7 @@ class OnnxCall:
         return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """An attribute that lists integers, None where it is left out."""
+        """An attribute that lists integers, None if it is left out."""
         value = self.attribute(name)
         return None if value is None else tuple(int(v) for v in value)
 
@@ -139,7 +139,7 @@ class Lowering:
         self.shapes[name] = tuple(int(n) for n in array.shape)
 
     def shortage(self, shape: Sequence[int], dtype: np.dtype[Any] | None = None, times: int = 1) -> str:
-        """Why there cannot be a tensor of this shape beside the others; "" where there can, from now on."""
+        """Why there cannot be a tensor of this shape beside the others; "" if there can, from now on."""
         if len(shape) > MOST_AXES:
             return f"has {len(shape)} axes, more than the {MOST_AXES} that are supported"
         kind, numbers = dtype or self.dtype, math.prod(shape)
@@ -172,7 +172,7 @@ class Lowering:
         return array
 
     def integers(self, call: OnnxCall, position: int, what: str) -> tuple[int, ...] | None:
-        """The integers given as an input that must be constant, None where it is left out."""
+        """The integers given as an input that must be constant, None if it is left out."""
         if not call.input(position):
             return None
         array = self.constant(call, position, what)
@@ -284,7 +284,7 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
 
 
 def axis_of(call: OnnxCall, axis: int, rank: int) -> int:
-    """`axis` counted from the front; refused where there is no such axis."""
+    """`axis` counted from the front; refused if there is no such axis."""
     if not -rank <= axis < rank:
         call.refuse(f"there is no axis {axis} in a tensor of rank {rank}.")
     return axis + rank if axis < 0 else axis

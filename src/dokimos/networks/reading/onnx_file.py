@@ -57,7 +57,7 @@ def read_onnx(content: bytes, *, name: str = "network") -> Network:
     """The network in the bytes of an ONNX file; `name` is how messages call it.
 
     A symbolic or zero batch dimension becomes 1. Raises UnreadableFile if the bytes are no valid
-    network of one float input and one output, UnsupportedOp where it uses an operator, or a form of
+    network of one float input and one output, UnsupportedOp if it uses an operator, or a form of
     one, that Dokimos does not know.
     """
     model = _parse(content, name)

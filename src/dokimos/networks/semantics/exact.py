@@ -82,7 +82,7 @@ def enclosures(
 
 
 def in_float64(network: Network, point: Sequence[Fraction]) -> Enclosure | None:
-    """The enclosure that outward-rounded float64 gives; None where a tensor has an infinite end."""
+    """The enclosure that outward-rounded float64 gives; None if a tensor has an infinite end."""
     tensors = enclose(network, point, point)
     if not all(np.isfinite(end).all() for x in tensors.values() for end in (x.lower, x.upper)):
         return None
@@ -174,7 +174,7 @@ def _is_narrow(lower: Fraction, upper: Fraction, relative_width: Fraction) -> bo
 
 
 def bounds_of(value: Any) -> tuple[Fraction, Fraction] | None:
-    """Rational bounds on a ball; None where it is not finite, or too large to be written down."""
+    """Rational bounds on a ball; None if it is not finite, or too large to be written down."""
     if not value.is_finite():
         return None
     lower, upper = _end(value.lower(), up=False), _end(value.upper(), up=True)

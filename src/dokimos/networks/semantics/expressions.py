@@ -58,14 +58,14 @@ class AffineExpression:
 
     @property
     def as_variable(self) -> int | None:
-        """The variable that the expression is; None where it is anything else."""
+        """The variable that the expression is; None if it is anything else."""
         if self._whole or len(self._wholes) != 1:
             return None
         ((number, whole),) = self._wholes.items()
         return number if whole == self._denominator else None
 
     def factor(self, variable: int) -> Fraction:
-        """The coefficient of one variable; 0 where it has none."""
+        """The coefficient of one variable; 0 if it has none."""
         return Fraction(self._wholes.get(variable, 0), self._denominator)
 
     def is_increasing_in(self, variable: int) -> bool:

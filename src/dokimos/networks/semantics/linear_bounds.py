@@ -50,7 +50,7 @@ def rectifiers(network: Network) -> tuple[tuple[int, Node], ...]:
 
 
 def without_linear_bound(network: Network, rules: Mapping[str, LinearRule] | None = None) -> str | None:
-    """The first operator that has no linear relaxation here, as a reason; None where all have one."""
+    """The first operator that has no linear relaxation here, as a reason; None if all have one."""
     for node in network.nodes:
         if not _rule(node, rules).relaxes(network, node):
             return f"{node.op} has no linear relaxation here"

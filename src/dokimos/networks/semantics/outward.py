@@ -164,7 +164,7 @@ def total(x: Interval, axes: tuple[int, ...], *, keepdims: bool) -> Interval:
 
 
 def _centre_radius(x: Interval) -> tuple[Floats, Floats | None, NDArray[np.bool_] | None]:
-    """c, r and a mask: x ⊆ [c − r, c + r] off the mask, c = r = 0 on it; None where r is 0, none masked."""
+    """c, r and a mask: x ⊆ [c − r, c + r] off the mask, c = r = 0 on it; None if r is 0, none masked."""
     if x.lower is x.upper:
         return x.lower, None, None
     exact = x.lower == x.upper

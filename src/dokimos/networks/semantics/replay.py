@@ -84,7 +84,7 @@ class Replayer:
 
     @cached_property
     def _batched(self) -> Any:
-        """What runs batches, loaded when there is the first one; None where nothing can."""
+        """What runs batches, loaded when there is the first one; None if nothing can."""
         loads = self.runtime == ONNXRUNTIME
         return _batched_session(self._content, self._name) if loads else None
 
@@ -113,7 +113,7 @@ class Replayer:
         return np.concatenate([self._run(self._single, point[None]) for point in points])
 
     def _try_batch(self, points: Points) -> Points | None:
-        """The outputs of one batch; None where the network does not treat its rows one by one."""
+        """The outputs of one batch; None if the network does not treat its rows one by one."""
         try:
             outputs = self._run(self._batched, points)
         except InputError:
@@ -149,7 +149,7 @@ def replay(model: bytes, points: Points, *, name: str = "network") -> Points:
 
 
 def run_session(session: Any, value: NDArray[Any], name: str) -> NDArray[Any]:
-    """The output of a session of one input and one output; raises InputError where onnxruntime fails."""
+    """The output of a session of one input and one output; raises InputError if onnxruntime fails."""
     (output,) = run_for_tensors(session, value, name, None)
     return output
 
@@ -157,7 +157,7 @@ def run_session(session: Any, value: NDArray[Any], name: str) -> NDArray[Any]:
 def run_for_tensors(
     session: Any, value: NDArray[Any], name: str, wanted: list[str] | None
 ) -> list[NDArray[Any]]:
-    """The outputs `wanted` of a session of one input, or all; raises InputError where onnxruntime fails."""
+    """The outputs `wanted` of a session of one input, or all; raises InputError if onnxruntime fails."""
     from onnxruntime import RunOptions
 
     options = RunOptions()
@@ -236,7 +236,7 @@ def _session_for(content: bytes, name: str) -> tuple[str, Any]:
 
 
 def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
-    """The float32 or float64 number nearest to `x` (ties to even); None where that is infinite.
+    """The float32 or float64 number nearest to `x` (ties to even); None if that is infinite.
 
     Rounding first to float64 and then to float32 may miss it by one, so its neighbours are tried too.
     """
@@ -295,7 +295,7 @@ def reason_of(problem: Exception) -> str:
 
 
 def _batched_session(content: bytes, name: str) -> Any:
-    """A session whose first dimension is open, None where there can be none."""
+    """A session whose first dimension is open, None if there can be none."""
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)

@@ -46,7 +46,7 @@ def write_product(
     or a row of zeros with the offset 1): 0·x = 0, 1·x = x and 0 + 1 = 1 are exact, in floats too.
 
     Raises InputError if the files have different opsets or types of numbers, so that no one file can
-    hold them; UnreadableFile or UnsupportedOp where one cannot be read.
+    hold them; UnreadableFile or UnsupportedOp if one cannot be read.
     """
     networks = [read_onnx(part.content, name=part.name) for part in parts]
     models = [onnx.load_from_string(part.content) for part in parts]
