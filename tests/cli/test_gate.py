@@ -148,6 +148,19 @@ def test_a_budget_that_cannot_be_kept_is_one_sentence(
     assert not (tmp_path / "gate").exists()
 
 
+def test_other_verifiers_in_the_same_folder_do_not_count(
+    dokimos: Dokimos, suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("gate", suite, "--out", tmp_path / "gate", "--verifier")
+    behave(monkeypatch, tmp_path, "wrong")
+    assert dokimos(*command, "bad=scripted").code == 1
+    behave(monkeypatch, tmp_path, "right")
+    ran = dokimos(*command, "good=scripted")
+    assert (ran.code, ran.out) == (0, "The gate is open: 4 of 4 answers are right, 0 wrong.\n")
+    behave(monkeypatch, tmp_path, "wrong")
+    assert "new wrong" not in dokimos(*command, "bad=scripted").out, "what it did the last time is kept"
+
+
 def test_a_baseline_that_is_to_be_updated_must_be_named(dokimos: Dokimos, suite: Path) -> None:
     ran = dokimos("gate", suite, "--verifier", "scripted", "--update-baseline")
     assert ran.code == 2

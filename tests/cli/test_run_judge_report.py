@@ -317,11 +317,13 @@ def test_probes_also_switch_a_verifiers_own_attack_off(
     (tool / "run_instance.sh").write_text('echo unknown > "$5"\n')
     (tool / "run_instance_without_attack.sh").write_text('echo unsat > "$5"\n')
     only = min(name for name, label in labels(suite).items() if label == "sat")
-    options = ("--only", only, "--probe", "--out", tmp_path / "run")
+    given = ("--pass-env", "HOME", "--trust-scripts", "--only", only)
+    options = (*given, "--probe", "--out", tmp_path / "run")
     assert "4 runs recorded" in dokimos("run", suite, "--verifier", f"vnncomp={tool}", *options).out
     judged = dokimos("judge", tmp_path / "run")
     assert judged.code == 1
     assert f"--verifier vnncomp={tool}:no-attack " in judged.out
+    assert " ".join(given) in judged.out, "a command has every switch of the run"
     assert judged.out.count("reproduce: ") == 2
     assert f"--verifier vnncomp={tool} " not in judged.out
 

@@ -31,6 +31,7 @@ def test_an_instance_without_a_label_is_settled_by_those_who_answered(
     assert "2 (1×2) -> 1 (1×1)" in ran.out and "2 Relu units" in ran.out
     assert "Y_0 >= 1.5" in ran.out
     assert dokimos("show", "net__one", "--campaign", audited).out == ran.out
+    assert dokimos("show", "bench", "net__one", "--campaign", audited).out == ran.out
     nothing = dokimos("show", bench / "net__two", "--campaign", audited)
     assert (nothing.code, "none in the campaigns that were named" in nothing.out) == (0, True)
 
@@ -81,7 +82,8 @@ def test_several_networks_are_shown_as_their_row_names_them(dokimos: Dokimos, be
         (["net__one"], "does not say which suite"),
         (["bench/net__three"], "did you mean 'net__"),
         (["bench/onnx/net.onnx"], "give its property too"),
-        (["bench", "net__one"], "write SUITE/INSTANCE as one word"),
+        (["bench", "net__three"], "did you mean 'net__"),
+        (["bench", "net.vnnlib"], "bench is not a network (.onnx)"),
         (["nowhere/net__one"], "nowhere"),
     ],
 )

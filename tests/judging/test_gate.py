@@ -145,6 +145,50 @@ def test_what_has_changed_since_the_last_time() -> None:
     assert "1 new wrong, 1 mended" in headline(outcome)
 
 
+def test_without_a_last_time_changes_are_those_since_the_baseline() -> None:
+    held = before(a=(Verdict.CORRECT, 1), b=(Verdict.WRONG_SAT, 1))
+    outcome = pass_gate(judged(run("a", Verdict.WRONG_UNSAT), run("b", Verdict.CORRECT)), baseline=held)
+    assert "1 new wrong, 1 mended" in headline(outcome)
+    assert "mine on quick/a was not wrong in the baseline" in as_markdown(outcome)
+
+
+def test_a_baseline_that_has_none_of_these_runs_compares_nothing() -> None:
+    """Another name of the verifier, or other instances: else the gate would be open whatever was lost."""
+    held = before(a=(Verdict.CORRECT, 1))
+    for now in (run("a", Verdict.CORRECT, verifier="renamed"), run("new", Verdict.CORRECT)):
+        outcome = pass_gate(judged(now), baseline=held)
+        assert GateFindingKind.UNCOMPARED in kinds(outcome)
+        assert not outcome.is_open
+        assert "only mine on quick" in as_markdown(outcome)
+        assert pass_gate(judged(now), baseline=held, is_updated=True).is_open
+        assert pass_gate(judged(now), baseline=Baseline()).is_open
+
+
+def test_what_the_baseline_has_right_and_nobody_asked_for_is_listed() -> None:
+    held = before(a=(Verdict.CORRECT, 1), b=(Verdict.CORRECT, 1), c=(Verdict.UNDECIDED, 1))
+    outcome = pass_gate(judged(run("a", Verdict.CORRECT)), baseline=held)
+    assert outcome.is_open
+    assert kinds(outcome) == [GateFindingKind.NOT_ASKED]
+    assert "right of mine on quick, 1 were not asked for" in outcome.findings[0].text
+
+
+def test_an_update_keeps_what_was_not_asked_for(tmp_path: Path) -> None:
+    """A run of one instance, or of another verifier, must not take the others and their reasons away."""
+    path = tmp_path / "baseline.json"
+    failures = tuple(ExpectedFailure("mine", "quick", name, "known") for name in ("b", "gone"))
+    old = before(a=(Verdict.CORRECT, 1), b=(Verdict.WRONG_SAT, 1), gone=(Verdict.CORRECT, 1))
+    held = Baseline((*old.runs, BaselineRun("other", "ops", "x", Verdict.CORRECT, 1, 10)), failures)
+    outcome = pass_gate(judged(run("a", Verdict.UNDECIDED)), baseline=held)
+    write_baseline(path, outcome, before=held, instances={"quick": {"a", "b"}})
+    found = read_baseline(path)
+    assert [(one.instance, one.verdict) for one in found.runs] == [
+        ("a", Verdict.UNDECIDED),
+        ("b", Verdict.WRONG_SAT),
+        ("x", Verdict.CORRECT),
+    ]
+    assert found.expected_failures == failures[:1]
+
+
 def test_one_wrong_answer_of_several_counts() -> None:
     outcome = pass_gate(
         judged(run("a", Verdict.CORRECT), run("a", Verdict.WRONG_SAT), run("a", Verdict.CORRECT)),

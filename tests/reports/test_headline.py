@@ -12,11 +12,11 @@ OK, SAT, UNSAT, BAD = Verdict.CORRECT, Verdict.WRONG_SAT, Verdict.WRONG_UNSAT, V
     ("runs", "sentence"),
     [
         ([], "There are no runs to judge."),
-        ([("marabou", SAT)] * 3 + [("marabou", OK)], "Marabou gave 3 wrong answers: 3 wrong-sat."),
-        ([("marabou", SAT)], "Marabou gave 1 wrong answer: 1 wrong-sat."),
+        ([("marabou", SAT)] * 3 + [("marabou", OK)], "marabou gave 3 wrong answers: 3 wrong-sat."),
+        ([("marabou", SAT)], "marabou gave 1 wrong answer: 1 wrong-sat."),
         (
             [("a", SAT), ("a", UNSAT), ("a", BAD), ("a", SAT)],
-            "A gave 4 wrong answers: 1 wrong-unsat, 2 wrong-sat, 1 bad-witness.",
+            "a gave 4 wrong answers: 1 wrong-unsat, 2 wrong-sat, 1 bad-witness.",
         ),
         ([("a", SAT), ("b", OK)], "1 of 2 verifiers gave wrong answers: a 1 wrong-sat."),
         (

@@ -15,13 +15,13 @@ from dokimos.campaigns.manifest import read_manifest
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
 from dokimos.judging.gate import (
-    Baseline,
     GateOutcome,
     pass_gate,
     read_baseline,
     second_tries,
     write_baseline,
 )
+from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.permissions import Permissions
 
@@ -52,8 +52,9 @@ def gate(
     """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
 
     `out` is the folder of the campaign; the same call again continues where it stopped, and runs a verifier
-    again whose version has changed. `baseline` is a file with what was right before and which failures are
-    expected; `update_baseline` writes it. `junit`, `markdown` and `html` are files to write.
+    again whose version has changed; what other verifiers did there before does not count. `baseline` is a
+    file with what was right before and which failures are expected; `update_baseline` writes it: what was
+    not asked for stays as it was. `junit`, `markdown` and `html` are files to write.
     `budget_seconds` runs the first instances of the suites' fixed orders, as many as have time limits that
     sum up to at most that for each of the `jobs`; findings say how many were left out. `rules` are rule
     sets to show on the page; they decide nothing. `pass_env` and
@@ -74,6 +75,8 @@ def gate(
     held = None if baseline is None or is_first else read_baseline(Path(baseline))
     last = read_baseline(folder / _LAST) if (folder / _LAST).is_file() else None
     wanted = campaign_suites(suites, only, progress)
+    whole = {} if only else {suite.name: {entry.name for entry in suite.instances} for suite in wanted}
+    names = {verifier.name for verifier in chosen}
     left_out: tuple[str, ...] = ()
     if budget_seconds is not None:
         wanted, left_out = within_budget(wanted, budget_seconds, jobs=jobs, timeout_seconds=timeout_seconds)
@@ -90,9 +93,9 @@ def gate(
             permissions=Permissions(tuple(dict.fromkeys(pass_env)), trust_scripts),
             progress=progress,
         )
-        return pass_gate(
-            judge(folder, rules=rules, progress=progress), baseline=held, last=last, left_out=left_out
-        )
+        judged = judge(folder, rules=rules, progress=progress)
+        own = JudgedCampaigns(tuple(one.of_verifiers(names) for one in judged.campaigns))
+        return pass_gate(own, baseline=held, is_updated=update_baseline, last=last, left_out=left_out)
 
     outcome = ask(again=_has_changed(folder, chosen))
     if held is not None and (keys := second_tries(outcome, held)):
@@ -103,9 +106,9 @@ def gate(
         )
         outcome = ask(again=False)
     _write(outcome, junit=junit, markdown=markdown, html=html)
-    write_baseline(folder / _LAST, outcome, before=None)
+    write_baseline(folder / _LAST, outcome, before=last, instances=whole)
     if update_baseline and baseline is not None:
-        write_baseline(Path(baseline), outcome, before=held or Baseline())
+        write_baseline(Path(baseline), outcome, before=held, instances=whole)
     return outcome
 
 

@@ -64,9 +64,9 @@ def show(
     """Everything that is known of one instance: `dokimos show`.
 
     `instance` is SUITE/NAME, where SUITE is a folder or a shipped suite, or what one of the `campaigns`
-    calls it; or a network, with its `property`. The label is proven again from the files, unless that was
-    done before for the same files. `campaigns` are folders of runs: their answers on the same files, by
-    whatever name, are judged.
+    calls it; or SUITE, with NAME in the place of `property`; or a network, with its `property`. The label
+    is proven again from the files, unless that was done before for the same files. `campaigns` are folders
+    of runs: their answers on the same files, by whatever name, are judged.
 
     >>> name = dokimos.read_suite("tiny").entries[0].name
     >>> shown = dokimos.show(f"tiny/{name}", campaigns=["campaign"])
@@ -98,11 +98,11 @@ def show(
 
 
 def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) -> tuple[Suite, SuiteEntry]:
+    if property is not None and not is_network(given):
+        if str(property).removesuffix(".gz").endswith(".vnnlib"):
+            raise InputError(f"{given} is not a network (.onnx); write NETWORK PROPERTY or SUITE INSTANCE.")
+        return _find(f"{given.rstrip('/')}/{property}", None, campaigns)
     if property is not None:
-        if not is_network(given):
-            raise InputError(
-                f"{given} is not a network (.onnx); write SUITE/INSTANCE as one word, or NETWORK PROPERTY."
-            )
         suite = pair_suite(Path(given), Path(property))
         return suite, suite.entries[0]
     if is_network(given):

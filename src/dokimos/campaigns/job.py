@@ -178,7 +178,14 @@ def perform(
     finally:
         remove_folder(base)
     record = _record(task, answer, outcome, started_at)
-    return replace(record, variables=names_of(passed), guard=invocation.guard, warm=warm)
+    return replace(
+        record,
+        variables=names_of(passed),
+        guard=invocation.guard,
+        warm=warm,
+        pass_env=task.permissions.pass_env,
+        trust_scripts=task.permissions.trust_scripts,
+    )
 
 
 def _run_cold(

@@ -182,7 +182,8 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
     if changes:
         raise InputError(
             f"The campaign in {folder} was begun differently: {'; '.join(changes)}; "
-            "run as it was begun, run --again where a verifier has changed, or choose another folder."
+            "run as it was begun, run --again where a verifier has changed, or choose another folder with "
+            "--out."
         )
     gained = tuple(tool for tool in new.verifiers if tool.name not in versions)
     return replace(

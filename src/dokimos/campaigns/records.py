@@ -24,8 +24,9 @@ class RunRecord:
     `outputs` is what the verifier says the network gives at its witness, where it says so. `limits` are
     those of this run, and `enforced_by` says by which means they were kept; both are missing in records of
     runs that were not ours. `variables` are the names of what the verifier got of the user's environment,
-    never the values; `guard` says what kept scripts of its own away from the user's processes. `warm`: it
-    was the so many-th query of a process that stays; 0 where the process was started for it alone.
+    never the values, and `pass_env` those that `--pass-env` named. `guard` says what kept scripts of its
+    own away from the user's processes; `trust_scripts`: the user wanted none. `warm`: it was the so many-th
+    query of a process that stays; 0 where the process was started for it alone.
     """
 
     job: str
@@ -51,3 +52,5 @@ class RunRecord:
     variables: tuple[str, ...] = ()
     guard: str = ""
     warm: Count = 0
+    pass_env: tuple[str, ...] = ()
+    trust_scripts: bool = False

@@ -24,10 +24,14 @@ _INPUTS, _DISJUNCTS, _BOXES = 8, 10, 2
 
 def show(
     instance: Annotated[
-        str, typer.Argument(help="SUITE/INSTANCE, what a campaign calls it, or a network (.onnx).")
+        str,
+        typer.Argument(help="SUITE/INSTANCE or SUITE, what a campaign calls it, or a network (.onnx)."),
     ],
     property: Annotated[
-        Path | None, typer.Argument(help="The property (.vnnlib), where a network is given.")
+        str | None,
+        typer.Argument(
+            help="The name of the instance where SUITE is given; the property (.vnnlib) where a network is."
+        ),
     ] = None,
     campaign: Annotated[
         list[Path] | None, typer.Option(help="A campaign's folder: who answered what; repeatable.")

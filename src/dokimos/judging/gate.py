@@ -7,12 +7,14 @@ A gate passes only if something was really answered. It fails on
 - runs that are missing,
 - a verifier that decides nothing at all,
 - an answer that was right in the baseline and is not right now; if the baseline had it only shortly before
-its limit, a second try must fail too.
+  its limit, a second try must fail too,
+- a baseline that has none of a verifier's runs on a suite: nothing was compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -103,9 +105,11 @@ class GateFindingKind(Enum):
     MISSING = "missing"
     SILENT = "answers nothing"
     LOST = "no longer right"
+    UNCOMPARED = "not compared"
     LABEL = "label fails"
     EXPECTED = "expected failure"
     NEAR = "near its limit"
+    NOT_ASKED = "not asked"
     LEFT_OUT = "left out"
     NEW_WRONG = "new wrong"
     MENDED = "mended"
@@ -123,6 +127,7 @@ _FAILING = frozenset(
         GateFindingKind.MISSING,
         GateFindingKind.SILENT,
         GateFindingKind.LOST,
+        GateFindingKind.UNCOMPARED,
         GateFindingKind.LABEL,
     }
 )
@@ -159,12 +164,15 @@ def pass_gate(
     judged: JudgedCampaigns,
     *,
     baseline: Baseline | None = None,
+    is_updated: bool = False,
     last: Baseline | None = None,
     left_out: Sequence[str] = (),
 ) -> GateOutcome:
     """The gate's findings on judged campaigns, compared with a baseline and with the previous time.
 
-    `left_out` has a sentence for each suite about what was not run.
+    `is_updated`: the baseline is to be written anew, and need not have these runs yet. Where there was no
+    last time, changes are those since the baseline. `left_out` says in a sentence for each suite what was
+    not run.
     """
     held = baseline or Baseline()
     runs = tuple(_run(judgement) for judgement in judged.judgements)
@@ -175,9 +183,11 @@ def pass_gate(
         *_labels(judged),
         *_silent(judged.judgements),
         *_lost(held, worst),
+        *([] if is_updated else _uncompared(held, worst)),
         *_near(runs),
+        *_not_asked(held, worst),
         *(GateFinding(GateFindingKind.LEFT_OUT, text) for text in left_out),
-        *_changes(worst, None if last is None else _worst(last.runs)),
+        *(_changes(worst, held, "in the baseline") if last is None else _changes(worst, last, "last time")),
     ]
     return GateOutcome(tuple(findings), runs, judged)
 
@@ -294,6 +304,40 @@ def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFin
     return found
 
 
+def _uncompared(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFinding]:
+    """Of whose runs on which suite the baseline has none, though it has runs: a name may be another."""
+    if not baseline.runs:
+        return []
+    compared = {key[:2] for key in now.keys() & {run.key for run in baseline.runs}}
+    has = ", ".join(sorted({f"{run.verifier} on {run.suite}" for run in baseline.runs}))
+    return [
+        GateFinding(
+            GateFindingKind.UNCOMPARED,
+            f"the baseline has no run of {verifier} on {suite} as it is, only {has}; --update-baseline "
+            "adds what there is now",
+        )
+        for verifier, suite in dict.fromkeys(key[:2] for key in now)
+        if (verifier, suite) not in compared
+    ]
+
+
+def _not_asked(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFinding]:
+    """What the baseline has right of verifiers and suites that were run now, and was left out."""
+    ran = {(verifier, suite) for verifier, suite, _ in now}
+    left: Counter[tuple[str, str]] = Counter(
+        (run.verifier, run.suite)
+        for run in baseline.runs
+        if run.verdict is Verdict.CORRECT and run.key not in now and (run.verifier, run.suite) in ran
+    )
+    return [
+        GateFinding(
+            GateFindingKind.NOT_ASKED,
+            f"of what the baseline has right of {verifier} on {suite}, {count} were not asked for",
+        )
+        for (verifier, suite), count in left.items()
+    ]
+
+
 def _near(runs: Sequence[BaselineRun]) -> list[GateFinding]:
     return [
         GateFinding(
@@ -306,19 +350,16 @@ def _near(runs: Sequence[BaselineRun]) -> list[GateFinding]:
     ]
 
 
-def _changes(
-    now: Mapping[RunKey, BaselineRun], before: Mapping[RunKey, BaselineRun] | None
-) -> list[GateFinding]:
-    """Which runs have become wrong, or right, since last time; only runs that existed then."""
+def _changes(now: Mapping[RunKey, BaselineRun], then: Baseline, when: str) -> list[GateFinding]:
+    """What has become wrong, or right, since then; only of runs that there were then."""
     found = []
-    for key in sorted(now.keys() & (before or {}).keys()):
-        is_wrong, was_wrong = now[key].verdict.is_wrong, (before or {})[key].verdict.is_wrong
+    before = _worst(then.runs)
+    for key in sorted(now.keys() & before.keys() - then.expected.keys()):
+        is_wrong, was_wrong = now[key].verdict.is_wrong, before[key].verdict.is_wrong
         if is_wrong and not was_wrong:
-            text = f"{_named(key)} was not wrong last time"
-            found.append(GateFinding(GateFindingKind.NEW_WRONG, text, key))
+            found.append(GateFinding(GateFindingKind.NEW_WRONG, f"{_named(key)} was not wrong {when}", key))
         elif was_wrong and not is_wrong:
-            text = f"{_named(key)} was wrong last time"
-            found.append(GateFinding(GateFindingKind.MENDED, text, key))
+            found.append(GateFinding(GateFindingKind.MENDED, f"{_named(key)} was wrong {when}", key))
     return found
 
 
@@ -341,9 +382,26 @@ def read_baseline(path: Path) -> Baseline:
     return found
 
 
-def write_baseline(path: Path, outcome: GateOutcome, *, before: Baseline | None) -> None:
-    """Write a baseline of these runs; expected failures are kept if they still fail."""
-    bad = {run.key for run in outcome.runs if _is_bad(run.verdict)}
-    kept = tuple(one for one in (before or Baseline()).expected_failures if one.key in bad)
-    runs = tuple(sorted(_worst(outcome.runs).values(), key=lambda run: run.key))
-    write_whole(path, strict_json.write(_Form(runs, kept)), what="the baseline")
+def write_baseline(
+    path: Path,
+    outcome: GateOutcome,
+    *,
+    before: Baseline | None,
+    instances: Mapping[str, Container[str]] | None = None,
+) -> None:
+    """Keep what the gate saw, and of before what it did not ask for.
+
+    Expected failures stay unless they were asked for and do not fail any more. `instances` are the names of
+    all instances of some suites: what is none of them any more is not kept.
+    """
+    held, seen = before or Baseline(), _worst(outcome.runs)
+    known = instances or {}
+
+    def stays(run: BaselineRun | ExpectedFailure) -> bool:
+        return run.key not in seen and (run.suite not in known or run.instance in known[run.suite])
+
+    bad = {key for key, run in seen.items() if _is_bad(run.verdict)}
+    kept = tuple(one for one in held.expected_failures if one.key in bad or stays(one))
+    runs = [*seen.values(), *(run for run in held.runs if stays(run))]
+    in_order = tuple(sorted(runs, key=lambda run: run.key))
+    write_whole(path, strict_json.write(_Form(in_order, kept)), what="the baseline")

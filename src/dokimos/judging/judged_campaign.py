@@ -52,6 +52,18 @@ class JudgedCampaign:
         """How many planned runs are not recorded (yet)."""
         return self.campaign.planned - len(self.campaign.records)
 
+    def of_verifiers(self, names: Container[str]) -> JudgedCampaign:
+        """The same campaign without the runs of other verifiers."""
+        manifest, records = self.campaign.manifest, self.campaign.records
+        tools = tuple(tool for tool in manifest.verifiers if tool.name in names)
+        own = Campaign(
+            self.campaign.folder,
+            replace(manifest, verifiers=tools),
+            tuple(record for record in records if record.verifier in names),
+        )
+        judgements = tuple(one for one in self.judgements if one.record.verifier in names)
+        return replace(self, campaign=own, judgements=judgements)
+
 
 @dataclass(frozen=True)
 class JudgedCampaigns:
@@ -323,6 +335,8 @@ def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path])
     words = ["dokimos", "run", suite, "--verifier", given]
     words += ["--timeout", f"{limits.wall_seconds:g}", "--memory", size_in_words(limits.memory_bytes)]
     words += [] if limits.cpu_seconds is None else ["--cpu", f"{limits.cpu_seconds:g}"]
+    words += [word for name in record.pass_env for word in ("--pass-env", name)]
+    words += ["--trust-scripts"] * record.trust_scripts
     words += ["--only", record.instance, "--out", again]
     return f"{shlex.join(words)} && dokimos judge {shlex.quote(again)}"
 

@@ -18,11 +18,13 @@ _HEADINGS = {
     GateFindingKind.MISSING: "Missing runs",
     GateFindingKind.SILENT: "Verifiers that answer nothing",
     GateFindingKind.LOST: "Right in the baseline, not now",
+    GateFindingKind.UNCOMPARED: "Not in the baseline",
     GateFindingKind.LABEL: "Labels that fail",
     GateFindingKind.EXPECTED: "Expected failures",
     GateFindingKind.NEAR: "Near the limit",
+    GateFindingKind.NOT_ASKED: "In the baseline, not asked",
     GateFindingKind.LEFT_OUT: "Left out for lack of time",
-    GateFindingKind.NEW_WRONG: "Wrong since the last time",
+    GateFindingKind.NEW_WRONG: "New wrong answers",
     GateFindingKind.MENDED: "Mended",
 }
 #: Of what a command shows again.

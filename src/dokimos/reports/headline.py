@@ -23,7 +23,7 @@ def headline(runs: Sequence[tuple[str, Verdict]]) -> str:
     if len(verifiers) == 1:
         count = wrong[verifiers[0]].total()
         answers = "1 wrong answer" if count == 1 else f"{count} wrong answers"
-        return f"{_capital(verifiers[0])} gave {answers}: {_kinds(wrong[verifiers[0]])}."
+        return f"{verifiers[0]} gave {answers}: {_kinds(wrong[verifiers[0]])}."
     blamed = "; ".join(f"{v} {_kinds(wrong[v])}" for v in to_blame)
     return f"{len(to_blame)} of {len(verifiers)} verifiers gave wrong answers: {blamed}."
 
@@ -50,7 +50,3 @@ def _nothing_wrong(verifiers: Sequence[str], verdicts: Counter[Verdict]) -> str:
 
 def _kinds(counts: Counter[Verdict]) -> str:
     return ", ".join(f"{counts[kind]} {kind.value}" for kind in _WRONG if counts[kind])
-
-
-def _capital(name: str) -> str:
-    return name[:1].upper() + name[1:]

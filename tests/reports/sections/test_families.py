@@ -133,4 +133,4 @@ def test_the_headline_stands_above() -> None:
     stream = io.StringIO()
     rows = Families().rows(Findings.of([judgement("i", verdict=Verdict.WRONG_SAT)]))
     Console(file=stream, width=120).print(summary_table(rows))
-    assert stream.getvalue().splitlines()[0].strip() == "Marabou gave 1 wrong answer: 1 wrong-sat."
+    assert stream.getvalue().splitlines()[0].strip() == "marabou gave 1 wrong answer: 1 wrong-sat."
