@@ -136,6 +136,16 @@ def test_settings_follow_a_place_and_are_part_of_the_version(tmp_path: Path) -> 
     assert verifier.version() != find(given).version()
 
 
+@pytest.mark.parametrize("before", ["", "mine=", "mine=vnncomp="])
+def test_a_setting_that_there_is_none_of_is_named(tmp_path: Path, before: str) -> None:
+    place = tool(tmp_path / "tool", "exit 1\n").removeprefix("" if not before else "vnncomp=")
+    with pytest.raises(VerifierUnavailable, match=r"no setting 'categry' \(did you mean category\?\)"):
+        installed(f"{before}{place},categry=acasxu")
+    with pytest.raises((VerifierUnavailable, InputError)) as nowhere:
+        installed(f"{before}{place}-gone,categry=acasxu")
+    assert "no setting" not in str(nowhere.value)
+
+
 def test_a_category_from_the_environment_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

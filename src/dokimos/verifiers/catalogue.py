@@ -10,6 +10,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.plugins import PluggableRegistry
 from dokimos.verifiers.base import NO_ATTACK, WARM, Verifier
 from dokimos.verifiers.importing import import_verifier, is_import
+from dokimos.verifiers.placed import PlacedVerifier
 from dokimos.verifiers.styles import CertificateStyle
 
 VERIFIERS: PluggableRegistry[Verifier] = PluggableRegistry(
@@ -101,12 +102,16 @@ def _named(given: str) -> Verifier:
         return find(given)
     for kind in _SHOWN_BY_PLACE:
         candidate = VERIFIERS[kind].at(given)
-        if candidate.version() is not None:
-            return candidate
+        if candidate.version() is not None or _has_unknown_setting(candidate):
+            return candidate  # whoever asks for its version hears of the setting
     raise InputError(
         f"{given!r} is not a verifier: it is neither a folder that holds run_instance.sh, nor a command, "
         "nor a name that `dokimos verifiers` lists."
     )
+
+
+def _has_unknown_setting(verifier: Verifier) -> bool:
+    return isinstance(verifier, PlacedVerifier) and verifier.unknown_setting() is not None
 
 
 def installed(given: str) -> Verifier:

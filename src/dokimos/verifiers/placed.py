@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 from dokimos.core.errors import InputError, VerifierUnavailable
+from dokimos.core.suggestions import did_you_mean
 from dokimos.verifiers.base import NO_ATTACK, WARM, Finding, Verifier
 
 _VERSION = "version"
@@ -77,12 +78,21 @@ class PlacedVerifier(Verifier):
     def parts(self, place: str) -> Iterable[bytes]:
         """What its answers depend on at `place`: the contents, or digests, of its files."""
 
+    def unknown_setting(self) -> str | None:
+        """What is said of a setting that it does not have, where all else of its place is right."""
+        place = self.place or ""
+        found = re.match(r"(?P<place>.+?),(?P<name>[\w-]+)=", place)
+        if found is None or self.trouble(place) is None or self.trouble(found["place"]) is not None:
+            return None
+        known, name = (*self.settings, _VERSION), found["name"]
+        return f"{self.kind} has no setting {name!r}{did_you_mean(name, known)}, only {', '.join(known)}"
+
     def require(self) -> str:
         """Its place. Raises VerifierUnavailable if it is not there."""
         place = self.place
         if place is None:
             raise VerifierUnavailable(f"No path is given for {self.kind}: {self.how_to_get()}.")
-        if trouble := self.trouble(place):
+        if trouble := self.unknown_setting() or self.trouble(place):
             raise VerifierUnavailable(f"The verifier {self.name} is not there: {trouble}.")
         return place
 
@@ -115,7 +125,7 @@ class PlacedVerifier(Verifier):
         place = self.place
         if place is None:
             return (Finding("no path given", False, self.how_to_get()),)
-        if trouble := self.trouble(place):
+        if trouble := self.unknown_setting() or self.trouble(place):
             return (Finding(trouble, False, self.how_to_get()),)
         return (Finding(f"{place} is there, version {self.version()}", True),)
 
