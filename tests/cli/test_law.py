@@ -158,7 +158,7 @@ def test_new(folder: Path) -> None:
     (folder / "laws" / "people.py").write_text(DOMAIN)
     assert run("check", path).exit_code == 0
     assert isinstance(run(*arguments).exception, InputError)
-    assert run("new", "fair", "--feature", "age").stdout.startswith("# Whoever differs in age")
+    assert run("new", "fair", "--feature", "age").stdout.startswith("# People who differ only in age")
 
 
 def test_names_that_stand_for_nothing_are_input_errors(folder: Path) -> None:

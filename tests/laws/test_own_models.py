@@ -35,7 +35,7 @@ def test_what_the_section_shows_happens(tmp_path: Path, monkeypatch: pytest.Monk
                 assert done.exit_code in (0, 1) and isinstance(done.exception, SystemExit | None), line
                 assert not re.search(r"\d failed|its code failed", done.stdout), (line, done.output)
                 ran.append(done.stdout)
-    assert "laws/fair_sex.law: Whoever differs in sex only" in ran[0]
+    assert "laws/fair_sex.law: People who differ only in sex" in ran[0]
     assert "of 3 laws violated" in ran[1] and "laws.html: the page of 3 laws" in ran[1]
     assert "moving.law: VIOLATED" in ran[2] and "city 'Bern' instead of" in ran[2]
     assert "shouting.law: holds for every draw" in ran[3]

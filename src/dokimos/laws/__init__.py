@@ -1,18 +1,18 @@
-"""Laws: what must be true of a model across several runs, written down and put to the test.
+"""Laws: what must be true of a model across several runs, written down and tested.
 
-The rooms, each of which imports only those before it:
+The packages, each of which imports only those before it:
 
     domain         what records are made of, and the functions that laws may call
-    language       the text of a law: read, checked against a domain, laid out
-    models         the model under test, whatever it is made of
-    engine         cases drawn, run and judged in batches; violations made small and put in words
+    language       the text of a law: parsed, checked against a domain, formatted
+    models         the model under test, whatever its kind
+    engine         cases drawn, run and judged in batches; violations shrunk and described
     proving        laws decided for every case of a set, with proofs that are checked
     reporting      what was found, on a terminal, on a page and in files
-    pytest_plugin  laws as tests of pytest
+    pytest_plugin  laws as pytest tests
     studies        the six shipped domains with their laws and models; reached by name only
 
-A domain's file imports from here what its features are made of; each is loaded when first used, so that the
-plug-in of pytest, which lives here, costs other projects nothing.
+A domain's file imports the constructors of its features from here. Each is loaded on first use, so that the
+pytest plug-in, which is in this package, costs other projects nothing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Laws as tests of pytest: a fixture, and files of laws collected where an ini option asks for it.
+"""Laws as pytest tests: a fixture, and law files that are collected if an ini option asks for it.
 
     [tool.pytest.ini_options]
     dokimos_laws = true                   # collect .law and .nom files
-    dokimos_law_model = "model.onnx"      # beside the ini file; a domain's own model unless given
+    dokimos_law_model = "model.onnx"      # relative to the ini file; by default the domain's own model
     dokimos_law_budget = "5000"
     dokimos_law_max_rate = "0.01"         # violations in up to 1 % of the tests are tolerated
 
-Nothing heavy is imported before a law is run, so that the plug-in costs other projects nothing.
+Nothing heavy is imported before a law runs, so that the plug-in costs other projects nothing.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def check_law_file(
 
 @pytest.fixture
 def dokimos_law(request: pytest.FixtureRequest) -> Callable[..., LawResult]:
-    """A function that tests the law in a file (beside the test, where the path is not absolute).
+    """A function that tests the law in a file; a relative path starts from the test's folder.
 
-    `dokimos_law("income.law", model=my_model, budget=1000)` fails the test where the law is violated, with
-    `max_rate=0.01` only where it is in more than 1 % of its tests.
+    `dokimos_law("income.law", model=my_model, budget=1000)` fails the test if the law is violated; with
+    `max_rate=0.01`, only if it is violated in more than 1 % of its tests.
     """
 
     def check(law: str | Path, *, model: Any = None, **settings: Any) -> LawResult:
@@ -64,15 +64,15 @@ def dokimos_law(request: pytest.FixtureRequest) -> Callable[..., LawResult]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the ini file."""
+    """Declare the options of the ini file."""
     parser.addini("dokimos_laws", "collect .law and .nom files as tests", type="bool", default=False)
     parser.addini("dokimos_law_model", "the model that collected laws are tested against", default="")
-    parser.addini("dokimos_law_budget", "how many tests of each collected law", default="5000")
+    parser.addini("dokimos_law_budget", "how many tests to run for each collected law", default="5000")
     parser.addini("dokimos_law_max_rate", "the rate of violations that is tolerated", default="0")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LawFile | None:
-    """A file of a law, where the ini file asks for them."""
+    """Collect a law file, if the ini file asks for that."""
     if file_path.suffix not in _SUFFIXES or not parent.config.getini("dokimos_laws"):
         return None
     made: LawFile = LawFile.from_parent(parent, path=file_path)
@@ -99,7 +99,7 @@ class LawItem(pytest.Item):
         check_law_file(self.path, model=model, budget=budget, max_rate=max_rate)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Violations in words, mistakes in one sentence, anything else as pytest shows it."""
+        """Violations in words, user errors in one sentence, anything else as pytest shows it."""
         from dokimos.core.errors import DokimosError
 
         if isinstance(excinfo.value, LawViolated | DokimosError):
@@ -112,7 +112,7 @@ class LawItem(pytest.Item):
 
 
 def _placed(model: str, folder: Path) -> str:
-    """A model's file where it is beside the ini file; module:NAME as it is."""
+    """The path of a model's file, relative to the ini file; module:NAME unchanged."""
     path, colon, name = model.partition(":")
     inside = folder / path
     return f"{inside}{colon}{name}" if inside.exists() else model

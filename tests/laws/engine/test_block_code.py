@@ -31,7 +31,7 @@ def test_code_runs_case_by_case() -> None:
     assert again.violated == found.violated
     with pytest.raises(InputError, match="--no-code"):
         run(text, allow_code=False)
-    with pytest.raises(InputError, match="the block is more than predictions"):
+    with pytest.raises(InputError, match="the block does more than predict"):
         run(text, of=labelled, exhaustive=True)
 
 

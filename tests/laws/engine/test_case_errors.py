@@ -44,8 +44,8 @@ def test_exceptions_in_functions_and_models_are_shown_with_the_case() -> None:
         ("input x1; requires f(x1) == 1; var x2 := x1;", "f raised"),
         ("input x1; var x2 := f(x1);", "f raised"),
         ("input x1; var x2 := x1; ENSURES f(x1) == d1", "f raised"),
-        ("input x1; var x2 := x1[age := randReal(0, g(x1))];", "needs numbers as its ends"),
-        ("input x1; var x2 := x1[age := randInt(g(x1), 3)];", "needs numbers as its ends"),
+        ("input x1; var x2 := x1[age := randReal(0, g(x1))];", "the ends of a random call must be numbers"),
+        ("input x1; var x2 := x1[age := randInt(g(x1), 3)];", "the ends of a random call must be numbers"),
     ],
 )
 def test_single_cases_that_fail_are_left_out(text: str, reason: str) -> None:
@@ -150,7 +150,7 @@ def test_cases_that_all_fail_in_a_few_ways_are_given_up_on() -> None:
 
     found = run("input x1; var x2 := broken(x1);", of=domain(broken=broken), exhaustive=False, budget=5000)
     assert found.is_given_up and found.tested == 0 and 20 < found.failed <= 39
-    assert f"given up: the first {found.failed} cases all failed\n" in summary(found)
+    assert f"stopped early: the first {found.failed} cases all failed\n" in summary(found)
 
 
 def test_cases_that_fail_alike_beside_others_are_all_tried() -> None:

@@ -17,5 +17,5 @@ def test_values_survive_json() -> None:
     assert np.isnan(from_json(to_json(np.float64("nan"))))
     assert np.array_equal(as_record(to_json(np.eye(2))), np.eye(2))
     assert as_record(to_json("text")) == "text"
-    with pytest.raises(InputError, match="only its description"):
+    with pytest.raises(InputError, match="only a description"):
         from_json(to_json(object()))

@@ -99,7 +99,7 @@ def test_how_long_parts_take_changes_nothing(search: str, monkeypatch: pytest.Mo
 def test_a_guided_search_gives_no_rate(tmp_path: Path) -> None:
     result = run(MORE_FELONIES, search="coverage", exhaustive=False, budget=500)
     text = summary(result)
-    assert "searched by coverage: the cases are no random sample" in text and "95 %" not in text
+    assert "searched by coverage: the cases are not a random sample" in text and "95 %" not in text
     page = render_page([result], ["command"], PageContext("title", "now", "0"))
     assert "searched by coverage" in page and "(95" not in page
     save_result(result, tmp_path / "found.json")

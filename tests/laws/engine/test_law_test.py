@@ -122,7 +122,7 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.is_interrupted and not found.is_exhaustive and found.is_in_order
     assert found.draws == found.held + found.rejected >= found.tested > 0
     said = summary(found)  # the first draws in order are no random sample: no interval
-    assert "gone through in order" in said and "95 %" not in said
+    assert "tested in order" in said and "95 %" not in said
 
 
 def test_a_function_for_batches_gets_a_generator_for_each_case() -> None:

@@ -104,7 +104,7 @@ def test_a_rate_that_is_tolerated() -> None:
 
 def test_groups_without_tests_and_values_that_are_none() -> None:
     empty = run(f"{ONE} ensures mean(d1, x1.age > 1000) > 0;")
-    assert outcomes(empty) == [SetOutcome.UNDECIDED] and "there is no such test" in summary(empty)
+    assert outcomes(empty) == [SetOutcome.UNDECIDED] and "no test satisfies its condition" in summary(empty)
     failing = run(f"{ONE} ensures mean(d1 / (x1.felonies - 7)) > 0 || mean(d1) >= 0;")
     assert failing.failed == int((inputs()[:, 1] == 7).sum()) and "division by zero" in summary(failing)
     missing = run(f"{ONE} ensures mean(x1[age := null].age) > d1;".replace("> d1", "> mean(d1)"))
@@ -114,16 +114,16 @@ def test_groups_without_tests_and_values_that_are_none() -> None:
 @pytest.mark.parametrize(
     ("ensures", "message"),
     [
-        ("mean(d1) > d1", "d1 stands outside of mean"),
-        ("mean(d1) > label(x1)", "label stands outside of mean"),
-        ("forall i in 0..1: mean(d1) > 0", "mean cannot stand under `forall`"),
-        ("mean(mean(d1)) > 0", "mean cannot stand in another mean"),
-        ("mean(d1, 3) > 0", "the condition of a mean is a truth value"),
+        ("mean(d1) > d1", "d1 is outside mean"),
+        ("mean(d1) > label(x1)", "label is outside mean"),
+        ("forall i in 0..1: mean(d1) > 0", "mean cannot be used under `forall`"),
+        ("mean(mean(d1)) > 0", "mean cannot be used in another mean"),
+        ("mean(d1, 3) > 0", "the condition of a mean must be a truth value"),
         ("mean(x1) > 0 && mean(d1) > 0", "mean needs a number or a truth value"),
         ("mean(d1) > 0 in 99 %", "cannot hold in a share of them"),
-        ("d1 == 1 in 100 %", "less than 100 %"),
-        ("d1 == 1 in 0 %", "more than 0 %"),
-        ("mean(d1, true, true) > 0", "mean takes a value and the condition"),
+        ("d1 == 1 in 100 %", "below 100 %"),
+        ("d1 == 1 in 0 %", "above 0 %"),
+        ("mean(d1, true, true) > 0", "mean takes a value and a condition"),
     ],
 )
 def test_what_cannot_be_said_of_all_tests(ensures: str, message: str) -> None:
@@ -134,7 +134,7 @@ def test_what_cannot_be_said_of_all_tests(ensures: str, message: str) -> None:
 
 def test_a_mean_stands_in_ensures_only_and_a_domains_own_comes_first() -> None:
     text = "input x1; var v := mean(x1); var x2 := x1; ENSURES d1 == d2 && v > 0"
-    with pytest.raises(Exception, match="mean is taken over all tests, so only an `ensures` can use it"):
+    with pytest.raises(Exception, match="a mean is over all tests, so only an `ensures` can use it"):
         run(text)
     assert run(text, of=domain(mean=lambda x: float(x.mean()))).violated == 0
 

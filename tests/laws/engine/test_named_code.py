@@ -83,5 +83,5 @@ def test_a_pickle_warns_before_it_is_opened(tmp_path: Path, caplog: pytest.LogCa
         assert read_pickle(path)[0] == 3
     [record] = [r for r in caplog.records if r.name == "dokimos"]
     assert record.getMessage() == (
-        f"{path}: is a pickle: opening it runs the code in it; open only what you trust."
+        f"{path}: opening a pickle runs the code in it; open only files that you trust."
     )

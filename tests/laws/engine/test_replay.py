@@ -40,7 +40,7 @@ def test_replaying_what_no_longer_fits(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     content["violations"][0]["draws"] = []
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="0 draws where the law makes 1"):
+    with pytest.raises(InputError, match="0 draws, but the law makes 1"):
         replay_violations(read_violations(path), as_model(risk, None, name="risk"), domain())
 
     def broken(record: Any) -> Any:

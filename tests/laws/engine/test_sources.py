@@ -83,7 +83,7 @@ def test_unusable_sources_and_models() -> None:
         )
     with pytest.raises(InputError, match="not a record"):
         run("input x1; var x2 := x1.age;")
-    with pytest.raises(InputError, match="no test set with labels"):
+    with pytest.raises(InputError, match="do not come from a test set with labels"):
         _no_labels()
 
 
@@ -117,9 +117,9 @@ def test_texts_beside_numbers(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("given", [7, None, np.array(3.0)])
 def test_inputs_and_labels_that_are_no_lists(given: Any) -> None:
-    with pytest.raises(InputError, match="gives no list of records"):
+    with pytest.raises(InputError, match="this is not a list of records"):
         run(MORE_FELONIES, of=domain(inputs=lambda: given))
-    with pytest.raises(InputError, match="gives no list of labels"):
+    with pytest.raises(InputError, match="does not return a list of labels"):
         run("input x1; var x2 := x1; requires label(x1) == 0;", of=domain(labels=lambda: given))
 
 

@@ -77,9 +77,9 @@ def test_texts_are_strings_and_records_at_once() -> None:
 
 
 def test_texts_have_no_order_and_no_features() -> None:
-    with pytest.raises(LawError, match="needs a number or a string, and this is a record"):
+    with pytest.raises(LawError, match="needs a number or a string, but this is a record"):
         _run(f"input x1; requires x1 < 2; var x2 := x1; {BLOCK} ensures d1 == d2;", _is_good)
-    with pytest.raises(LawError, match="these records have no features"):
+    with pytest.raises(LawError, match="these records have no named features"):
         _run(f"input x1; var x2 := x1[age := 3]; {BLOCK} ensures d1 == d2;", _is_good)
 
 

@@ -48,9 +48,9 @@ def test_names_mean_what_indices_do(by_name: str, by_index: str) -> None:
         ('x1.sex == "Mael"', 'sex has no value "Mael" (did you mean Male?); it has Female, Male'),
         ('x1[sex := "male"] == x1', "did you mean Male"),
         ('x1.sex == "none"', "sex has no value"),
-        ('x1.sex < "Male"', "values of sex are compared with == and != only"),
-        ("x1.sex == name", "sex is a choice: write out the name"),
-        ("x1[sex := name] == x1", "sex is a choice: write out the name"),
+        ('x1.sex < "Male"', "compare values of sex only with == and !="),
+        ("x1.sex == name", "sex is a choice: write the name"),
+        ("x1[sex := name] == x1", "sex is a choice: write the name"),
         ('x1.age == "Male"', "a number is never equal to a string"),
     ],
 )

@@ -24,7 +24,7 @@ def test_the_caret_is_under_not(requires: str, ensures: str, line: str) -> None:
     with pytest.raises(LawError) as refused:
         parse_law(_LAW.format(requires=requires, ensures=ensures))
     sentence, shown, caret = str(refused.value).split("\n")
-    assert sentence.endswith("unexpected 'not'; write ! for it.")
+    assert sentence.endswith("unexpected 'not'; use ! instead.")
     assert shown.strip() == line.strip()
     assert shown[caret.index("^") :].startswith("not")
 
@@ -36,4 +36,4 @@ def test_a_name_that_ends_in_not_is_no_negation() -> None:
 
 def test_not_is_no_function_even_where_no_domain_says_which_there_are() -> None:
     (problem,) = check_law(parse_law(_LAW.format(requires="", ensures="not(d1 == 1)")))
-    assert problem.message == "there is no function not; write ! for it"
+    assert problem.message == "there is no function not; use ! instead"

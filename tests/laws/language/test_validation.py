@@ -21,7 +21,7 @@ from tests.laws.toy import BLOCK, FEATURES, domain, law
         ("input x1; var x2 := setFeat(x1, 17, 1);", "records have the columns 0 to 5"),
         ("input x1; var x2 := setFeat(x1, f9, 1);", "no feature 9"),
         ("input x1; var x2 := setFeat(x1, 'ages', 1);", "did you mean age"),
-        ("input x1; var x2 := setFeat(x1, age, 'old');", "age is a number, and this is a string"),
+        ("input x1; var x2 := setFeat(x1, age, 'old');", "age is a number, but this is a string"),
         ("input x1; var x2 := blurr(x1);", "no function blurr (did you mean blur?)"),
         ("input x1; var x2 := blur(x1, 2, 3);", "blur takes 1 argument, not 3"),
         ("input x1; var x2 := x1[age := 1, income := 2, f0 := 3];", "age is changed twice"),

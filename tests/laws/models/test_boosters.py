@@ -77,14 +77,14 @@ def test_its_columns_are_found_by_name() -> None:
 
 def test_its_files_are_not_read_and_the_way_is_shown(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text('{"learner": {"attributes": {}}, "version": [3, 0, 0]}')
-    with pytest.raises(InputError, match=r"a model of xgboost; load it in a file of Python"):
+    with pytest.raises(InputError, match=r"a model of xgboost; load it in a Python file"):
         load_model(tmp_path / "model.json", None)
 
 
 @pytest.mark.parametrize("name", ["model.ubj", "model.txt", "model.pt", "model.keras"])
 def test_files_of_other_packages_are_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"content")
-    with pytest.raises(InputError, match=r"by its name, a model of \w+; load it in a file of Python"):
+    with pytest.raises(InputError, match=r"by its name, this is a model of \w+; load it in a Python file"):
         load_model(tmp_path / name, None)
 
 

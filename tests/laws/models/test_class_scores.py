@@ -88,7 +88,7 @@ def test_what_a_model_does_not_have_is_said() -> None:
     number = object_model(LinearRegression().fit(rows, wanted), None, name="m").classes
     assert len(number.of(rows, np.zeros(len(rows)), (), kind="score")) == len(rows)
     words = object_model(lambda record: "yes", None, name="m").classes
-    with pytest.raises(InputError, match="gives no numbers for classes"):
+    with pytest.raises(InputError, match="gives no scores for classes"):
         words.of(rows, wanted, (), kind="score")
     with pytest.raises(LawError, match="one number for each record, so there is no proba"):
         run("input x1; { } ensures proba(x1, 0) > 0;", of=domain())

@@ -162,7 +162,7 @@ def test_features_of_a_dataframe() -> None:
 def test_a_column_that_no_feature_has_is_said_before_anything_runs() -> None:
     lacking = read_domain(SimpleNamespace(FEATURES=[integer("age"), real("incomes")]), name="people")
     with pytest.raises(
-        InputError, match=r"fitted on the column income, and no feature is called so \(did you"
+        InputError, match=r"fitted on the column income, but no feature has that name \(did you"
     ):
         object_model(pipeline(people()), lacking, name="m")
     lacking = of_people(FEATURES=[integer("ages")])

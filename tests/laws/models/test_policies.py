@@ -56,7 +56,8 @@ def test_a_policy_warns_before_it_is_opened(
     path = saved(tmp_path / "warns.zip", clip_range=0.2)
     load_model(path, None)
     [warning] = [record.getMessage() for record in caplog.records if record.name == "dokimos"]
-    assert warning.startswith(f"{path}: is a policy that stable-baselines3 saved") and "trust" in warning
+    assert warning.startswith(f"{path}: opening a policy that stable-baselines3 saved")
+    assert "trust" in warning
 
 
 def test_what_is_no_policy_gets_one_sentence(tmp_path: Path, package: None) -> None:
@@ -67,7 +68,7 @@ def test_what_is_no_policy_gets_one_sentence(tmp_path: Path, package: None) -> N
         (tmp_path / "text.zip", "is not a policy"),
         (tmp_path / "other.zip", "is not a policy"),
         (tmp_path / "none.zip", "cannot be read"),
-        (saved(tmp_path / "new.zip", something=1), "not known here"),
+        (saved(tmp_path / "new.zip", something=1), "an unknown algorithm"),
         (saved(tmp_path / "sac.zip", target_entropy=1), "cannot be loaded: RuntimeError: another version"),
     ):
         with pytest.raises(InputError, match=said):

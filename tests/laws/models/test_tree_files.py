@@ -56,7 +56,7 @@ def _changed(**changes: Any) -> bytes:
         (_changed(threshold=["a"] * 5), r"trees\[0\].threshold\[0\]: expected `float`, got `str`"),
         (_changed(threshold=[1]), "different lengths"),
         (_changed(missing_left=[True]), "different lengths"),
-        (_changed(value=[[1]] * 5), "another number of values than 2"),
+        (_changed(value=[[1]] * 5), "a number of values other than 2"),
         (_changed(value=[[1], [1, 2]]), "damaged"),
         (_changed(feature=[2, -1, 0, -1, -1]), "a column that is not among the 2 inputs"),
         (_changed(left=[0, 1, 3, 3, 4]), "does not come after its parent"),

@@ -53,7 +53,7 @@ def test_rows_that_are_no_records_and_laws_of_several_inputs() -> None:
         assert Tolerance(Fraction(0)).over(question, row_numbers(question.layout, wrong)) is None
     with pytest.raises(InputError, match="no feature knd"):
         Tolerance(Fraction(0), ("knd",)).over(question, row_numbers(question.layout, ROW))
-    with pytest.raises(InputError, match="share from 0 to 100"):
+    with pytest.raises(InputError, match="between 0 and 100"):
         Tolerance(Fraction(3, 2))
     with pytest.raises(Refusal, match="columns"):
         row_numbers(question.layout, [1.0])
@@ -100,7 +100,7 @@ def test_trees_are_decided_around_rows_too() -> None:
     found = verify_rows(law(MORE), rows, Tolerance(Fraction(1, 5)), model=model, domain=domain())
     assert found.outside == 1 and {each.answer for each in found.rows} <= set(LawAnswer)
     assert found.count(LawAnswer.VIOLATED) > 0 and found.count(LawAnswer.OPEN) == 0
-    assert "1 rows are outside" in rows_words(found) and not found.is_proven
+    assert "1 outside the domain" in rows_words(found) and not found.is_proven
 
 
 def test_a_law_that_cannot_be_decided_says_why() -> None:

@@ -160,7 +160,7 @@ def test_a_model_that_is_code_is_refused() -> None:
     found = verify_law(
         law(MORE), model=lambda record: 0, domain=domain(), settings=VerifySettings(seconds=5)
     )
-    assert found.answer is LawAnswer.REFUSED and "neither trees nor a network" in found.reason
+    assert found.answer is LawAnswer.REFUSED and "neither an ensemble of trees" in found.reason
 
 
 def test_a_violation_is_run_again_and_made_small() -> None:

@@ -108,18 +108,18 @@ def test_a_repair_by_cases_leaves_fewer_violations() -> None:
 
 def test_what_cannot_be_repaired_says_why(tmp_path: Path) -> None:
     settings = VerifySettings(seconds=5)
-    with pytest.raises(InputError, match="There is no repair for these laws"):
+    with pytest.raises(InputError, match="These laws cannot be repaired"):
         Repair([law(LATER)], _with_rows(), model_of(network(0)), settings=settings)
-    with pytest.raises(InputError, match="only networks are repaired"):
+    with pytest.raises(InputError, match="only networks can be repaired"):
         trees = forest(0)
         own = replace(model_of(network(0)), made_of=trees)
         Repair([law(MORE)], _with_rows(), own, settings=settings)
-    with pytest.raises(InputError, match="no `inputs`"):
+    with pytest.raises(InputError, match="needs FEATURES and `inputs`"):
         Repair([law(MORE)], domain(), model_of(network(0)), settings=settings)
     with pytest.raises(InputError, match="cannot be repaired: "):
         text = "input x1; var x2 := x1[points := x1.points * x1.paid];"
         Repair([law(text)], _with_rows(), model_of(network(0)), settings=settings)
-    with pytest.raises(InputError, match="Give a law"):
+    with pytest.raises(InputError, match="Give at least one law"):
         Repair([], _with_rows(), model_of(network(0)), settings=settings)
     with pytest.raises(InputError, match="1 epoch or more"):
         RepairSettings(epochs=0)

@@ -69,7 +69,7 @@ def test_verdicts_and_headlines(results: list[LawResult]) -> None:
     assert headline([more], ["more"]) == "function violates the law: more."
     assert headline([more] * 6, list("abcdef")) == "function violates 6 of 6 laws: a, b, c, d and 2 more."
     assert headline([same, failing], ["a", "b"]).startswith("No violation was found, but code failed")
-    assert headline([same, never], ["a", "b"]).startswith("Nothing could be tested of b")
+    assert headline([same, never], ["a", "b"]).startswith("Nothing could be tested for b")
     assert headline([same], ["a"]) == "function satisfies the law in every draw from the data."
     passed = run(SAME, exhaustive=False, budget=10)
     assert verdict_of(passed) is LawVerdict.PASSED

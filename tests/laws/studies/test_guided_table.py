@@ -63,11 +63,11 @@ def three_pairs(path: Path) -> GuidedRecords:
 
 def test_differences_are_paired_and_have_an_interval(tmp_path: Path) -> None:
     found = {each.column: each for each in differences(paired_runs(three_pairs(tmp_path / "x.json")))}
-    bugs = found["bugs of the policy with the fewest"]
+    bugs = found["bugs of the policy with the fewest bugs"]
     assert (bugs.pairs, bugs.mean) == (3, -4.0) and bugs.interval is not None
     half = 2.920 * 2 / 3**0.5  # the standard deviation is 2, Student's quantile for two degrees 2.920
     assert (bugs.interval.low, bugs.interval.high) == pytest.approx((-4 - half, -4 + half))
-    assert found["reward of the policy with the most"].mean == 0 and len(found) == 4
+    assert found["reward of the policy with the most reward"].mean == 0 and len(found) == 4
     assert differences([]) == []
 
 
@@ -95,13 +95,14 @@ def test_the_page_has_eight_columns_and_says_what_is_unfinished(tmp_path: Path) 
     [row] = [line for line in page.splitlines() if line.startswith("| 1 | ")]
     assert row == "| 1 | 20,480 | 11 | 50.0 | 7 | 50.0 | 12 | 100.0 | 8 | 100.0 |"
     assert "Finished: 0 of 8 runs, in 12 CPU-minutes so far." in page and "seed 2 guided (2 of 3" in page
-    assert "| bugs of the policy with the fewest | 3 | -4.0 | -7.4 to -0.6 |" in page
+    assert "| bugs of the policy with the fewest bugs | 3 | -4.0 | -7.4 to -0.6 |" in page
     assert "90 % intervals" in page and "](x.svg)" in page
     empty = markdown(GuidedRecords(tmp_path / "n", ""), [], figure="", seeds=1, steps=1, phases=1)
-    assert "No seed has a test of both arms yet." in empty
+    assert "No seed has results for both arms yet." in empty
     crashing = paired_runs(kept(tmp_path / "y.json", *(record(1, 0, -9.0, arm=arm) for arm in Arm)))
     page = markdown(records, crashing, figure="", seeds=1, steps=1, phases=1)
-    assert "| 0 | 10,240 | – | – | – |" in page and "In no pair do both runs have a policy" in page
+    assert "| 0 | 10,240 | – | – | – |" in page
+    assert "There is no pair in which both runs have a policy" in page
     assert "one seed only" in page
 
 
@@ -122,7 +123,7 @@ def test_both_runs_of_a_seed_are_trained_in_turn() -> None:
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
     kept(tmp_path / "x.json", record(1, 0, 0.0))
-    with pytest.raises(InputError, match=r"has trainings of another kind \(recipe\); choose another --out"):
+    with pytest.raises(InputError, match=r"with other settings \(recipe\); choose another --out"):
         GuidedRecords(tmp_path / "x.json", "another")
     (tmp_path / "y.json").write_text('{"format": "something"}')
     with pytest.raises(UnreadableFile, match="is not a file that `dokimos law guide` wrote"):

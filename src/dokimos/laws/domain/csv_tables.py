@@ -1,4 +1,4 @@
-"""Tables in CSV files: what their columns are, and their rows as records."""
+"""Tables in CSV files: their columns as features, and their rows as records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dokimos.core.files import read_whole
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.features import Feature, Kind, Layout
 
-#: What stands for a missing value, as pandas has it.
+#: What counts as a missing value, as in pandas.
 _MISSING = frozenset(
     [
         *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
@@ -28,7 +28,7 @@ _MISSING = frozenset(
 _TRUTHS = {"True": True, "False": False, "TRUE": True, "FALSE": False, "true": True, "false": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-#: Columns of strings with more different values than this are texts, not categories.
+#: Columns of strings with more distinct values than this are texts, not categories.
 _MOST_VALUES = 100
 _MARKS = (",", ";", "\t")
 
@@ -37,13 +37,13 @@ Cell = float | int | bool | str | None
 
 @dataclass(frozen=True)
 class CsvTable:
-    """The columns of a file by name: numbers, truth values or strings, None where a value is missing."""
+    """The columns of a file by name: numbers, truth values or strings; None for a missing value."""
 
     path: Path
     columns: dict[str, tuple[Cell, ...]]
 
     def column(self, name: str) -> tuple[Cell, ...]:
-        """One column. Raises InputError if there is none of that name."""
+        """The column of that name. Raises InputError if there is none."""
         if name not in self.columns:
             hint = did_you_mean(name, self.columns)
             known = ", ".join(self.columns)
@@ -57,7 +57,7 @@ class CsvTable:
 
 
 def read_csv_table(path: Path) -> CsvTable:
-    """A file whose first line names the columns. Raises UnreadableFile."""
+    """Read a file whose first line names the columns. Raises UnreadableFile."""
     try:
         content = read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -89,7 +89,7 @@ def read_csv_table(path: Path) -> CsvTable:
 
 
 def _cells(texts: Sequence[str]) -> tuple[Cell, ...]:
-    """Values of the narrowest kind that holds all that are not missing."""
+    """The values, in the narrowest type that holds all of those that are not missing."""
     known = [each for each in texts if each not in _MISSING]
     read: Any = str
     if known and all(each in _TRUTHS for each in known):
@@ -102,7 +102,7 @@ def _cells(texts: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def column_feature(name: str, cells: Sequence[Cell]) -> Feature:
-    """What a column is: its kind, and its range or its values. Nothing is known of an empty one."""
+    """A column as a feature: its kind, and its range or its values. An empty column has neither."""
     known = [each for each in cells if each is not None]
     if known and all(isinstance(each, str) for each in known):
         values = sorted({str(each) for each in known})
@@ -120,7 +120,7 @@ def column_feature(name: str, cells: Sequence[Cell]) -> Feature:
 def read_table(path: str | Path, features: Sequence[Feature]) -> NDArray[Any]:
     """The rows of a CSV file as records of these features, found by the names of the columns.
 
-    Raises InputError if a feature has no column, or a column another kind of values.
+    Raises InputError if a feature has no column, or its column holds values of another kind.
     """
     table, layout = read_csv_table(Path(path)), Layout(features)
     strings = any(feature.holds_strings for feature in features)

@@ -41,17 +41,17 @@ class Domain:
     classes: tuple[str, ...] = ()
     decision: str = "decision"
     is_ordered: bool = True
-    #: What is true of every record, in the language of laws, features named as they are.
+    #: What is true of every record, in the language of laws; features are written by their names.
     constraints: tuple[str, ...] = ()
-    #: What names the domain in a later run: a shipped one's name, or the path of its file.
+    #: How a later run finds the domain: the name of a shipped one, or the path of its file.
     place: str | None = None
-    #: The files of laws that come with it.
+    #: The files of the laws that ship with it.
     laws: tuple[Path, ...] = ()
-    #: Further ones, as a paper prints them.
+    #: Further laws, as a paper prints them.
     printed: tuple[Path, ...] = ()
 
     def with_functions_of(self, other: Domain) -> Domain:
-        """This domain with what another adds: functions, and whatever this one lacks."""
+        """This domain, extended by another's functions and by whatever this one lacks."""
         return Domain(
             name=self.name,
             layout=self.layout or other.layout,
@@ -73,7 +73,7 @@ class Domain:
 
 
 def call_domain(function: Callable[[], Any], domain: Domain, what: str) -> Any:
-    """What a function of a domain's file gives. Raises InputError if it fails."""
+    """The result of a function of a domain's file. Raises InputError if it fails."""
     try:
         return function()
     except InputError:
@@ -94,7 +94,7 @@ def read_domain(
     features = getattr(module, "FEATURES", None)
     layout = None if features is None else _layout(_features(features, name), _indices(module, name), name)
     if layout is not None and layout.width == 0:
-        raise InputError(f"Domain {name}: FEATURES is empty; leave it out where records have no features.")
+        raise InputError(f"Domain {name}: FEATURES is empty; leave it out if records have no features.")
     models = _models(getattr(module, "MODELS", {}), name)
     return Domain(
         name=name,
@@ -147,14 +147,14 @@ def _indices(module: ModuleType | Any, name: str) -> Mapping[int, str]:
     given = getattr(module, "INDICES", None) or {}
     plain = isinstance(given, Mapping) and all(type(k) is int and type(v) is str for k, v in given.items())
     if not plain:
-        raise InputError(f"Domain {name}: INDICES must give names to integers, not {_short(given)}.")
+        raise InputError(f"Domain {name}: INDICES must map integers to names, not {_short(given)}.")
     return given
 
 
 def _models(given: Any, name: str) -> dict[str, Callable[[], Any]]:
     plain = isinstance(given, Mapping) and all(type(k) is str and callable(v) for k, v in given.items())
     if not plain:
-        raise InputError(f"Domain {name}: MODELS must give functions to names, not {_short(given)}.")
+        raise InputError(f"Domain {name}: MODELS must map names to functions, not {_short(given)}.")
     return dict(given)
 
 
@@ -166,7 +166,7 @@ def _function(module: ModuleType | Any, what: str, name: str) -> Callable[..., A
 
 
 def _short(given: Any) -> str:
-    """What somebody gave, in a few words."""
+    """A short form of a value, for messages."""
     try:
         said = " ".join(repr(given).split())
     except Exception:
@@ -177,9 +177,9 @@ def _short(given: Any) -> str:
 def _groups(given: Any, layout: Layout | None, name: str) -> tuple[str, ...]:
     for each in _listed(given, "GROUPS", name):
         if type(each) is not str:
-            raise InputError(f"Domain {name}: GROUPS must name features, and {_short(each)} is not a name.")
+            raise InputError(f"Domain {name}: GROUPS must list names of features, not {_short(each)}.")
         if layout is None:
-            raise InputError(f"Domain {name}: GROUPS names {each}, and there are no FEATURES.")
+            raise InputError(f"Domain {name}: GROUPS names {each}, but there are no FEATURES.")
         try:
             layout.named(each)
         except InputError as problem:
@@ -191,7 +191,7 @@ def _constraints(given: Sequence[str], layout: Layout | None, name: str) -> tupl
     if isinstance(given, str) or not all(isinstance(each, str) for each in given):
         raise InputError(f"Domain {name}: CONSTRAINTS must be a list of conditions, each a string.")
     if given and layout is None:
-        raise InputError(f"Domain {name}: CONSTRAINTS speaks of features, and there are no FEATURES.")
+        raise InputError(f"Domain {name}: CONSTRAINTS mentions features, but there are no FEATURES.")
     return tuple(given)
 
 
@@ -203,7 +203,7 @@ def _own(module: ModuleType | Any, name: str) -> Any:
 
 
 def _functions(module: ModuleType | Any, models: Mapping[str, Any]) -> dict[str, DomainFunction]:
-    """The functions defined in the module itself (imported ones are its own affair)."""
+    """The functions defined in the module itself, without imported ones."""
     own = {
         name: value
         for name, value in vars(module).items()

@@ -1,4 +1,4 @@
-"""What the columns of a record are: names, kinds and ranges."""
+"""The features of a record: names, kinds and ranges."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 
-#: What a choice that has no value is called.
+#: The name of a choice's value when it has none.
 NONE = "none"
-#: No end of a range is beyond this, which leaves room for sums in floats; an end may be infinite.
+#: No finite end of a range is beyond this, so that sums of floats do not overflow; an end may be infinite.
 _MOST_END = 1e300
 
 
 class Kind(Enum):
-    """What values a feature has."""
+    """The kind of values that a feature has."""
 
     INTEGER = "integer"
     REAL = "real"
@@ -34,10 +34,10 @@ class Feature:
     """One feature of a record.
 
     `low` and `high` are the ends of its range, both included. A choice takes one column for each of its
-    `values`, exactly one of which is 1, or none where it `has_none`; its value in a law is the index of
-    that one, -1 for none, also written by its name. A category takes one column, which holds one of its
-    `values` as a string (any string where none are listed). `words` is how sentences call the feature;
-    `dtype` is that of its column where a model is handed a DataFrame.
+    `values`: exactly one of them is 1, or, if it `has_none`, possibly none. In a law its value is the index
+    of that column (-1 for none), which may also be written by name. A category takes one column, which
+    holds one of its `values` as a string (any string if none are listed). `words` is what sentences call
+    the feature; `dtype` is the type of its column if the model takes a DataFrame.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Feature:
         return self.kind in (Kind.TEXT, Kind.CATEGORY)
 
     def index_of(self, value: str) -> int:
-        """The index of a value of a choice, -1 for "none" where that is one. Raises InputError."""
+        """The index of a value of a choice; -1 for "none" if the choice has that. Raises InputError."""
         if value in self.values:
             return self.values.index(value)
         if value == NONE and self.has_none:
@@ -66,13 +66,13 @@ class Feature:
 
     @property
     def named_values(self) -> tuple[str, ...]:
-        """The names of the values of a choice, "none" last where that is one."""
+        """The names of the values of a choice, with "none" last if it has that."""
         return (*self.values, *([NONE] if self.has_none and NONE not in self.values else []))
 
     def __post_init__(self) -> None:
         texts = (self.name, self.words, *self.values)
         if not self.name or any(not isinstance(each, str) for each in texts):
-            raise InputError("A feature needs a name, and its values and words are texts.")
+            raise InputError("A feature needs a name, and its values and words must be strings.")
         for end in (self.low, self.high):
             if isinstance(end, int | float) and _MOST_END < abs(end) < inf:
                 raise InputError(f"An end of the feature {self.name} is too large; leave it out.")
@@ -86,7 +86,7 @@ class Feature:
 
     @property
     def spoken(self) -> str:
-        """How sentences call the feature."""
+        """What sentences call the feature."""
         return self.words or self.name.replace("_", " ")
 
 
@@ -101,12 +101,12 @@ def real(name: str, low: float | None = None, high: float | None = None, *, word
 
 
 def flag(name: str, *, words: str = "", dtype: str | None = None) -> Feature:
-    """A feature that is 0 or 1; `dtype` "bool" where the column of a DataFrame has truth values."""
+    """A feature that is 0 or 1; its `dtype` is "bool" if the DataFrame's column holds truth values."""
     return Feature(name, Kind.INTEGER, 0, 1, words=words, dtype=dtype)
 
 
 def choice(name: str, *values: str, words: str = "", none: bool = False) -> Feature:
-    """A feature with one of several values, encoded one-hot in as many columns.
+    """A feature with one of several values, one-hot encoded in as many columns.
 
     With `none` it may have no value: all columns are 0.
     """
@@ -137,7 +137,7 @@ class Slot:
 
     @property
     def stop(self) -> int:
-        """One behind the last column."""
+        """One past the last column."""
         return self.start + self.feature.width
 
 
@@ -173,7 +173,7 @@ class Layout:
         self._by_name[name] = slot
 
     def feature_at(self, column: int) -> Feature:
-        """The feature that a column belongs to: of a column of a choice, the choice."""
+        """The feature that a column belongs to: for a column of a choice, the choice."""
         return self._slot_at(column).feature
 
     def _slot_at(self, column: int) -> Slot:
@@ -189,11 +189,11 @@ class Layout:
 
     @staticmethod
     def column_name(words: str) -> str:
-        """What a law can call a column: letters, digits and _ only."""
+        """The name of a column in laws: letters, digits and _ only."""
         return re.sub(r"\W+", "_", words).strip("_")
 
     def with_dtypes(self, dtypes: Mapping[str, Any]) -> Layout:
-        """The same features, with the dtypes of those that are named."""
+        """The same features, with these dtypes for the named ones."""
         made = [replace(each, dtype=dtypes.get(each.name, each.dtype)) for each in self.features]
         return Layout(made, self._aliases)
 

@@ -1,4 +1,4 @@
-"""What laws may call: the functions of the language itself, and those that a domain brings."""
+"""What laws may call: the functions of the language itself, and those of a domain."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BUILTINS = {
     "score": 2,
     "proba": 2,
 }
-#: Those that ask the model about a class.
+#: Those that query the model for a class.
 SCORES = ("score", "proba")
-#: What an `ensures` may take over all tests; a function of the domain with the same name comes first.
+#: What an `ensures` may compute over all tests; a domain's function of the same name takes precedence.
 MEAN = "mean"
 #: Those that draw at random.
 RANDOM = ("randInt", "randReal")
 
-#: Parameters of a domain's functions that no law gives a value.
+#: Parameters of a domain's functions that Dokimos fills in, not the law.
 _GIVEN = ("rng", "rngs", "predict")
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -43,7 +43,7 @@ class DomainFunction:
 
     @property
     def takes_rng(self) -> bool:
-        """Whether it draws at random, from a generator (or one for each case) that it is given."""
+        """Whether it draws at random, from a generator (or one for each case) that is passed to it."""
         return self._takes_any("rng", "rngs")
 
     @property
@@ -61,7 +61,7 @@ class DomainFunction:
         return any(has_parameter(each, name) for each in versions for name in names)
 
     def takes(self, count: int) -> bool:
-        """Whether a law can call it with so many arguments; true where only a call can tell."""
+        """Whether a law can call it with that many arguments; true if only a call can tell."""
         least, most = self._bounds()
         return least <= count and (most is None or count <= most)
 
@@ -74,14 +74,14 @@ class DomainFunction:
         return f"{counts} argument{'s' * (counts != '1')}"
 
     def _bounds(self) -> tuple[int, int | None]:
-        """How many arguments laws give it, at least and at most (None: there is no most)."""
+        """The least and the greatest number of arguments that laws may pass (None: no limit)."""
         by_place = [each for each in self._parameters() if each.kind in _BY_PLACE]
         least = sum(each.default is inspect.Parameter.empty for each in by_place)
         any_number = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in self._parameters())
         return least, None if any_number else len(by_place)
 
     def _parameters(self) -> list[inspect.Parameter]:
-        """What laws give it: all but what Dokimos does; anything where it does not say what it takes."""
+        """The parameters that laws fill in: all but those of Dokimos. None if it does not declare any."""
         try:
             every = inspect.signature(self.single or self.batch).parameters  # type: ignore[arg-type]
         except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Domains by name: a Python file beside the law, or one that is registered."""
+"""Domains by name: a Python file beside the law, or a registered domain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shipped_domains() -> tuple[str, ...]:
 
 
 def shipped_laws(domain: str) -> list[Path]:
-    """The files of a shipped domain's laws, or of the one in DOMAIN/LAW; none where there is none."""
+    """The files of a shipped domain's laws, or the one that DOMAIN/LAW names; empty if there is none."""
     name, _, law = domain.partition("/")
     if name not in DOMAINS:
         return []
@@ -39,15 +39,15 @@ def shipped_laws(domain: str) -> list[Path]:
 
 
 def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = True) -> Domain:
-    """The domain called `name`, or in the file `name` where that ends in .py.
+    """The domain called `name`, or the one in the file `name` if that ends in .py.
 
-    Files are looked for in `folder`, then come the shipped domains. Where `allow_code` is false only the
-    latter may run. Raises DomainNotFound, or InputError where the domain's own code fails.
+    Looks for a file in `folder` first, then among the shipped domains. If `allow_code` is false, only
+    shipped domains are loaded. Raises DomainNotFound, or InputError if the domain's own code fails.
     """
     path = domain_file(name, folder=folder)
     if path is not None:
         if not allow_code:
-            raise InputError(f"{path}: is Python code, which --no-code refuses to run.")
+            raise InputError(f"{path}: this is Python code, which --no-code refuses to run.")
         stem = path.stem if name.endswith(".py") else name
         return read_domain(load_module(path), name=stem, place=str(path))
     if name in DOMAINS:
@@ -58,7 +58,7 @@ def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = Tru
 
 
 def domain_file(name: str, *, folder: Path | None = None) -> Path | None:
-    """The file of Python that `load_domain` would run for this name; None for a shipped domain."""
+    """The Python file that `load_domain` would run for this name; None for a shipped domain."""
     return Path(name) if name.endswith(".py") else _file_beside(name, folder)
 
 

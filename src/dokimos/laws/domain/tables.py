@@ -1,6 +1,6 @@
 """DataFrames: their columns as features, and their rows as records.
 
-pandas itself is not imported: a table is known by what it has.
+pandas itself is not imported: a DataFrame is recognised by its attributes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 
-#: Columns of strings with more different values than this are texts, not categories.
+#: Columns of strings with more distinct values than this are texts, not categories.
 _MOST_VALUES = 100
 
 
@@ -45,7 +45,7 @@ def _feature(name: str, column: Any) -> Feature:
     if dtype.kind == "O":
         values = list(dict.fromkeys(getattr(dtype, "categories", known)))
         if not all(isinstance(each, str) for each in values):
-            raise InputError(f"The column {name} holds something that is neither a number nor a string.")
+            raise InputError(f"The column {name} holds a value that is neither a number nor a string.")
         if len(values) > _MOST_VALUES:
             return Feature(name, Kind.TEXT, dtype=dtype)
         return Feature(name, Kind.CATEGORY, values=tuple(sorted(values)), dtype=dtype)
@@ -57,10 +57,10 @@ def _feature(name: str, column: Any) -> Feature:
 
 
 def with_table(domain: Domain, source: str = "test") -> Domain:
-    """The domain, whose features are the columns of its inputs where those are a DataFrame.
+    """The domain; if its inputs are a DataFrame, its features are the columns.
 
-    Features that the domain declares itself stay; they get the dtypes of their columns. Inputs are fetched
-    where tests use them, or where nothing else says what the features are. Raises InputError.
+    Features that the domain declares stay, with the dtypes of their columns. Inputs are fetched only if
+    tests use them, or if nothing else declares the features. Raises InputError.
     """
     if domain.inputs is None or (source != "test" and domain.layout is not None):
         return domain
@@ -76,9 +76,9 @@ def with_table(domain: Domain, source: str = "test") -> Domain:
 
 
 def rows_of(table: Any, layout: Layout, what: str) -> NDArray[Any]:
-    """The rows of a DataFrame as records of a layout: columns are found by their names, in any order.
+    """The rows of a DataFrame as records of a layout: columns are matched by name, in any order.
 
-    A choice is found as one column of strings, or as its own columns. Raises InputError.
+    A choice may be one column of strings, or its own columns. Raises InputError.
     """
     columns: list[NDArray[Any]] = []
     for slot in layout.slots:
@@ -117,4 +117,4 @@ def _numbers(column: Any, what: str) -> NDArray[np.float64]:
     try:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
-        raise InputError(f"{what}: the column {column.name} has something that is not a number.") from None
+        raise InputError(f"{what}: the column {column.name} holds a value that is not a number.") from None

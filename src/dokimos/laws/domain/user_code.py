@@ -1,4 +1,4 @@
-"""Python that the user brings: files run as modules, and what went wrong in them, in one sentence."""
+"""Python code of the user: files run as modules, and their failures in one sentence."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dokimos.core.errors import InputError, UnreadableFile
 
 
 class _AsItStands(SourceFileLoader):
-    """Loads what the file says now: bytecode is matched by second and size, and so misses some edits.
+    """Loads the current source: cached bytecode is matched by second and size, and so misses some edits.
 
-    It also leaves no `__pycache__` beside a file of the user's.
+    It also leaves no `__pycache__` beside the user's files.
     """
 
     def get_code(self, fullname: str) -> CodeType:
@@ -24,7 +24,7 @@ class _AsItStands(SourceFileLoader):
 
 
 def load_module(path: Path) -> ModuleType:
-    """Run a domain's file as a module of its own name. Raises InputError if that fails."""
+    """Run a domain's file as a module under its own name. Raises InputError if that fails."""
     if not path.is_file():
         raise UnreadableFile(path, "there is no such file.")
     stem = path.parent.name if path.name == "__init__.py" else path.stem

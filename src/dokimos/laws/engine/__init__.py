@@ -1,1 +1,1 @@
-"""Laws put to the test: cases drawn, transformed, predicted and judged in batches."""
+"""Testing of laws: cases are drawn, transformed, predicted and judged in batches."""

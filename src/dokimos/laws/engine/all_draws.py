@@ -1,4 +1,4 @@
-"""Every draw of a law gone through, where there is an end of them."""
+"""Exhaustive tests: every draw of a law, if there are finitely many."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class AllDraws:
         self._limit = settings.most_draws if settings.exhaustive else settings.budget
 
     def are_gone_through(self) -> bool:
-        """Whether all draws are tested: where that is asked for, or where there are few enough.
+        """Whether all draws are tested: because that is asked for, or because there are few enough.
 
-        Raises InputError if it is asked for and cannot be done.
+        Raises InputError if it is asked for and impossible.
         """
         wanted = self._settings.exhaustive
         if wanted is False:
             return False
         reason = self._plan.endless
         if self._source.size is None:
-            reason = f"the source {self._source.name} has no end"
+            reason = f"the source {self._source.name} is infinite"
         if reason is not None:
             if wanted:
-                raise InputError(f"{self._plan.law.name}: not all draws can be gone through: {reason}.")
+                raise InputError(f"{self._plan.law.name}: not all draws can be enumerated: {reason}.")
             return False
         if self._inputs > self._limit or (not wanted and self._count() > self._limit):
             if wanted:
@@ -46,11 +46,11 @@ class AllDraws:
 
     def _too_many(self) -> InputError:
         return InputError(
-            f"{self._plan.law.name}: there are more than {self._settings.most_draws:,} draws to go through."
+            f"{self._plan.law.name}: more than {self._settings.most_draws:,} draws would have to be tested."
         )
 
     def _count(self) -> int:
-        """How many draws there are; more than the limit where there are more than that."""
+        """How many draws there are, or some number above the limit if there are more than that."""
         if not self._plan.random:
             return self._inputs
         held = 0
@@ -65,7 +65,7 @@ class AllDraws:
         return held + quiet.rejected + quiet.refused
 
     def batches(self) -> Iterator[tuple[Frame, Enumerator]]:
-        """The cases whose preconditions hold, with what draws for them. Raises InputError at too many."""
+        """The cases whose preconditions hold, and the drawer for them. Raises InputError if too many."""
         coming = self._all_inputs()
         pending: list[Frame] = []
         held = 0

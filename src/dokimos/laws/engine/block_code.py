@@ -1,4 +1,4 @@
-"""The block of a law that is more than predictions: the Python that it is, run case by case."""
+"""The block of a law that does more than predict: its Python code, run case by case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dokimos.laws.engine.scoring import scoring
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
 
-#: What laws written for the published tool call the largest seed.
+#: The name of the largest seed in laws written for the published tool.
 MAX_INT = 2**31 - 1
 
 
@@ -34,7 +34,7 @@ class BlockCode:
         self._warned: dict[Any, Any] = {}  # so that a warning of the block is shown once, not in every case
 
     def outputs(self, frame: Frame, failures: Failures) -> dict[str, list[Any]]:
-        """The value of each output in the cases that do not fail; `failures` gets the others.
+        """The value of each output in the cases that do not fail; the others go to `failures`.
 
         Raises GivenUp if `failures` does.
         """
@@ -62,7 +62,7 @@ class BlockCode:
         return outputs
 
     def _namespace(self, frame: Frame, row: int) -> dict[str, Any]:
-        """What the block sees of one case: the law's names, the domain's functions, builtins, `predict`."""
+        """The names in the block of one case: the law's, the domain's functions, builtins, `predict`."""
         rng = block_rng(int(frame.seeds[row]))
         functions: dict[str, Any] = {
             "predict": lambda record: column([self._model.predict(stack([record]))[0]]).item(),
@@ -100,12 +100,12 @@ class BlockCode:
 
     @property
     def _in_block(self) -> laws.Expression:
-        """Something that stands where the block does, for messages."""
+        """A syntax node at the position of the block, for messages."""
         return laws.Literal(None, at=self._plan.law.block.at)
 
 
 class _Raising(Failures):
-    """What fails in the block is an exception of the block."""
+    """Turns errors inside the block into exceptions of the block."""
 
     def add(self, case: int, reason: str) -> None:
         raise ValueError(reason)

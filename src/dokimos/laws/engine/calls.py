@@ -1,4 +1,4 @@
-"""Calls of a domain's functions, in batches where it has them, and what goes wrong in user code."""
+"""Calls of a domain's functions, in batches if it has batch versions, and failures of user code."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class AllFailed(Exception):
 
 
 class GivenUp(AllFailed):
-    """Many cases failed in the same way and none did not, so that the others were left alone."""
+    """Many cases failed in the same way and none succeeded, so the rest were not run."""
 
 
 @dataclass
 class Failures:
-    """What went wrong, by case; the first thing in each case counts.
+    """What went wrong, by case; only the first failure of each case counts.
 
-    With `gives_up`, code that runs case by case stops where the first cases all fail, and enough of them in
+    With `gives_up`, code that runs case by case stops if the first cases all fail, and enough of them in
     the same way.
     """
 
@@ -41,7 +41,7 @@ class Failures:
         self.by_case.setdefault(case, reason)
 
     def expect_another(self, cases: Rows) -> None:
-        """Raise GivenUp if that is allowed and `cases`, all that were run, failed, many alike."""
+        """Raise GivenUp if that is allowed and all `cases` run so far failed, many of them alike."""
         if not self.gives_up or len(cases) < PATIENCE:
             return
         reasons = [self.by_case[case] for case in cases.tolist() if case in self.by_case]
@@ -50,7 +50,7 @@ class Failures:
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """While other cases than those that are looked at may succeed, there is no giving up."""
+        """Suspend giving up, while cases other than those being run may still succeed."""
         before, self.gives_up = self.gives_up, False
         try:
             yield
@@ -58,14 +58,14 @@ class Failures:
             self.gives_up = before
 
 
-#: The streams of random numbers of a case: of the calls in the law, of the block.
+#: The random streams of a case: one for the calls in the law, one for the block.
 _CALLS, _BLOCK = 0, 1
-#: Where a call stands in a law: its number among the calls, and the values of `forall` around it.
+#: The site of a call in a law: its number among the calls, and the values of the enclosing `forall`s.
 CallSite = tuple[int, ...]
 
 
 def call_rng(seed: int, site: CallSite) -> np.random.Generator:
-    """What one call of a case draws from: the same numbers for the same seed, whatever the batch.
+    """The generator for one call in a case: the same numbers for the same seed, whatever the batch.
 
     Calls at different sites draw independently of each other, and of the block.
     """
@@ -73,7 +73,7 @@ def call_rng(seed: int, site: CallSite) -> np.random.Generator:
 
 
 def block_rng(seed: int) -> np.random.Generator:
-    """What the block of a case draws from, one call after the other."""
+    """The generator for the block of a case, shared by its calls in order."""
     return np.random.default_rng([int(seed), _BLOCK])
 
 
@@ -84,9 +84,9 @@ def call_function(
     failures: Failures,
     site: CallSite = (),
 ) -> Value:
-    """The function's value in each case; where it raises, the case is noted in `failures`.
+    """The function's value in each case; a case in which it raises is noted in `failures`.
 
-    Raises AllFailed if it does in every case.
+    Raises AllFailed if it raises in every case.
     """
     if function.batch is not None and not has_parameter(function.batch, "rng"):
         rngs = [call_rng(int(seed), site) for seed in frame.seeds] if function.takes_rngs else []
@@ -114,7 +114,7 @@ def _case_by_case(
     site: CallSite,
 ) -> Value:
     if function.takes_model:
-        raise InputError(f"{function.name} runs the model: call it in the block, where outputs get values.")
+        raise InputError(f"{function.name} runs the model; call it in the block, where outputs get values.")
     results: list[Any] = []
     good: int | None = None
     for row in range(frame.size):
@@ -141,7 +141,7 @@ def call_single(
     rng: np.random.Generator,
     predict: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """The function in one case, by its version for single values where there is one."""
+    """The function's value in one case, by its version for single values if there is one."""
     chosen = function.single or function.batch
     assert chosen is not None  # a domain's function has one or the other
     known = {"rng": rng, "rngs": [rng], "predict": predict}
@@ -157,7 +157,7 @@ def _batch(value: Value, size: int) -> Any:
 
 
 def single_value(value: Value, row: int) -> Any:
-    """What user code sees of one case: its own copy of the record, or a plain value of Python."""
+    """A value of one case as user code sees it: its own copy of the record, or a plain Python value."""
     if isinstance(value, Records):
         record = value.data[row]
         return record.copy() if isinstance(record, np.ndarray) else record
@@ -166,7 +166,7 @@ def single_value(value: Value, row: int) -> Any:
 
 
 def _as_value(result: Any, arguments: Sequence[Value], frame: Frame) -> Value:
-    """What a function gave, as records where each is more than a plain value."""
+    """The results of a function, as records unless they are plain values."""
     given = next((each for each in arguments if isinstance(each, Records)), None)
     origin = None if given is None else given.origin
     if isinstance(result, np.ndarray) and result.shape[:1] == (frame.size,) and result.dtype != object:

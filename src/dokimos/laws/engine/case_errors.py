@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from dokimos.laws.engine.frame import Frame
 
 _KEPT_ERRORS = 20
-#: So many cases that fail in the same way, and none that does not: the others would too.
+#: If this many cases fail in the same way and none succeeds, the rest are taken to fail too.
 PATIENCE = 20
 
 
 @dataclass(frozen=True)
 class CaseError:
-    """Something went wrong in one case: what, and the case (a frame of one)."""
+    """A failure in one case: the reason, and the case (a frame of one)."""
 
     reason: str
     case: Frame
@@ -30,11 +30,11 @@ class CaseErrors:
     by_kind: Counter[str] = field(default_factory=Counter)
 
     def copy(self) -> CaseErrors:
-        """What there is so far."""
+        """The failures so far."""
         return CaseErrors(self.count, list(self.kept), self.by_kind.copy())
 
     def add(self, reason: str, case: Frame) -> None:
-        """Count a case, and keep it where its reason is of a new kind."""
+        """Count a case, and keep it if its reason is of a new kind."""
         self.count += 1
         kind = kind_of(reason)
         self.by_kind[kind] += 1
@@ -43,10 +43,10 @@ class CaseErrors:
 
     @property
     def are_alike(self) -> bool:
-        """Whether so many cases have failed in the same way that more of them would say nothing new."""
+        """Whether so many cases have failed in the same way that more would add nothing."""
         return max(self.by_kind.values(), default=0) >= PATIENCE
 
 
 def kind_of(reason: str) -> str:
-    """The kind of a reason: of an exception its type and place, not what it says of the case."""
+    """The kind of a reason: for an exception its type and place, without its message."""
     return re.sub(r"( raised \w+): .*( at .*)", r"\1\2", reason)

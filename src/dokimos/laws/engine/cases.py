@@ -1,4 +1,4 @@
-"""One case of a law by itself: everything that was drawn for it, and what came of it."""
+"""A single case of a law: everything that was drawn for it, and its values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dokimos.laws.language.syntax import Law
 
 @dataclass(frozen=True)
 class LawCase:
-    """The inputs, the row of the data set that each is, the draws, the seed, and all values by name."""
+    """The inputs, the data-set row of each, the draws, the seed, and all values by name."""
 
     inputs: Mapping[str, Any]
     rows: Mapping[str, int | None]
@@ -28,7 +28,7 @@ class LawCase:
 
 
 def case_of(frame: Frame, row: int, law: Law) -> LawCase:
-    """One row of a frame; values that were not yet computed are left out."""
+    """One row of a frame; values that have not been computed yet are left out."""
     names = [each.name for each in law.inputs]
     rows: dict[str, int | None] = {}
     for name in names:
@@ -46,7 +46,7 @@ def case_of(frame: Frame, row: int, law: Law) -> LawCase:
 
 
 def frame_of(cases: list[LawCase]) -> tuple[Frame, list[Column]]:
-    """Cases ready to be run again: their inputs as a frame, and what each random call gave."""
+    """Cases ready to be run again: their inputs as a frame, and the result of each random call."""
     values: dict[str, Value] = {}
     for name in cases[0].inputs:
         rows = [case.rows[name] for case in cases]
@@ -59,7 +59,7 @@ def frame_of(cases: list[LawCase]) -> tuple[Frame, list[Column]]:
 
 
 def to_json(value: Any) -> Any:
-    """A value for JSON; what JSON cannot hold is an object with one key that says what it is."""
+    """A value for JSON; what JSON cannot hold becomes an object with one key that names its type."""
     if isinstance(value, np.ndarray):
         return to_json(value.tolist())
     if isinstance(value, np.generic):
@@ -74,17 +74,17 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """What `to_json` was given. Raises InputError for an object that it could only describe."""
+    """The inverse of `to_json`. Raises InputError for an object that it could only describe."""
     if isinstance(value, list):
         return [from_json(each) for each in value]
     if isinstance(value, dict) and isinstance(value.get("float"), str):
         return float(value["float"])
     if isinstance(value, dict):
-        raise InputError(f"{value.get('object')} was not saved whole, only its description.")
+        raise InputError(f"{value.get('object')} was not saved, only a description of it.")
     return value
 
 
 def as_record(value: Any) -> NDArray[Any] | Any:
-    """A record from JSON as user code and models see it."""
+    """A record from JSON, as user code and models see it."""
     plain = from_json(value)
     return stack([plain])[0] if isinstance(plain, list) else plain

@@ -1,4 +1,4 @@
-"""Which of the violations found are more than rounding: made small, and run again record by record."""
+"""Confirms violations as more than rounding: they are shrunk, and run again record by record."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.shrinking import change_sizes, run_cases, shrink
 from dokimos.laws.engine.tallies import KeptViolation
 
-#: A violation, and what puts it in order.
+#: A violation and its sort key.
 _Ranked = tuple[tuple[float, ...], LawViolation]
-#: Runs some work; an interruption ends that work and nothing else.
+#: Runs some work; an interruption (Ctrl-C) ends only that work.
 Guard = Callable[[Callable[[], None]], None]
 
 
@@ -27,7 +27,7 @@ Guard = Callable[[Callable[[], None]], None]
 class Confirmed:
     """The violations that are more than rounding, the largest first, and how many are not.
 
-    `unrepeatable` did not violate when run again, though their scores are not close: no rounding.
+    `unrepeatable` ones did not violate when run again although no scores are close, so not by rounding.
     """
 
     violations: tuple[LawViolation, ...]
@@ -36,9 +36,9 @@ class Confirmed:
 
 
 def confirm(kept: Sequence[KeptViolation], runner: Runner, *, shrinks: bool, guard: Guard) -> Confirmed:
-    """The violations, shrunk where asked for, that also show when records are predicted one by one.
+    """The violations that also show when records are predicted one by one, and how many do not.
 
-    And how many do not. An interruption leaves what has been confirmed until then.
+    They are shrunk first if asked for. An interruption keeps those confirmed so far.
     """
     sure: list[_Ranked] = []
     vanished: list[LawCase] = []
@@ -81,7 +81,7 @@ def _run_again(
 
 
 def _confirmed(case: LawCase, runner: Runner, is_tolerated: bool) -> _Ranked | None:
-    """The violation, and what orders it: large ones first, of those the ones that change least."""
+    """The violation and its sort key: the largest first, then those that change the least."""
     again = run_cases([case], runner, one_by_one=True, tolerated=is_tolerated)
     if again.size == 0:
         return None
@@ -92,8 +92,8 @@ def _confirmed(case: LawCase, runner: Runner, is_tolerated: bool) -> _Ranked | N
 
 
 def put_in_words(violating: Frame, runner: Runner) -> str:
-    """The first of these cases: what changed, what the model made of it, and what is not declared."""
+    """The first of these cases in words: the change, the decisions, and what is not declared."""
     plan = runner.plan
     said = describe(case_of(violating, 0, plan.law), plan.law, plan.domain)
     outside = runner.rules.reasons(violating, plan.judged_records, plan.law.inputs[0].name)
-    return f"{said}, outside of what the domain declares: {'; '.join(outside)}" if outside else said
+    return f"{said}, outside what the domain declares: {'; '.join(outside)}" if outside else said

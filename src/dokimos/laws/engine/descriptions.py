@@ -1,4 +1,4 @@
-"""Violations in words: what changed, and what the model made of it."""
+"""Violations in words: what changed in the input, and how the decision changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _comparable(base: Any, other: Any) -> bool:
 def _outcome(
     case: LawCase, outputs: list[str], predicted: dict[str, str], base: str, domain: Domain
 ) -> str:
-    """What became of the decision."""
+    """How the decision changed."""
     first = [name for name in outputs if predicted.get(name) == base]
     others = [name for name in outputs if name not in first]
     if len(first) == 1 and len(others) == 1 and others[0] in predicted:

@@ -1,4 +1,4 @@
-"""Whether user code gives the same when it is run again: asked before a fact about all draws is claimed."""
+"""Whether user code gives the same results when run again: checked before a claim about all draws."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from dokimos.laws.engine.frame import Column, Frame, Records, full
 from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.sources import InputSource
 
-#: How many cases are run twice, and how many records are predicted together to see what a batch does.
+#: How many cases are run twice, and how many records are predicted together to compare with single runs.
 _CASES = 64
 _BATCH = 64
-#: Scores nearer than this, of the largest of them, differ by rounding.
+#: Scores closer than this share of the largest of them differ only by rounding.
 _CLOSE = 1e-4
 
 
 def what_wavers(runner: Runner, source: InputSource) -> str:
-    """What gives something else for the same cases when it is run a second time; empty where nothing does.
+    """What gives other results for the same cases when run a second time; empty if nothing does.
 
-    A sample of cases is run twice. What draws at random so rarely that no case of it shows that, goes
-    unnoticed.
+    Only a sample of cases is run twice, so code that rarely draws at random may go unnoticed.
     """
     quiet = runner.alike()
     size = source.size or 0
@@ -38,9 +37,9 @@ def what_wavers(runner: Runner, source: InputSource) -> str:
     second = quiet.prepare(frame, Sampler(np.random.default_rng(0)))
     for name in first.values:
         if name in second.values and not _same(first, second, name):
-            return f"{name} changes when it is computed again"
+            return f"{name} changes when computed again"
     if not np.array_equal(first.ids, second.ids):
-        return "what the law requires changes when it is computed again"
+        return "what the law requires changes when computed again"
     if first.size == 0 or runner.plan.predictions is None:
         return ""
     records = [first.values[name] for name in runner.plan.judged_records]
@@ -53,7 +52,7 @@ def what_wavers(runner: Runner, source: InputSource) -> str:
         raise
     except Exception:  # as above
         return ""
-    return "" if _are_close(*scores) else "the model gives something else when run again"
+    return "" if _are_close(*scores) else "the model gives different results when run again"
 
 
 def _same(first: Frame, second: Frame, name: str) -> bool:
@@ -83,7 +82,7 @@ def _are_close(a: Any, b: Any) -> bool:
 
 
 def _has_values_of(case: LawCase, prepared: Frame, runner: Runner) -> bool:
-    """Whether the variables of a case, computed again, are about what they were."""
+    """Whether the variables of a case, computed again, have about the same values."""
     again = case_of(prepared, 0, runner.plan.law).values
     pairs = [
         (np.asarray(again[name]), np.asarray(case.values[name])) for name in again if name in case.values
@@ -96,7 +95,7 @@ def _has_values_of(case: LawCase, prepared: Frame, runner: Runner) -> bool:
 def scores_are_close(case: LawCase, runner: Runner) -> bool:
     """Whether a case has about the same values again, and about the same scores in a batch and one by one.
 
-    Then an answer that differs does by rounding. Code decides one by one, so that nothing in it is.
+    If so, a different answer is due to rounding. Code always runs case by case, so it never is there.
     """
     if runner.plan.predictions is None:
         return False

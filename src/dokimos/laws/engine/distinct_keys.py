@@ -1,4 +1,4 @@
-"""Distinct combinations of numbers, counted as they come in, in little time and memory."""
+"""Counts distinct combinations of numbers as they arrive, in little time and memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Keys = NDArray[np.int64]
-#: Keys that wait before they are put in order with those known.
+#: Keys that are collected before they are merged with the known ones.
 _MOST_WAITING = 1 << 20
 #: Constants of SplitMix64 (Steele, Lea, Flood, 2014), whose finaliser mixes the bits of a number.
 _GAMMA, _FIRST, _SECOND = (
@@ -17,10 +17,10 @@ _GAMMA, _FIRST, _SECOND = (
 
 
 def keys_of(columns: Sequence[Keys]) -> Keys:
-    """One number for each combination of the columns; of one column the numbers themselves.
+    """One number for each combination of the columns; for one column, the numbers themselves.
 
-    Those of several columns are mixed to 64 bits: of a million combinations two are taken for one with a
-    probability below 3 in 100 million.
+    Several columns are hashed to 64 bits: among a million combinations, the probability that two collide is
+    below 3 in 100 million.
     """
     if len(columns) == 1:
         return columns[0]

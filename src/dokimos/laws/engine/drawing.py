@@ -1,4 +1,4 @@
-"""What random calls give: sampled, gone through one by one, or as they were in an earlier run."""
+"""Results of random calls: sampled, enumerated, or as they were in an earlier run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dokimos.laws.engine.frame import Column, Frame
 
 
 class TooMany(Exception):
-    """There are more draws to go through than is affordable."""
+    """There are too many draws to enumerate."""
 
 
 class Drawer(Protocol):
-    """Gives the frame with what one more random call gives in each case.
+    """Extends a frame by the result of one more random call in each case.
 
     `low` and `high` are the ends of the range in each case; cases in which it is empty are dropped.
     """
@@ -27,7 +27,7 @@ class Drawer(Protocol):
 
 
 def _not_empty(frame: Frame, low: Column, high: Column) -> tuple[Frame, Column, Column]:
-    """The cases where something lies between the ends, and the ends there."""
+    """The cases whose range is not empty, and their ends."""
     kept = low <= high
     return frame.where(kept), low[kept], high[kept]
 
@@ -48,7 +48,7 @@ class Sampler:
 
 @dataclass(frozen=True)
 class Enumerator:
-    """Turns each case into one for every integer of the range. Raises TooMany beyond `limit` cases."""
+    """Turns each case into one case for every integer of the range. Raises TooMany beyond `limit` cases."""
 
     limit: int
 
@@ -66,7 +66,7 @@ class Enumerator:
 
 @dataclass(frozen=True)
 class Given:
-    """What was drawn before: one array for each random call, indexed by the ids of the cases."""
+    """Repeats earlier draws: one array for each random call, indexed by the ids of the cases."""
 
     draws: Sequence[Column]
 

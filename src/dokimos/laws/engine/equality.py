@@ -1,4 +1,4 @@
-"""When two values of a law are equal, case by case."""
+"""Equality of two values of a law, case by case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dokimos.laws.engine.frame import Column, Records, Value, are_strings, const
 
 
 class NotComparable(Exception):
-    """Two values that are of kinds that are never equal; the message says which."""
+    """Two values whose kinds are never equal; the message says which."""
 
 
 class NumberAndString(NotComparable):
@@ -35,7 +35,7 @@ def equal(left: Value, right: Value) -> Column:
 
 
 def _plain(value: Value) -> Value:
-    """Records that are strings as these strings."""
+    """Records that are strings, as plain strings."""
     texts = value.texts if isinstance(value, Records) else None
     return value if texts is None else texts
 
@@ -51,7 +51,7 @@ def _is_numbers(value: Column) -> bool:
 
 
 def _nulls(value: Column) -> Column:
-    """Where a value is null: None, or not a number."""
+    """Which values are null: None, or nan."""
     if value.dtype.kind == "f":
         return np.asarray(np.isnan(value))
     if value.dtype == object:
@@ -60,7 +60,7 @@ def _nulls(value: Column) -> Column:
 
 
 def _same_records(left: Records, right: Records) -> Column:
-    """Whether two records are equal, everywhere; what is not a number equals itself."""
+    """Whether two records are equal in every entry; nan equals nan."""
     a, b = left.data, right.data
     if a.shape != b.shape:
         return np.zeros(len(a), dtype=np.bool_)
@@ -68,7 +68,7 @@ def _same_records(left: Records, right: Records) -> Column:
 
 
 def same_values(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where two arrays of one shape hold the same; what is not a number is the same as itself."""
+    """Which entries of two arrays of the same shape are equal; nan equals nan."""
     same = np.asarray(a == b, dtype=np.bool_)
     if a.dtype.kind in "fO" and b.dtype.kind in "fO":
         same |= np.asarray((a != a) & (b != b), dtype=np.bool_)

@@ -1,8 +1,8 @@
-"""The value of an expression for many cases at once.
+"""Evaluates expressions for many cases at once.
 
-Evaluation is pure: what random calls give was drawn before and stands in the frame. Cases in which
-something goes wrong (a division by zero, a domain's function that raises, a number too large) are
-reported one by one and get some value that no one looks at.
+Evaluation is pure: the results of random calls were drawn before and are in the frame. Cases in which
+something goes wrong (a division by zero, a domain's function that raises, a number too large) are reported
+one by one and get an arbitrary value that is never used.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "/": np.true_divide,
     "%": np.mod,
 }
-#: Sums and products of integers beyond this are not trusted to have been computed without overflow.
+#: Sums and products of integers beyond this may have overflowed.
 _SAFE = 2.0**62
-#: All strings that the strConcat of a law make for one batch together have at most so many.
+#: The most characters that the strConcat calls of a law may produce for one batch.
 _MOST_CHARACTERS = 2**28
 
 
 class Evaluator:
-    """Evaluates expressions on one frame; `failures` gets what goes wrong, case by case."""
+    """Evaluates expressions on one frame; what goes wrong in a case is noted in `failures`."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Evaluator:
         return np.ones(self._frame.size, dtype=np.bool_)
 
     def numbers(self, expression: Expression) -> Column:
-        """A number, or a truth value, for each case; one that is not a number fails it."""
+        """A number, or a truth value, for each case; nan fails the case."""
         value = self.column(expression)
         if value.dtype != np.bool_:
             value = self._number(expression).astype(np.float64)
-            self._fail(np.isnan(value), "a mean is taken of numbers, and this is nan", expression)
+            self._fail(np.isnan(value), "a mean needs numbers, but this is nan", expression)
         return full(value, self._frame.size)
 
     def value(self, expression: Expression) -> Value:
@@ -108,12 +108,12 @@ class Evaluator:
         return self._plain(self.value(expression), expression)
 
     def _plain(self, value: Value, expression: Expression) -> Column:
-        """A value that is not a record; of records that are texts, the texts."""
+        """A value that is not a record; records that are texts become plain strings."""
         if not isinstance(value, Records):
             return value
         texts = value.texts
         if texts is None:
-            raise self._wrong(expression, "a record stands where a plain value is needed.")
+            raise self._wrong(expression, "a plain value is needed here, not a record.")
         return texts
 
     def _records(self, expression: Expression) -> Records:
@@ -155,11 +155,11 @@ class Evaluator:
                 with np.errstate(invalid="ignore"):  # what is not a number has no order
                     return np.asarray(_ORDER[operator](left, right), dtype=np.bool_)
             except TypeError:
-                raise self._wrong(binary, "these two values have no order.") from None
+                raise self._wrong(binary, "these two values cannot be ordered.") from None
         return self._arithmetic(binary)
 
     def _logic(self, binary: laws.Binary) -> Column:
-        """Where the left side decides, the right is not evaluated if anything in it can go wrong."""
+        """If the left side decides, the right side is not evaluated, in case something in it can fail."""
         left = self._truth(binary.left)
         decided = left if binary.operator == "||" else np.logical_not(left)
         if not _can_fail(binary.right, self._plan) or not decided.any():
@@ -171,7 +171,7 @@ class Evaluator:
         return np.asarray(np.logical_or(decided, right))
 
     def _where(self, wanted: NDArray[np.bool_], expression: Expression) -> Column:
-        """The truth of an expression in some cases, false in the others."""
+        """The truth value of an expression in some cases; false in the others."""
         result = np.zeros(self._frame.size, dtype=np.bool_)
         rows = np.flatnonzero(wanted)
         if rows.size:
@@ -192,7 +192,7 @@ class Evaluator:
             raise self._wrong(binary, f"{problem}{hint}.") from None
 
     def _decisions(self) -> str:
-        """What the decisions are called, for those who compared one with its name."""
+        """A hint that lists the names of the decisions, for a comparison with an unknown name."""
         named = [f"{index} is {name}" for index, name in enumerate(self._plan.domain.classes)]
         return f"; of decisions, {', '.join(named[:10])}" if named else ""
 
@@ -259,20 +259,20 @@ class Evaluator:
         return np.asarray(choose(self._number(first), self._number(call.arguments[1])))
 
     def _site(self, call: laws.Call) -> CallSite:
-        """Where the call stands, so that each draws its own numbers; nowhere for all calls alike."""
+        """The site of the call, so that each draws its own numbers; the same for all with one stream."""
         number = self._plan.call_sites.get(id(call))
         if number is None:
             return ()
         return (number, *(int(value) for value in self._bound.values()))
 
     def _joined(self, call: laws.Call) -> Value:
-        """Two strings as one; a record where one of them is a record that is a text."""
+        """Two strings joined; the result is a record if one of them is a record."""
         values = [self.value(each) for each in call.arguments]
         left, right = map(self._plain, values, call.arguments)
         most = _MOST_CHARACTERS // max(1, self._plan.joins)
         cases = self._frame.size if left.ndim or right.ndim else 1
         if _characters(left, cases) + _characters(right, cases) > most:
-            raise self._wrong(call, f"the strings would have more than {most} characters in all.")
+            raise self._wrong(call, f"the joined strings would have more than {most} characters in all.")
         try:
             joined = np.asarray(left + right, dtype=object)
         except TypeError:
@@ -282,7 +282,7 @@ class Evaluator:
 
     def _label(self, records: Records, call: laws.Call) -> Column:
         if records.origin is None:
-            raise self._wrong(call, "these records come from no data set, so they have no label.")
+            raise self._wrong(call, "these records do not come from a data set, so they have no labels.")
         return np.asarray(self._labels()[records.origin])
 
     def _class_score(self, call: laws.Call) -> Column:
@@ -321,7 +321,7 @@ class Evaluator:
 
     @contextmanager
     def _accessing(self, where: Expression) -> Iterator[FeatureAccess]:
-        """Access to features; what is wrong with it is wrong at `where`."""
+        """Access to features; errors are reported at `where`."""
         try:
             yield FeatureAccess(
                 self._plan.domain.layout, lambda wrong, reason: self._fail(wrong, reason, where)
@@ -338,7 +338,7 @@ class Evaluator:
 
 
 def _characters(side: Column, cases: int) -> int:
-    """How many characters the strings of a column have; one for all `cases` counts for each."""
+    """How many characters the strings of a column have; a single string counts once for each case."""
     lengths = sum(len(value) for value in side.reshape(-1).tolist() if isinstance(value, str))
     return lengths * (cases if side.ndim == 0 else 1)
 

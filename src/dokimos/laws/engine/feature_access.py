@@ -13,21 +13,21 @@ from dokimos.core.errors import InputError
 from dokimos.laws.domain.features import Feature, Kind, Layout, Slot
 from dokimos.laws.engine.frame import Column, Records, Rows, column, full
 
-#: What names a feature: a name or an index, one for all or one for each case.
+#: A reference to a feature: a name or an index, one for all cases or one for each.
 Reference = str | int | Column
-#: No int64 is as large; nan and the infinities are not below it either.
+#: Every int64 is below this; nan and the infinities are not.
 _BEYOND = 2.0**63
 
 
 class NoFeature(Exception):
-    """What is asked for is not there, or does not fit, in any case; the message says why."""
+    """The feature does not exist, or the value does not fit, in all cases; the message says why."""
 
 
 @dataclass(frozen=True)
 class FeatureAccess:
     """Reads and changes features as a layout places them; without one, by column.
 
-    `fail` is called with the cases in which that goes wrong, and why.
+    `fail` is called with the cases that go wrong, and why.
     """
 
     layout: Layout | None
@@ -79,7 +79,7 @@ class FeatureAccess:
         return Records(made, records.origin, changed)
 
     def _choose(self, made: NDArray[Any], slot: Slot, chosen: Column) -> None:
-        """Set the columns of a choice: 1 in the one that is chosen, 0 in the others."""
+        """Set the columns of a choice: 1 in the chosen one, 0 in the others."""
         feature = slot.feature
         wrong = ~np.isin(chosen, np.arange(-1 if feature.has_none else 0, feature.width))
         known = ", ".join(f"{index} {name}" for index, name in enumerate(feature.values[:10]))
@@ -90,22 +90,22 @@ class FeatureAccess:
         made[rows, slot.start + chosen[rows].astype(np.int64)] = 1
 
     def _indices(self, feature: Feature, values: Column) -> Column:
-        """The index of each value, of a choice, that is given by its name."""
+        """The indices of values of a choice that are given by name."""
         index = {name: feature.index_of(name) for name in feature.named_values}
         unknown = len(feature.values)
         return column([index.get(each, unknown) if isinstance(each, str) else each for each in values])
 
     def _columns(self, reference: Column, data: NDArray[Any]) -> Column:
-        """The column in each case; where there is no such column the case fails, and any will do."""
+        """The column in each case; if there is no such column, the case fails and gets an arbitrary one."""
         wrong = ~((reference >= 0) & (reference < data.shape[1]))
         self.fail(wrong, "there is no feature with that index")
         index = np.where(wrong, 0, reference)
         fractional = np.floor(index) != index
-        self.fail(fractional, "a feature has an integer as its index, and this is a fraction")
+        self.fail(fractional, "the index of a feature must be an integer, not a fraction")
         return np.where(fractional, 0, index).astype(np.int64)
 
     def _parts(self, reference: Column, data: NDArray[Any]) -> Iterator[tuple[str | int, Rows]]:
-        """The features that names or indices of cases stand for, each with its cases; others fail."""
+        """The features that names or indices refer to, each with its cases; unknown ones fail."""
         rows_of: dict[Any, list[int]] = {}
         for row, each in enumerate(reference):
             rows_of.setdefault(each if isinstance(each, str | int | float) else repr(each), []).append(row)
@@ -121,7 +121,7 @@ class FeatureAccess:
             yield known, np.array(rows, dtype=np.int64)
 
     def _read_named(self, records: Records, reference: Column) -> Column:
-        """The value of the feature that is named in each case."""
+        """The value of the feature that each case names."""
         values: list[Any] = [0] * len(reference)
         for feature, rows in self._parts(reference, records.data):
             for row, value in zip(rows, self.read(records.take(rows), feature).tolist(), strict=True):
@@ -129,7 +129,7 @@ class FeatureAccess:
         return column(values)
 
     def _change_named(self, records: Records, reference: Column, value: Column) -> Records:
-        """The records with the feature changed that is named in each case."""
+        """The records with the feature changed that each case names."""
         made = records.data.astype(np.result_type(records.data.dtype, value.dtype), copy=True)
         every = full(value, len(made))
         for feature, rows in self._parts(reference, records.data):
@@ -137,7 +137,7 @@ class FeatureAccess:
         return Records(made, records.origin)
 
     def _slot(self, reference: str | int, width: int) -> Slot | int:
-        """The slot in the layout, or a column where there is none."""
+        """The slot in the layout, or a single column if there is no layout."""
         if self.layout is not None:
             try:
                 return self.layout.slot(reference)
@@ -151,7 +151,7 @@ class FeatureAccess:
 
 def _with_columns(records: Records) -> NDArray[Any]:
     if records.data.ndim != 2:
-        raise NoFeature("these records have no features that a law could name")
+        raise NoFeature("these records have no named features")
     return records.data
 
 

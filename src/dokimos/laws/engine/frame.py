@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-#: The features changed of a record as it was drawn.
+#: The changed features of a record as it was drawn: none.
 UNCHANGED: frozenset[str] = frozenset()
 
 Column = NDArray[Any]
@@ -18,10 +18,10 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Records:
-    """One record a case, and the row of the data set that each comes from (None: from none).
+    """One record per case, and the data-set row that each comes from (None: from no data set).
 
-    `changed` are the names of the features that the law has changed since they were drawn; None where only
-    the records can tell.
+    `changed` are the names of the features that the law has changed since the draw; None if only the
+    records can tell.
     """
 
     data: NDArray[Any]
@@ -30,7 +30,7 @@ class Records:
 
     @property
     def texts(self) -> Column | None:
-        """The records as a column of strings where each is a string by itself; None where they are not."""
+        """The records as a column of strings if each is a single string; otherwise None."""
         return self.data if self.data.ndim == 1 and are_strings(self.data) else None
 
     def take(self, rows: Rows | slice) -> Records:
@@ -38,7 +38,7 @@ class Records:
         return Records(self.data[rows], None if self.origin is None else self.origin[rows], self.changed)
 
 
-#: One value a case; an array without dimensions is the same for all.
+#: One value per case; a zero-dimensional array is the same for all.
 Value = Records | Column
 
 
@@ -46,9 +46,9 @@ Value = Records | Column
 class Frame:
     """Cases side by side.
 
-    `ids` identify cases after some are dropped, `values` are the columns by name, `draws` what the
-    random calls gave, in their order in the law (reals and integers both as they are), `seeds` what seeds
-    the randomness of the block and of the domain's functions.
+    `ids` identify cases after some are dropped, `values` are the columns by name, `draws` are the results
+    of the random calls in their order in the law (reals and integers unchanged), and `seeds` seed the
+    randomness of the block and of the domain's functions.
     """
 
     ids: Rows
@@ -71,7 +71,7 @@ class Frame:
         return self if self.size <= count else self.part(0, count)
 
     def part(self, start: int, stop: int) -> Frame:
-        """The cases from `start` to before `stop`; nothing is copied."""
+        """The cases from `start` up to, but not including, `stop`; nothing is copied."""
         rows = slice(start, stop)
         values = {name: _part(value, rows) for name, value in self.values.items()}
         return Frame(self.ids[rows], self.seeds[rows], values, tuple(draw[rows] for draw in self.draws))
@@ -85,7 +85,7 @@ class Frame:
         return Frame(self.ids, self.seeds, {**self.values, name: value}, self.draws)
 
     def with_draw(self, draw: Column) -> Frame:
-        """The frame with what one more random call gave."""
+        """The frame with the result of one more random call."""
         return Frame(self.ids, self.seeds, self.values, (*self.draws, draw))
 
 
@@ -117,7 +117,7 @@ def _joined_values(parts: Sequence[tuple[Value, int]]) -> Value:
 
 
 def taken(value: Value, rows: Rows) -> Value:
-    """The rows of a column; one value for all stays one."""
+    """The rows of a column; a value shared by all cases stays as it is."""
     if isinstance(value, Records):
         return value.take(rows)
     return value if value.ndim == 0 else value[rows]
@@ -130,7 +130,7 @@ def _part(value: Value, rows: slice) -> Value:
 
 
 def are_strings(values: Column) -> bool:
-    """Whether there are values, and each is a string."""
+    """Whether there is at least one value and all are strings."""
     return values.dtype == object and values.size > 0 and all(isinstance(each, str) for each in values.flat)
 
 
@@ -147,7 +147,7 @@ def constant(value: object) -> Column:
 
 
 def column(values: Sequence[Any]) -> Column:
-    """Values of Python as a column of the narrowest kind that holds them all as they are."""
+    """Python values as a column of the narrowest type that holds all of them exactly."""
     plain = [
         value.item() if isinstance(value, np.generic) or _is_scalar(value) else value for value in values
     ]
@@ -165,17 +165,17 @@ def column(values: Sequence[Any]) -> Column:
 
 
 def _is_scalar(value: object) -> TypeGuard[Any]:
-    """Whether it is one number of numpy, torch or the like."""
+    """Whether it is a scalar of numpy, torch or the like."""
     return hasattr(value, "item") and getattr(value, "ndim", None) == 0
 
 
 def _exact(value: float | int) -> bool:
-    """Whether a double holds the number as it is."""
+    """Whether a double holds the number exactly."""
     return isinstance(value, float) or abs(value) <= 2**53
 
 
 def stack(records: Sequence[Any]) -> NDArray[Any]:
-    """Records of Python as one array, one a row: of numbers where all have one shape, else of objects."""
+    """Python records as one array, one per row: of numbers if all have the same shape, else of objects."""
     if len(records) and isinstance(records[0], np.ndarray | list | tuple):
         try:
             made = np.asarray(records)

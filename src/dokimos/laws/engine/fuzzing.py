@@ -1,4 +1,4 @@
-"""Fuzzing: records that differ, found by walking on from records found before."""
+"""Fuzzing: diverse records, found by walks that start from records found before."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dokimos.laws.domain.features import Layout
 
 #: How far apart two records of a pool are at first, as a share of the features' ranges.
 _RADIUS = 0.25
-#: After this many walks without anything new, records may be nearer to each other by this factor.
+#: After this many walks without a new record, the minimum distance shrinks by this factor.
 _PATIENCE, _NEARER = 20, 0.8
-#: How often a walk sets out from a fresh record and not from one of the pool.
+#: How often a walk starts from a fresh record instead of one from the pool.
 _FRESH = 0.2
 #: Walks that find nothing at all before fuzzing gives up.
 _HOPELESS = 1000
@@ -35,17 +35,16 @@ def fuzz(
 ) -> NDArray[Any]:
     """A pool of `size` records that are far from each other in the features that have a range.
 
-    Each walk sets out from a record of the pool, or from a fresh one; what it passes is kept where its
-    features are in their ranges and it is farther from all that is there than a radius, which falls when
-    nothing new is found. An interruption
-    (Ctrl-C) gives what was found until then. The same arguments give the same pool. Raises InputError if
-    no feature has a range, or nothing is found.
+    Each walk starts from a record of the pool, or from a fresh one. A record on the way is kept if its
+    features are in their ranges and it is farther than a radius from everything in the pool; the radius
+    shrinks when nothing new is found. An interruption (Ctrl-C) returns what has been found so far. The same
+    arguments give the same pool. Raises InputError if no feature has a range, or nothing is found.
     """
     measured = [
         slot for slot in layout.slots if slot.feature.low is not None and slot.feature.high is not None
     ]
     if not measured:
-        raise InputError("Fuzzing needs a feature with a range, to tell records apart by.")
+        raise InputError("Fuzzing needs a feature with a range, to measure how far records are apart.")
     columns = [slot.start for slot in measured]
     ranges = np.array([(slot.feature.low, slot.feature.high) for slot in measured], dtype=np.float64)
     rng = np.random.default_rng(seed)
@@ -71,7 +70,7 @@ def fuzz(
 
 
 class _DistinctRecords:
-    """Records in their ranges that are at least `radius` apart when they come in."""
+    """Records in their ranges that were at least `radius` from all others when they were added."""
 
     def __init__(self, columns: list[int], ranges: NDArray[np.float64]) -> None:
         self.records: list[NDArray[Any]] = []
@@ -81,7 +80,7 @@ class _DistinctRecords:
         self._scaled = np.zeros((0, len(columns)))
 
     def offer(self, record: NDArray[Any]) -> bool:
-        """Keep a record where it is new; whether it is."""
+        """Keep a record if it is new; returns whether it is."""
         scaled = (record[self._columns].astype(np.float64) - self._low) / self._spans
         if not np.all((scaled >= 0) & (scaled <= 1)):
             return False

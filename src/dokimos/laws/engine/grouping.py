@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dokimos.laws.engine.frame import Column
 from dokimos.laws.engine.rates import Rate
 
-#: More values than this are put together: numbers in ranges that hold about equally many tests.
+#: If there are more values than this, numbers are binned into ranges with about equally many tests each.
 _MOST_SHOWN = 12
 _RANGES = 8
-#: More values than this are not counted one by one.
+#: More values than this are not counted separately.
 _MOST_COUNTED = 20_000
 
 NamedRates = tuple[tuple[str, Rate], ...]
@@ -25,7 +25,7 @@ NamedRates = tuple[tuple[str, Rate], ...]
 class Grouping:
     """The rates of violations among the tests whose first input has each value of a feature.
 
-    No rates where there are too many values to report.
+    There are no rates if there are too many values to report.
     """
 
     feature: str
@@ -33,7 +33,7 @@ class Grouping:
 
 
 class Counts:
-    """How many tests there are of each value, and how many of them violate the law."""
+    """How many tests have each value, and how many of those violate the law."""
 
     def __init__(self) -> None:
         self._rates: dict[Any, Rate] = {}
@@ -49,7 +49,7 @@ class Counts:
         self._too_many = len(self._rates) > _MOST_COUNTED
 
     def rates(self, name: Callable[[Any], str]) -> NamedRates:
-        """The rate of each value in order, under its name; of ranges where there are many numbers."""
+        """The rate of each value, in order, under its name; or of ranges if there are many numbers."""
         values = sorted(self._rates, key=lambda each: (str(type(each)), each))
         if len(values) <= _MOST_SHOWN:
             return tuple((name(value), self._rates[value]) for value in values)
@@ -79,7 +79,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _counted(column: Column, bad: NDArray[np.bool_]) -> list[tuple[Any, int, int]]:
-    """Each value of a batch, how often it is there, and how often where the law is violated."""
+    """Each value of a batch, how often it occurs, and how often with the law violated."""
     if column.dtype == object:
         places: dict[Any, list[int]] = {}
         for row, each in enumerate(column):

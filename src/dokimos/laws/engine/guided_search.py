@@ -1,6 +1,6 @@
 """Cases made from interesting ones: near another decision (margin), or new to the model (coverage).
 
-What guided search finds is real, but its cases are no random sample: they say nothing about a rate.
+The violations that it finds are real, but its cases are not a random sample: they say nothing about a rate.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from dokimos.laws.models.model import Model
 
 #: How cases are chosen.
 SEARCHES = ("random", "margin", "coverage")
-#: Cases that are kept to start from, and how many of a batch are made from them.
+#: How many cases are kept as parents, and how many cases of a batch are made from them.
 _KEPT = 512
 _SHARE = 0.5
-#: The larger, the more the best of the kept are preferred; 1 prefers none.
+#: The larger, the more the best parents are preferred; 1 prefers none.
 _PREFERENCE = 3
-#: How often something changes besides the one thing that always does.
+#: The probability that each further thing changes, besides the one that always does.
 _ALSO = 0.1
-#: How often the range of a real number is halved, at most, for a step in it.
+#: How often the range of a real number is halved, at most, to get the size of a step.
 _HALVINGS = 20.0
-#: Cases in a batch: few, so that what one teaches serves the next.
+#: Cases in a batch: few, so that each batch can learn from the one before.
 GUIDED_BATCH = 256
 _BINS = 16
 
@@ -45,13 +45,13 @@ def expect_search(search: str) -> None:
 
 
 def has_rates(plan: LawPlan) -> bool:
-    """Whether a law says something of all tests together: a share of them, or a mean."""
+    """Whether a law is about all tests together: a share of them, or a mean."""
     ensures = plan.law.ensures
     return any(each.percent is not None or is_over_all_tests(each, plan.domain) for each in ensures)
 
 
 class Guide:
-    """Makes cases from those that it was shown and found interesting, and others at random."""
+    """Makes cases from the interesting ones that it was shown, and others at random."""
 
     def __init__(self, plan: LawPlan, model: Model, source: InputSource, search: str) -> None:
         self._plan, self._model, self._source = plan, model, source
@@ -60,7 +60,7 @@ class Guide:
         self._worth = np.zeros(0)
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[Frame, Drawer]:
-        """Cases with their inputs, and what draws for them."""
+        """Cases with their inputs, and the drawer for them."""
         names = [each.name for each in self._plan.law.inputs]
         fresh = {name: self._source.sample(rng, count) for name in names}
         seeds = rng.integers(0, 2**62, size=count)
@@ -82,9 +82,9 @@ class Guide:
         return frame, _Mutator(rng, kept.take(parents), which, len(kept.draws))
 
     def learn(self, frame: Frame) -> None:
-        """Keep the cases of a batch, judged already, from which it is worth going on.
+        """Keep those cases of a judged batch that are worth continuing from.
 
-        A batch is given as a whole: how it was divided, by the time that its parts took, must not show.
+        The batch must be whole: the result must not depend on how it was divided to fit a time slice.
         """
         if frame.size == 0:
             return
@@ -104,7 +104,7 @@ class Guide:
 
 @dataclass(frozen=True)
 class _Mutator:
-    """Draws uniformly where there is no parent; else the parent's number, or one near it."""
+    """Draws uniformly if there is no parent; otherwise the parent's number, or one near it."""
 
     rng: np.random.Generator
     parents: Frame | None
@@ -137,13 +137,13 @@ class _Mutator:
 
 
 class _Margins:
-    """How near a case is to another decision: the least lead of a record's best class on the next."""
+    """How near a case is to another decision: the smallest lead of a record's best class over the next."""
 
     def __init__(self, plan: LawPlan, model: Model) -> None:
         self._plan, self._model = plan, model
 
     def __call__(self, frame: Frame) -> NDArray[np.float64]:
-        """The more, the nearer; -inf where nothing is known."""
+        """The larger, the nearer; -inf if nothing is known."""
         leads = [self._lead(records) for records in _predicted(frame, self._plan)]
         known = [each for each in leads if each is not None]
         if known:
@@ -167,7 +167,7 @@ class _Margins:
 
 
 class _Coverage:
-    """Whether a case reaches what none before it has: neurons that are active, else scores in bins."""
+    """Whether a case covers something new: active neurons, or else bins of scores."""
 
     def __init__(self, plan: LawPlan, model: Model) -> None:
         self._plan, self._model = plan, model
@@ -175,7 +175,7 @@ class _Coverage:
         self._count = 0
 
     def __call__(self, frame: Frame) -> NDArray[np.float64]:
-        """The number of the case where it is new (later ones are worth more), -inf where it is not."""
+        """The number of the case if it covers something new (later ones are worth more), otherwise -inf."""
         traces = [self._trace(records) for records in _predicted(frame, self._plan)]
         if not traces:
             traces = [number[:, None] for number in _outputs(frame, self._plan)]
@@ -207,7 +207,7 @@ def _keys(trace: NDArray[Any]) -> list[bytes]:
 
 
 def _predicted(frame: Frame, plan: LawPlan) -> list[NDArray[Any]]:
-    """The records of the cases that the block predicts; none where it is other code."""
+    """The records of the cases that the block predicts; none if it is other code."""
     names = dict.fromkeys(each.record for each in plan.predictions or ())
     found = [frame.values[name] for name in names]
     return [value.data for value in found if isinstance(value, Records)]
@@ -227,7 +227,7 @@ def _records(frame: Frame, name: str) -> Records:
 
 
 def _mixed(fresh: Records, old: Records, changes: NDArray[np.bool_]) -> Records:
-    """The fresh records where they change, the old ones elsewhere."""
+    """The fresh records where `changes` is true, the old ones elsewhere."""
     data = old.data.copy()
     data[changes] = fresh.data[changes]
     if fresh.origin is None or old.origin is None:
@@ -235,5 +235,5 @@ def _mixed(fresh: Records, old: Records, changes: NDArray[np.bool_]) -> Records:
     return Records(data, np.where(changes, fresh.origin, old.origin))
 
 
-#: Gives the cases of a batch, and what draws for them.
+#: Gives the cases of a batch, and the drawer for them.
 CaseMaker = Callable[[np.random.Generator, int], tuple[Frame, Drawer]]

@@ -1,4 +1,4 @@
-"""Puts a law to the test: cases drawn, transformed, predicted and judged in batches."""
+"""Tests a law: cases are drawn, transformed, predicted and judged in batches."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from dokimos.laws.engine.tallies import Tally
 from dokimos.laws.language.syntax import Law, Literal
 from dokimos.laws.models.lookup import as_domain_model
 
-#: A precondition that fails more often than this many times a test is given up on.
+#: Testing stops if the precondition fails more than this many times for each test.
 _DRAWS_PER_TEST = 100
 _LEAST_DRAWS = 20_000
 _LARGEST_BATCH = 32_768
 _NUMBERS_PER_BATCH = 2**23
-#: Code runs case by case; small batches, so that an interruption loses little.
+#: Code runs case by case, in small batches, so that an interruption loses little.
 _CODE_BATCH = 64
 _FUNCTION_BATCH = 512
-#: What runs between two moments at which an interruption loses nothing: how long, and how much at first.
+#: The work between two points at which an interruption loses nothing: how long, and how much at first.
 _MOMENT = 0.2
 _FIRST_PART = 64
 
@@ -48,15 +48,15 @@ _FIRST_PART = 64
 def test_law(
     law: Law, *, model: Any = None, domain: Domain | None = None, settings: LawSettings | None = None
 ) -> LawResult:
-    """Test a law against a model (whatever `as_model` takes; the domain's own where None).
+    """Test a law against a model (anything that `as_model` takes; None: the domain's own).
 
-    Interrupted (Ctrl-C), gives the result of the tests done so far. Raises LawError or InputError where
-    the law, the domain or the model is not usable.
+    If interrupted (Ctrl-C), it returns the result of the tests done so far. Raises LawError or InputError
+    if the law, the domain or the model is not usable.
     """
     settings = settings or LawSettings()
     if not 0 <= settings.max_rate < 1:
         raise InputError(
-            f"The rate that is tolerated is at least 0 and below 1, not {settings.max_rate:g}."
+            f"The tolerated rate of violations must be at least 0 and below 1, not {settings.max_rate:g}."
         )
     if settings.budget < 1 or settings.keep < 1:
         raise InputError("The budget of tests, and the number of violations to keep, must be at least 1.")
@@ -64,7 +64,7 @@ def test_law(
     expect_search(settings.search)
     plan = make_plan(law, domain, allow_code=settings.allow_code)
     if settings.search != "random" and (settings.max_rate or has_rates(plan)):
-        message = "rates and means need a random sample, which a guided search is not; use --search random"
+        message = "rates and means need a random sample, not a guided search; use --search random"
         raise InputError(f"{law.name}: {message}.")
     source = find_source(settings.source, plan.domain)
     if settings.in_range and plan.domain.layout is None:
@@ -115,7 +115,7 @@ class _Session:
         return self._result(exhaustive, seconds)
 
     def _run_twice(self) -> None:
-        """Nothing is a fact about all draws that is not the same when they are made again."""
+        """Check determinism: no claim about all draws is made if running them again gives other results."""
         self._wavers = what_wavers(self._runner, self._source)
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -154,9 +154,9 @@ class _Session:
                 return
 
     def _judge(self, cases: Frame, draw: Drawer) -> None:
-        """Judge cases in parts that take a moment each, so that an interruption loses little.
+        """Judge cases in parts that take a short time each, so that an interruption loses little.
 
-        How they are divided changes no draw: where the ensures draw as well, they are not.
+        Dividing them changes no draw: if an `ensures` draws as well, they are not divided.
         """
         start, judged = 0, list[Frame]()
         while start < cases.size:
@@ -182,7 +182,7 @@ class _Session:
         return Frame(np.arange(count), seeds, dict(values))
 
     def _record(self, judged: Judged) -> Frame:
-        """Count what was judged; the cases that were."""
+        """Count the judged cases; returns them."""
         self._tested += judged.frame.size
         if not self._settings.in_range and judged.frame.size:
             self._outside += int(self._runner.outside(judged.frame).sum())
@@ -214,7 +214,7 @@ class _Session:
         }
 
     def _groups_of(self, pool: Pool, features: Sequence[str]) -> dict[str, Column]:
-        """The features to report rates by, of each record of a pool; read once."""
+        """The features to report rates by, for each record of a pool; read once."""
         if not self._group_values:
             every = pool.records
             nothing = np.zeros(len(every.data), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a law says of all tests together: means as they add up, and what follows for its conditions."""
+"""Conditions of a law on all tests together: running means, and what follows from them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANYTHING: Interval = (-math.inf, math.inf)
 
 
 class SetOutcome(Enum):
-    """What the tests say of a condition on all of them."""
+    """What the tests show about a condition on all of them."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -30,7 +30,7 @@ class SetOutcome(Enum):
 
 @dataclass(frozen=True)
 class MeanEstimate:
-    """A mean over `tests` tests and its 95 % interval; no more than a point where all draws were tested."""
+    """A mean over `tests` tests and its 95 % interval, which is a single point if all draws were tested."""
 
     text: str
     tests: int
@@ -41,7 +41,7 @@ class MeanEstimate:
 
 @dataclass(frozen=True)
 class SetVerdict:
-    """A condition on all tests, what became of it, and the means in it."""
+    """A condition on all tests, its outcome, and the means in it."""
 
     text: str
     outcome: SetOutcome
@@ -49,7 +49,7 @@ class SetVerdict:
 
 
 class _Sum:
-    """Count, mean and sum of squared distances from it, of numbers that come in batches."""
+    """Count, mean and sum of squared deviations of numbers that arrive in batches."""
 
     def __init__(self) -> None:
         self.count, self.true, self.squares = 0, 0, 0.0
@@ -58,11 +58,11 @@ class _Sum:
 
     @property
     def mean(self) -> float:
-        """The mean; of truth values the share of true ones, as exactly as a double can say it."""
+        """The mean; for truth values the share of true ones, correctly rounded to a double."""
         return self.true / self.count if self.is_share and self.count else self._mean
 
     def add(self, values: Column) -> None:
-        """Add a batch, by the formula of Chan, Golub and LeVeque, which cancels no digits."""
+        """Add a batch, by the formula of Chan, Golub and LeVeque, which avoids cancellation."""
         self.is_share = self.is_share and values.dtype == np.bool_
         if len(values) == 0:
             return
@@ -75,9 +75,10 @@ class _Sum:
         self.count = total
 
     def interval(self, exact: bool | None) -> Interval:
-        """Where the mean is, were all draws made: by Wilson for shares, by the normal distribution else.
+        """An interval for the mean over all draws.
 
-        Anywhere where the tests are neither all that there are (`exact`) nor a sample (None).
+        It is Wilson's for shares, otherwise by the normal distribution; a point if the tests are all draws
+        (`exact`), and unbounded if they are not a random sample (None).
         """
         if self.count == 0 or exact is None:
             return _ANYTHING
@@ -92,7 +93,7 @@ class _Sum:
 
 
 class MeansTally:
-    """The means of a law's conditions on all tests, as tests are added."""
+    """The means in a law's conditions on all tests, updated as tests are added."""
 
     def __init__(self, conditions: tuple[SetCondition, ...]) -> None:
         self._conditions = conditions
@@ -104,7 +105,7 @@ class MeansTally:
             each.add(values[counts])
 
     def verdicts(self, exact: bool | None) -> tuple[SetVerdict, ...]:
-        """What the tests say of each condition; `exact` where they are all, None where no sample."""
+        """The outcome of each condition; `exact` if the tests are all draws, None if they are no sample."""
         sums = iter(self._sums)
         found = []
         for each in self._conditions:
@@ -124,7 +125,7 @@ def _outcome(condition: Expression, means: Mapping[int, Interval]) -> SetOutcome
 
 
 def _truth(expression: Expression, means: Mapping[int, Interval]) -> bool | None:
-    """Whether a condition is true (false) wherever the means are in their intervals; None for neither."""
+    """Whether a condition is true (or false) for all means within their intervals; None for neither."""
     match expression:
         case laws.Literal(value=bool() as value):
             return value
@@ -157,7 +158,7 @@ def _compared(operator: str, a: Interval, b: Interval) -> bool | None:
 
 
 def _number(expression: Expression, means: Mapping[int, Interval]) -> Interval:
-    """The interval of a number, by interval arithmetic; anything where that is not known."""
+    """The interval of a number, by interval arithmetic; unbounded if it is not known."""
     match expression:
         case laws.Literal(value=int() | float() as value):
             return float(value), float(value)

@@ -1,4 +1,4 @@
-"""The Python that a file of violations would have us run."""
+"""The Python code that replaying a file of violations would run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from dokimos.laws.models.lookup import is_code
 
 
 def code_named(law: Law, *, domain: str | None, model: str | None) -> tuple[str, ...]:
-    """What is code of a law, of the domain and of the model that a file names, in words; None: it names
-    none. Shipped domains are ours, and files of numbers (ONNX, trees) are no code."""
+    """Which of the law, the domain and the model that a file names are code, in words; None if none is.
+
+    Shipped domains are ours, and files of numbers (ONNX, trees) are not code.
+    """
     found = []
     if predictions(law) is None:
         found.append(f"the block of its law (line {law.block.at.line})")

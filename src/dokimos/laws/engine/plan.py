@@ -1,4 +1,4 @@
-"""A checked law made ready to run: what is done in which order."""
+"""A checked law, ready to run: which steps are done in which order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dokimos.laws.language.validation import require_checked
 
 @dataclass(frozen=True)
 class PlanStep:
-    """One variable given its value, or one precondition; and the random calls to draw for it before."""
+    """The assignment of one variable, or one precondition; and the random calls to draw before it."""
 
     statement: laws.Var | laws.Requires
     random: tuple[laws.Call, ...]
@@ -33,7 +33,7 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class LawPlan:
-    """What is done: the steps, the block (predictions in batches, or code case by case), the ensures."""
+    """The plan: the steps, the block (predictions in batches, or code case by case), the ensures."""
 
     law: Law
     domain: Domain
@@ -47,7 +47,7 @@ class LawPlan:
 
     @cached_property
     def case_ensures(self) -> tuple[laws.Ensures, ...]:
-        """What is ensured of each case, also where it is of a share of them only."""
+        """What is ensured of each case, including what is ensured of a share of the tests only."""
         return tuple(each for each in self.law.ensures if not is_over_all_tests(each, self.domain))
 
     @property
@@ -57,14 +57,14 @@ class LawPlan:
 
     @cached_property
     def judged_records(self) -> tuple[str, ...]:
-        """The names of the records that the model is run on; all that there may be where code runs it."""
+        """The names of the records that the model is run on; all candidates if code runs it."""
         if self.predictions is not None:
             return tuple(dict.fromkeys([*(each.record for each in self.predictions), *self._scored]))
         return tuple(each.name for each in self.law.variables)
 
     @property
     def _scored(self) -> list[str]:
-        """The names of the records whose scores the law asks for."""
+        """The names of the records whose scores the law uses."""
         own = self.domain.functions
         calls = [each for each in _calls(self.law) if each.function in SCORES and each.function not in own]
         first = [each.arguments[0] for each in calls]
@@ -76,7 +76,7 @@ class LawPlan:
 
     @property
     def calls_case_by_case(self) -> bool:
-        """Whether the law calls a function of the domain that has something to do for each case."""
+        """Whether the law calls a function of the domain that runs once for each case."""
         found = (self.domain.functions.get(each.function) for each in _calls(self.law))
         return any(each is not None and (each.batch is None or each.takes_rngs) for each in found)
 
@@ -87,14 +87,14 @@ class LawPlan:
 
     @property
     def is_finite(self) -> bool:
-        """Whether only inputs and integers are drawn, and before the block: all can be gone through."""
+        """Whether only inputs and integers are drawn, before the block: all draws can be enumerated."""
         return self.endless is None
 
     @property
     def endless(self) -> str | None:
-        """Why not all draws can be gone through; None where they can."""
+        """Why not all draws can be enumerated; None if they can."""
         if self.code is not None:
-            return "the block is more than predictions, and may draw at random itself"
+            return "the block does more than predict, and may draw at random itself"
         for each in _calls(self.law):
             function = self.domain.functions.get(each.function)
             if function is not None and function.takes_rng:
@@ -107,10 +107,10 @@ class LawPlan:
 def make_plan(
     law: Law, domain: Domain | None, *, allow_code: bool = True, one_stream: bool = False
 ) -> LawPlan:
-    """The plan of a law. Raises LawError if the law is wrong, InputError where code is refused.
+    """The plan of a law.
 
-    With `one_stream` all calls of a case that draw at random get the same numbers, as they did in files of
-    violations of version 1.
+    Raises LawError if the law is wrong, InputError if code is refused. With `one_stream`, all random calls
+    of a case get the same numbers, as in version 1 of files of violations.
     """
     domain = domain or Domain("none")
     require_checked(law, domain)
@@ -136,13 +136,13 @@ def make_plan(
 
 
 def _compiled(law: Law) -> CodeType:
-    """The block as code whose lines are those of the law's file."""
+    """The block as code with the line numbers of the law's file."""
     tree = python.parse(runnable(law.block.text))
     return compile(python.increment_lineno(tree, law.block.at.line - 1), law.name, "exec")
 
 
 def _scheduled(law: Law) -> tuple[PlanStep, ...]:
-    """Variables in order, each precondition as soon as it and those before it can be judged."""
+    """Variables in order, each precondition as early as it and those before it can be evaluated."""
     steps: list[PlanStep] = []
     waiting = list(law.requires)
     declared: set[str] = {each.name for each in law.inputs}

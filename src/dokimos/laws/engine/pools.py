@@ -1,4 +1,4 @@
-"""Pools of records: arrays that fit a layout, and the files that hold them."""
+"""Pools of records: arrays that match a layout, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dokimos.laws.engine.frame import stack
 
 
 def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
-    """Records as an array, one a row, that fits the layout. Raises InputError.
+    """Records as an array that matches the layout, one per row. Raises InputError.
 
-    An array of numbers is given back as it is, not copied.
+    An array of numbers is returned as it is, not copied.
     """
     if layout is not None and is_table(given) and len(given):
         return rows_of(given, layout, what)
@@ -34,7 +34,7 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
     else:
         data = np.asarray(None)
     if data.ndim == 0:
-        raise InputError(f"{what}: gives no list of records.")
+        raise InputError(f"{what}: this is not a list of records.")
     if len(data) == 0:
         raise InputError(f"{what}: there are no records.")
     if layout is None:
@@ -52,11 +52,11 @@ def as_records(given: Any, layout: Layout | None, what: str) -> NDArray[Any]:
         made[:, numbers] = made[:, numbers].astype(np.float64)
         return made
     except (OverflowError, TypeError, ValueError):
-        raise InputError(f"{what}: a record has something that is not a number.") from None
+        raise InputError(f"{what}: a record holds a value that is not a number.") from None
 
 
 def read_pool(path: Path, layout: Layout | None) -> NDArray[Any]:
-    """Records from .npy, .json (a list), .csv (with or without a header) or .txt (a text a line).
+    """Records from .npy, .json (a list), .csv (with or without a header) or .txt (one text per line).
 
     Raises InputError.
     """

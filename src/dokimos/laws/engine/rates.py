@@ -1,4 +1,4 @@
-"""How sure a rate is."""
+"""Rates and their confidence intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Rate:
 
     @property
     def value(self) -> float:
-        """The share; 0 of nothing is 0."""
+        """The share; 0 if `total` is 0."""
         return self.count / self.total if self.total else 0.0
 
     @property
@@ -43,7 +43,7 @@ class Rate:
 
 
 def percent(share: float) -> str:
-    """A share in percent with two decimals, more where those would say none or all of it and be wrong."""
+    """A share in percent with two decimals, or more if it would wrongly round to 0 % or 100 %."""
     rest = min(share, 1 - share)
     decimals = 2
     while 0 < rest < 1 and 100 * rest * 10**decimals < 1 and decimals < _MOST_DECIMALS:

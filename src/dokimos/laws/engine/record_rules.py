@@ -1,4 +1,4 @@
-"""What a domain declares of its records: ranges, kinds and constraints; and which records leave that."""
+"""What a domain declares about its records (ranges, kinds, constraints), and which records break it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 
 class RecordRules:
-    """The ranges, kinds and constraints of a domain. What is missing (null) leaves no range."""
+    """The ranges, kinds and constraints of a domain. A missing value (null) is in every range."""
 
     def __init__(self, domain: Domain) -> None:
         """Raises LawError if a constraint is wrong."""
@@ -36,7 +36,7 @@ class RecordRules:
         return LawPlan(nothing, self.domain, (), (), {}, {}, None, None)
 
     def satisfied(self, data: NDArray[Any]) -> Mask:
-        """Which records satisfy all constraints; one whose evaluation fails does not."""
+        """Which records satisfy all constraints; if evaluating one fails, the record does not."""
         good = np.ones(len(data), dtype=np.bool_)
         for each in self.constraints:
             good &= self._satisfies(data, each)
@@ -52,9 +52,9 @@ class RecordRules:
         return held & ~np.isin(rows, list(failures.by_case))
 
     def left_by(self, frame: Frame, names: Sequence[str], base: str) -> Mask:
-        """The cases in which one of the records called `names` was changed such that it leaves the rules.
+        """The cases in which one of the records called `names` was changed so that it breaks the rules.
 
-        What a function of the domain has made counts as changed where it differs from the record `base`.
+        A record made by a function of the domain counts as changed wherever it differs from `base`.
         """
         left = np.zeros(frame.size, dtype=np.bool_)
         origin = frame.values[base]
@@ -67,7 +67,7 @@ class RecordRules:
         return left
 
     def reasons(self, frame: Frame, names: Sequence[str], base: str) -> tuple[str, ...]:
-        """How the records of the first case leave the rules, in words."""
+        """How the records of the first case break the rules, in words."""
         origin = frame.values[base]
         assert isinstance(origin, Records)  # it is an input
         found = []
@@ -80,7 +80,7 @@ class RecordRules:
         return tuple(dict.fromkeys(found))
 
     def _broken(self, records: Records, base: Records) -> list[tuple[Slot | Constraint, Mask]]:
-        """Each rule that the changes made to the records can have broken, and where they did."""
+        """Each rule that the changes to the records may have broken, and in which cases they did."""
         layout, data = self.domain.layout, records.data
         if (
             layout is None
@@ -116,7 +116,7 @@ def _no_labels() -> Any:
 
 
 def _outside(slot: Slot, columns: NDArray[Any]) -> Mask:
-    """Where the columns of a feature hold what it does not declare."""
+    """Where the columns of a feature hold values that it does not declare."""
     feature = slot.feature
     if feature.holds_strings:
         fits = [_is_missing(each) or _is_one_of(each, feature) for each in columns[:, 0]]
@@ -149,7 +149,7 @@ def _is_one_of(value: Any, feature: Feature) -> bool:
 
 
 def _reason(rule: Slot | Constraint, record: NDArray[Any]) -> str:
-    """What a record has, and what is declared."""
+    """The value of a record, and what is declared instead."""
     if isinstance(rule, Slot):
         feature = rule.feature
         if feature.kind is Kind.CHOICE or feature.holds_strings:

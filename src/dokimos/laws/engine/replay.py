@@ -20,7 +20,7 @@ from dokimos.laws.models.model import Model
 
 @dataclass(frozen=True)
 class SavedViolations:
-    """What was saved of a test: the law itself, what names its domain and its model, and the cases."""
+    """A saved test: the law itself, the names of its domain and its model, and the cases."""
 
     law: Law
     domain: str | None
@@ -29,15 +29,15 @@ class SavedViolations:
     source: str
     cases: tuple[LawCase, ...]
     words: tuple[str, ...]
-    #: Whether all calls of a case that draw at random had the same numbers, as in files of version 1.
+    #: Whether all random calls of a case had the same numbers, as in files of version 1.
     one_stream: bool = False
-    #: What was violated that the law says of all tests together, which no single case shows.
+    #: The violated conditions on all tests together, which no single case shows.
     over_all: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """A saved violation run again: in words where it still violates the law, None where it does not."""
+    """A saved violation run again: in words if it still violates the law, otherwise None."""
 
     before: str
     now: str | None
@@ -56,11 +56,11 @@ def replay_violations(
     replayed = []
     for case, words in zip(saved.cases, saved.words, strict=True):
         if len(case.draws) != wanted:
-            raise InputError(f"A saved case has {len(case.draws)} draws where the law makes {wanted}.")
+            raise InputError(f"A saved case has {len(case.draws)} draws, but the law makes {wanted}.")
         for name, record in case.inputs.items():
             as_records([record], plan.domain.layout, f"The saved input {name}")
         if source is not None and any(row >= (source.size or 0) for row in case.rows.values() if row):
-            raise InputError(f"A saved case is of a row that the test set of {source.size} does not have.")
+            raise InputError(f"A saved case refers to a row outside the test set of {source.size} rows.")
         frame = run_cases([case], runner, one_by_one=True, tolerated=True)
         if runner.errors.count:
             raise InputError(f"Replaying failed: {runner.errors.kept[0].reason}.")
@@ -70,4 +70,4 @@ def replay_violations(
 
 
 def _no_labels() -> Any:
-    raise InputError("The saved cases come from no test set with labels.")
+    raise InputError("The saved cases do not come from a test set with labels.")

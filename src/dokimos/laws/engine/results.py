@@ -1,4 +1,4 @@
-"""How a law is tested, and what came of it."""
+"""Settings and results of testing a law."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dokimos.laws.models.model import Model
 class LawSettings:
     """How a law is tested.
 
-    `budget` is the number of tests: cases in which the precondition holds. `exhaustive` goes through all
-    draws, unless there are more than `most_draws`; None does where there are no more than the budget.
-    `keep` limits how many violations are kept, each of another input. `by` names features to report rates
-    by, the domain's GROUPS where none. With `in_range`, cases with a record that was changed to what the
-    domain does not declare are no tests. A rate of violations up to `max_rate` is tolerated. `search` says
-    how cases are chosen where not all draws are gone through: at random, or guided by the margin or the
-    coverage of those before.
+    `budget` is the number of tests: cases in which the precondition holds. `exhaustive` tests all draws,
+    unless there are more than `most_draws`; None does so if there are no more than the budget. `keep`
+    limits how many violations are kept, each of a different input. `by` names the features to report rates
+    by (by default the domain's GROUPS). With `in_range`, a case does not count as a test if a record was
+    changed to something that the domain does not declare. A rate of violations up to `max_rate` is
+    tolerated. `search` says how cases are chosen if not all draws are tested: at random, or guided by the
+    margin or the coverage of earlier cases.
     """
 
     budget: int = 5000
@@ -47,9 +47,9 @@ class LawSettings:
 
 @dataclass(frozen=True)
 class LawViolation:
-    """A case that violates the law also when it is predicted record by record, and in words.
+    """A case that violates the law even when predicted record by record, and its description.
 
-    It `is_tolerated` where the law ensures only of a share of the tests what it violates.
+    It `is_tolerated` if what it violates is ensured only of a share of the tests.
     """
 
     case: LawCase
@@ -59,19 +59,19 @@ class LawViolation:
 
 @dataclass(frozen=True)
 class LawResult:
-    """What became of the tests of one law.
+    """The result of testing one law.
 
-    `held` of `draws` cases satisfied the precondition, `rejected` did not, and `refused` have a record that
-    was changed to what the domain does not declare (`outside` of the tests do); of the `tested`, `violated`
-    violate the law, `unique` with distinct draws and `inputs` with distinct inputs. `failed` cases ended in
-    an exception, the first of each kind are `errors`; the test is given up where the first ones all end in
-    the same. Of the kept, `unconfirmed` did
-    not violate when run again record by record: by rounding, or, the `unrepeatable` ones, because the model
-    gave something else. `tolerated` of the violated are so only in what is ensured of a share of the tests;
-    `over_all` has what became of that, and of means. `not_deterministic` says what gave something else when
-    run twice, so that not all draws were gone through. Draws that were gone through `in_order`, all of them
-    or until an interruption, are no random sample: what they say of the others has no interval of
-    confidence.
+    Of `draws` cases, `held` satisfied the precondition and `rejected` did not; `refused` have a record that
+    was changed to something that the domain does not declare (as do `outside` of the tests). Of the
+    `tested` cases, `violated` violate the law: `unique` with distinct draws, `inputs` with distinct inputs.
+    `failed` cases ended in an exception, and `errors` has the first of each kind; testing stops early if
+    the first cases all fail in the same way. Of the kept violations, `unconfirmed` did not show when run
+    again record by record: because of rounding or, for the `unrepeatable` ones, because the model gave a
+    different result. `tolerated` violations violate only what is ensured of a share of the tests;
+    `over_all` has the outcome of these conditions, and of means. `not_deterministic` says what gave a
+    different result when run twice, in which case draws were sampled instead of enumerated. Draws
+    enumerated `in_order`, all of them or up to an interruption, are not a random sample, so their rate has
+    no confidence interval.
     """
 
     law: Law
@@ -117,7 +117,7 @@ class LawResult:
 
     @property
     def has_case_ensures(self) -> bool:
-        """Whether the law says something of single cases."""
+        """Whether the law says something about single cases."""
         return any(not is_over_all_tests(each, self.domain) for each in self.law.ensures)
 
     @property
@@ -127,9 +127,10 @@ class LawResult:
 
     @property
     def is_violated(self) -> bool:
-        """Whether a violation was found that is more than rounding, and more of them than are tolerated.
+        """Whether the law is violated.
 
-        Or whether what the law says of all tests together is false.
+        More violations than are tolerated were found (rounding aside), or a condition on all tests is
+        false.
         """
         if any(each.outcome is SetOutcome.VIOLATED for each in self.over_all):
             return True
@@ -139,10 +140,10 @@ class LawResult:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the tests are too few to tell what the law says of all of them together."""
+        """Whether there are too few tests to decide the conditions on all of them together."""
         return any(each.outcome is SetOutcome.UNDECIDED for each in self.over_all)
 
     @property
     def is_inconclusive(self) -> bool:
-        """Whether nothing can be said: not tested, too close to call, or another answer when run again."""
+        """Whether there is no verdict: not tested, too close to call, or not deterministic."""
         return self.tested == 0 or self.is_undecided or bool(self.unrepeatable)

@@ -24,7 +24,7 @@ from dokimos.laws.engine.violation_sizes import violation_sizes
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.models.model import Model
 
-#: Batches of records of this size are predicted as they are; smaller ones together.
+#: Batches of at least this size are predicted as they are; smaller ones are joined.
 _LARGE_BATCH = 2048
 
 
@@ -32,8 +32,8 @@ _LARGE_BATCH = 2048
 class Judged:
     """Cases that ran to the end, and whether each satisfies every `ensures`.
 
-    `tolerated` are the cases that do not, but only where an `ensures` is of a share of the tests. `means`
-    has, for each mean of the law, its value in each case and whether the case counts for it.
+    `tolerated` are the cases that violate only what is ensured of a share of the tests. `means` has, for
+    each mean of the law, its value in each case and whether the case counts for it.
     """
 
     frame: Frame
@@ -45,8 +45,9 @@ class Judged:
 class Runner:
     """Runs frames of cases of one law against one model.
 
-    `errors` collects what fails, `rejected` counts cases that a precondition or an empty range rules out.
-    With `in_range`, cases with a record that was changed to what the domain does not declare are `refused`.
+    `errors` collects failures; `rejected` counts cases that a precondition or an empty range rules out.
+    With `in_range`, cases are `refused` if a record was changed to something that the domain does not
+    declare.
     """
 
     def __init__(
@@ -85,11 +86,11 @@ class Runner:
         return frame
 
     def outside(self, frame: Frame) -> NDArray[np.bool_]:
-        """The cases in which the model sees a record changed to what the domain does not declare."""
+        """The cases in which the model sees a record changed to what the domain does not allow."""
         return self.rules.left_by(frame, self.plan.judged_records, self.plan.law.inputs[0].name)
 
     def sizes(self, frame: Frame, rows: Rows) -> NDArray[np.float64]:
-        """By how much the cases at some rows, which violate the law, do."""
+        """By how much the cases at these rows, which violate the law, violate it."""
         conditions = [each.condition for each in self.plan.case_ensures]
         mentioned = {each.name for one in conditions for each in one.walk() if isinstance(each, laws.Name)}
         values = {name: value for name, value in frame.values.items() if name in mentioned}
@@ -99,11 +100,11 @@ class Runner:
         )
 
     def alike(self) -> Runner:
-        """A runner of the same law and model that has counted nothing yet."""
+        """A runner of the same law and model, with all counts at 0."""
         return Runner(self.plan, self.model, self.labels, in_range=self._in_range)
 
     def _each(self, frame: Frame, evaluate: Callable[[Evaluator], Any], name: str | None) -> Frame:
-        """The frame with one more column, or where a condition holds (no name), without failing cases."""
+        """The frame with one more column, or filtered by a condition (no name), without failing cases."""
         failures = self._failures()
         try:
             value = evaluate(Evaluator(self.plan, frame, failures, self.labels, self._score))
@@ -128,9 +129,9 @@ class Runner:
         return frame.where(~bad)
 
     def _worth_telling(self, failures: Failures) -> int | None:
-        """How many of cases that all failed to count; None for all of them.
+        """How many failed cases to count, if all failed; None for all of them.
 
-        Where they, and all before them, failed in the same way, so many that there is no need for more.
+        If they and all before them failed in the same way, only as many as are needed to tell.
         """
         kinds = {kind_of(reason) for reason in failures.by_case.values()} | set(self.errors.by_kind)
         left = PATIENCE - self.errors.count
@@ -145,12 +146,12 @@ class Runner:
         return frame.part(0, 0)
 
     def _failures(self) -> Failures:
-        """What may be given up on: as long as no case at all has run to the end."""
+        """A collector of failures, which may give up as long as no case has run to the end."""
         return Failures(gives_up=not self._has_judged)
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether nothing but failures of one kind has come of all cases, and of enough of them."""
+        """Whether all cases so far failed in the same way, and there were enough of them."""
         if self._has_given_up:
             return True
         return not self._has_judged and not self.rejected and self.errors.are_alike
@@ -172,7 +173,7 @@ class Runner:
         return draw(self._without(frame, failures), low[kept], high[kept])
 
     def judge(self, frame: Frame, draw: Drawer, *, one_by_one: bool = False) -> Judged:
-        """Run the block and judge the ensures; `one_by_one` predicts each record by itself."""
+        """Run the block and judge the ensures; `one_by_one` predicts each record separately."""
         if frame.size == 0:
             return _nothing_judged(frame)
         if self.plan.predictions is not None:
@@ -206,7 +207,7 @@ class Runner:
     def _judged(
         self, frame: Frame, columns: list[Column], evaluate: Callable[[Evaluator], list[Column]]
     ) -> tuple[Frame, list[Column]]:
-        """The frame, and the columns with some more, without the cases in which evaluating those fails."""
+        """The frame and the columns, extended, without the cases in which the evaluation fails."""
         if frame.size == 0:
             return frame, columns
         failures = self._failures()
@@ -225,7 +226,7 @@ class Runner:
         assert self.plan.predictions is not None
         if not self.plan.predictions:
             return frame
-        # A record that is predicted twice is run twice: a model that draws by itself gives two answers.
+        # A record that is predicted twice is run twice: a model that draws at random gives two answers.
         failures = self._failures()
         batches = [self._records(frame, each.record) for each in self.plan.predictions]
         try:
@@ -262,7 +263,7 @@ class Runner:
         return [self._alone(batch, frame, failures) for batch in batches]
 
     def _alone(self, batch: NDArray[Any], frame: Frame, failures: Failures) -> Column:
-        """Predictions one record at a time, so that a failure is that of one case."""
+        """Predictions one record at a time, so that a failure affects only one case."""
         answers: list[Any] = []
         for row in range(len(batch)):
             try:
@@ -276,7 +277,7 @@ class Runner:
         return column(answers)
 
     def _executed(self, frame: Frame) -> Frame:
-        """The block as the Python that it is, case by case."""
+        """Run the block as Python code, case by case."""
         failures = self._failures()
         try:
             outputs = self._block.outputs(frame, failures)
@@ -294,13 +295,13 @@ def _nothing_judged(frame: Frame) -> Judged:
 
 
 def _mean_values(evaluator: Evaluator, mean: laws.Call) -> list[Column]:
-    """What a mean is taken of in each case, and whether the case counts."""
+    """The value that a mean averages in each case, and whether the case counts."""
     counts = [evaluator.condition(each) for each in mean.arguments[1:]]
     return [evaluator.numbers(mean.arguments[0]), counts[0] if counts else evaluator.everywhere()]
 
 
 def _integers(ends: Column, frame: Frame, failures: Failures) -> Column:
-    """The ends of a randInt; where one is no integer the case fails."""
+    """The ends of a randInt; if one is not an integer, the case fails."""
     if ends.dtype.kind in "bui":
         return ends.astype(np.int64)
     numbers = _reals(ends, frame, failures)
@@ -315,5 +316,5 @@ def _reals(ends: Column, frame: Frame, failures: Failures) -> Column:
         return ends.astype(np.float64)
     except (TypeError, ValueError):
         for case in frame.ids:
-            failures.add(int(case), "a random call needs numbers as its ends")
+            failures.add(int(case), "the ends of a random call must be numbers")
         return np.zeros(frame.size)

@@ -1,4 +1,4 @@
-"""`score(x, class)` and `proba(x, class)` of a law: what the model gives for a class, case by case."""
+"""`score(x, class)` and `proba(x, class)` in laws: the model's numbers for a class, case by case."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def scoring(model: Model, names: tuple[str, ...]) -> ScoreFunction:
 def score_cases(
     score: ScoreFunction, kind: str, records: NDArray[Any], wanted: Column, frame: Frame, failures: Failures
 ) -> Column:
-    """The scores in all cases at once; where that fails, one by one, so that a failure is that of one case.
+    """The scores of all cases at once; if that fails, one by one, so that a failure affects only one case.
 
-    Raises AllFailed if every case fails, InputError where the model has no such class or score.
+    Raises AllFailed if every case fails, InputError if the model has no such class or score.
     """
     try:
         return score(kind, records, wanted)

@@ -1,4 +1,4 @@
-"""Violations made small: a change of a record that still violates the law, and locally the smallest."""
+"""Shrinks violations: to a locally smallest change of the records that still violates the law."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dokimos.laws.engine.runner import Runner
 
 #: How many values of one draw are tried for one case at a time.
 _TRIED = 48
-#: And of each of a pair of draws; how many pairs.
+#: The same for each of a pair of draws; and how many pairs are tried.
 _TRIED_OF_PAIR = 12
 _MOST_PAIRS = 6
 #: A real number is bisected to this many bits.
@@ -25,11 +25,11 @@ _ROUNDS = 40
 
 
 def shrink(cases: list[LawCase], runner: Runner, *, tolerated: bool = False) -> list[LawCase]:
-    """Each case with other draws that violate too and change the records less, where there are such.
+    """Each case, with other draws that also violate the law and change the records less, if there are any.
 
-    All draws of a case are tried in turn, then all pairs of them, of all cases at once, until nothing gets
-    smaller: locally the smallest change, not always the smallest of all. A case never leaves its inputs.
-    What is given must violate the law, and so does what is returned.
+    All draws of a case are tried in turn, then all pairs of them, for all cases at once, until nothing gets
+    smaller: the change is locally the smallest, not always globally. The inputs of a case never change. The
+    cases passed in must violate the law; so do those returned.
     """
     if not cases or not cases[0].draws:
         return cases
@@ -49,7 +49,7 @@ def shrink(cases: list[LawCase], runner: Runner, *, tolerated: bool = False) -> 
 def _shrink_draws(
     cases: list[LawCase], which: tuple[int, ...], runner: Runner, tolerated: bool
 ) -> list[LawCase]:
-    """Each case with other values of some of its draws, where those violate too and are smaller."""
+    """Each case, with other values of some of its draws if those also violate the law and are smaller."""
     tried: list[LawCase] = []
     owner: list[int] = []
     for index, case in enumerate(cases):
@@ -80,13 +80,13 @@ def _shrink_draws(
 
 
 def _fewer(values: list[int | float]) -> list[int | float]:
-    """Some of the candidates, spread over all, the nearest to nothing and the last ones with them."""
+    """Some of the candidates, evenly spread, including the ones nearest to zero and the last ones."""
     step = max(1, len(values) // _TRIED_OF_PAIR)
     return list(dict.fromkeys([*values[: _TRIED_OF_PAIR // 2], *values[::step], *values[-2:]]))
 
 
 def _candidates(value: int | float) -> list[int | float]:
-    """Values nearer to nothing: all the nearest, then ever coarser steps, and the value itself."""
+    """Values nearer to zero: all of the nearest, then in ever coarser steps, and the value itself."""
     if isinstance(value, float):
         even = [value * step / _TRIED for step in range(_TRIED)]
         return [*even, *(value * (1 - 2.0**-bit) for bit in range(6, _BISECTED)), value]
@@ -101,9 +101,9 @@ def _candidates(value: int | float) -> list[int | float]:
 def run_cases(
     cases: list[LawCase], runner: Runner, *, one_by_one: bool = False, tolerated: bool = False
 ) -> Frame:
-    """Run cases with the draws that they have; the frame of those that violate the law.
+    """Run cases with their current draws; returns the frame of those that violate the law.
 
-    With `tolerated` also of those that violate only what is ensured of a share of the tests.
+    With `tolerated`, it includes those that violate only what is ensured of a share of the tests.
     """
     frame, draws = frame_of(cases)
     given = Given(draws)
@@ -113,7 +113,7 @@ def run_cases(
 
 
 def change_sizes(frame: Frame, inputs: list[str]) -> list[tuple[float, float]]:
-    """How far each case's records are from its first input: places that differ, and by how much in all."""
+    """How far each case's records are from its first input: how many entries differ, and by how much."""
     base = frame.values[inputs[0]]
     assert isinstance(base, Records)  # inputs are records
     places, amount = np.zeros(frame.size), np.zeros(frame.size)

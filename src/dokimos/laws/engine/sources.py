@@ -17,22 +17,22 @@ from dokimos.laws.engine.frame import UNCHANGED, Records, Rows, column
 from dokimos.laws.engine.pools import as_records, read_pool
 from dokimos.laws.engine.record_rules import RecordRules
 
-#: Records drawn at a time where some are drawn again; and when that is given up.
+#: How many records are drawn at a time if some must be redrawn; and when to give up.
 _LEAST_DRAWN = 256
 _LEAST_TRIED, _TRIED_PER_RECORD = 20_000, 1000
 
 
 class InputSource(Protocol):
-    """Gives records to be the inputs of a law."""
+    """A source of records for the inputs of a law."""
 
     @property
     def name(self) -> str:
-        """How results call it."""
+        """Its name in results."""
         ...
 
     @property
     def size(self) -> int | None:
-        """How many records there are; None where there is no end of them."""
+        """How many records there are; None if there are infinitely many."""
         ...
 
     def sample(self, rng: np.random.Generator, count: int) -> Records:
@@ -50,7 +50,7 @@ class Pool:
 
     name: str
     data: NDArray[Any]
-    #: Whether records are handed out as doubles, whatever kind of numbers the data set is kept in.
+    #: Whether records are returned as doubles, whatever type of numbers the data set has.
     as_doubles: bool = False
 
     @property
@@ -76,9 +76,9 @@ class Pool:
 
 @dataclass(frozen=True)
 class Ranges:
-    """Every record whose features are in their ranges, each feature drawn by itself.
+    """All records whose features are in their ranges; each feature is drawn independently.
 
-    Those that break a constraint of the domain are drawn again.
+    Records that break a constraint of the domain are drawn again.
     """
 
     layout: Layout
@@ -109,7 +109,7 @@ class Ranges:
         return Records(np.concatenate(kept), None, UNCHANGED)
 
     def _drawn(self, rng: np.random.Generator, count: int) -> NDArray[Any]:
-        """Records in the ranges, whatever the constraints say of them."""
+        """Records in the ranges, whether or not they satisfy the constraints."""
         strings = any(feature.holds_strings for feature in self.layout.features)
         data = np.zeros((count, self.layout.width), dtype=object if strings else np.float64)
         for slot in self.layout.slots:
@@ -159,7 +159,7 @@ def _pool(name: str, data: NDArray[Any], domain: Domain) -> Pool:
 
 
 def labels_of(domain: Domain, source: InputSource) -> Callable[[], NDArray[Any]]:
-    """The labels of a domain's test set, fetched when first asked for."""
+    """The labels of a domain's test set, fetched on first use."""
     known: list[NDArray[Any]] = []
 
     def labels() -> NDArray[Any]:
@@ -176,12 +176,12 @@ def labels_of(domain: Domain, source: InputSource) -> Callable[[], NDArray[Any]]
 
 
 def _as_labels(given: Any, domain: Domain) -> NDArray[Any]:
-    """Labels as a column: strings stay strings, and numbers beside them numbers. Raises InputError."""
+    """Labels as a column: strings stay strings, and numbers stay numbers. Raises InputError."""
     found = np.asarray(given) if hasattr(given, "__array__") else None
     if found is None and isinstance(given, Iterable):
         found = column(list(given))
     if found is None or found.ndim != 1:
-        raise InputError(f"Domain {domain.name}: labels() gives no list of labels.")
+        raise InputError(f"Domain {domain.name}: labels() does not return a list of labels.")
     return found.astype(object) if found.dtype.kind == "U" else found
 
 

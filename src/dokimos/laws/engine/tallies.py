@@ -1,4 +1,4 @@
-"""Counts of a test as it goes on: violations by what was drawn and by input; rates by group."""
+"""Running counts of a test: violations by draw and by input, and rates by group."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ from dokimos.laws.engine.frame import Column, Frame, Records, Rows
 from dokimos.laws.engine.grouping import Counts
 from dokimos.laws.engine.runner import Judged
 
-#: Bytes of a record beyond which its hash is kept instead.
+#: Records with more bytes than this are kept as hashes.
 _LONG = 512
 
 
 @dataclass(frozen=True)
 class KeptViolation:
-    """A violating case (a frame of one), and whether it violates only what holds of a share of tests."""
+    """A violating case (a frame of one), and whether it is tolerated by a condition on a share of tests."""
 
     frame: Frame
     is_tolerated: bool
 
 
 class Tally:
-    """What a test has found so far; `kept` holds one violation of each of some distinct inputs.
+    """What a test has found so far; `kept` holds one violation for each of some distinct inputs.
 
-    Those are the largest that were found, by `measure`, which gives the sizes of cases; what is tolerated
-    comes last.
+    They are the largest ones found, as `measure` gives their sizes; tolerated ones come last.
     """
 
     def __init__(self, keep: int, measure: Callable[[Frame, Rows], NDArray[np.float64]]) -> None:
@@ -48,7 +47,7 @@ class Tally:
 
     @property
     def kept(self) -> list[KeptViolation]:
-        """The largest violations found, each of another input, the largest first."""
+        """The largest violations found, each of a different input, the largest first."""
         ordered = sorted(self._kept, key=lambda each: each[:3], reverse=True)
         return [KeptViolation(frame, is_tolerated=not strict) for strict, _, _, frame in ordered]
 
@@ -95,7 +94,7 @@ class Tally:
     def _keep_of(
         self, frame: Frame, rows: Rows, keys: Rows, tolerated: NDArray[np.bool_], inputs: list[str]
     ) -> None:
-        """Offer the largest violation of each input, where no record like it was seen before."""
+        """Offer the largest violation of each input that was not seen before."""
         sizes = self._measure(frame, rows)
         order = np.lexsort((-sizes, tolerated))
         firsts = order[np.sort(np.unique(keys[order], return_index=True)[1])]
@@ -106,7 +105,7 @@ class Tally:
                 self._offer(bool(tolerated[place]), float(sizes[place]), frame, int(rows[place]))
 
     def _offer(self, tolerated: bool, size: float, found: Frame, row: int) -> None:
-        """Keep a violation where it is among the largest; of equally large ones those that came first."""
+        """Keep a violation if it is among the largest; of equally large ones, the first are kept."""
         rank = (not tolerated, size, -len(self._inputs))
         if len(self._kept) < self._keep:
             heapq.heappush(self._kept, (*rank, found.take(np.array([row]))))
@@ -121,7 +120,7 @@ def _data(frame: Frame, name: str) -> NDArray[Any]:
 
 
 def _input_keys(frame: Frame, inputs: list[str], rows: Rows) -> list[Rows]:
-    """For each input the row that it is, or a hash where it is none."""
+    """For each input its row number, or a hash if it has none."""
     keys = []
     for name in inputs:
         value = frame.values[name]
@@ -135,7 +134,7 @@ def _input_keys(frame: Frame, inputs: list[str], rows: Rows) -> list[Rows]:
 
 
 def _contents(records: NDArray[Any]) -> list[bytes]:
-    """What each record is, as `_content` says it."""
+    """The identity of each record, as `_content` gives it."""
     width = records.itemsize * int(np.prod(records.shape[1:]))
     if records.dtype == object or not 0 < width <= _LONG:
         return [_content(record) for record in records]
@@ -144,7 +143,7 @@ def _contents(records: NDArray[Any]) -> list[bytes]:
 
 
 def _content(record: Any) -> bytes:
-    """What a record is; the hash of it where that is shorter."""
+    """The identity of a record: its content, or its hash if that is shorter."""
     plain = isinstance(record, np.ndarray) and record.dtype != object
     content = record.tobytes() if plain else repr(record).encode()
     return content if len(content) <= _LONG else hashlib.blake2b(content, digest_size=32).digest()
@@ -156,5 +155,5 @@ def _hash(record: Any) -> int:
 
 
 def _bits(values: Column) -> NDArray[np.int64]:
-    """Numbers as integers that differ where they do."""
+    """Numbers as integers, distinct for distinct numbers."""
     return np.ascontiguousarray(values).view(np.int64)

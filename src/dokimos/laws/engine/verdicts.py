@@ -1,4 +1,4 @@
-"""What the test of a law comes to, in a word and in a sentence."""
+"""The verdict of a law's test, as a word and as a sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dokimos.laws.engine.results import LawResult
 
 
 class LawVerdict(Enum):
-    """What became of a law."""
+    """The verdict on a law."""
 
     VIOLATED = "violated"
     FAILED = "failed"
@@ -41,17 +41,17 @@ def verdict_of(result: LawResult) -> LawVerdict:
 
 
 def _short(model: str) -> str:
-    """The file of a model without its folder, and without the key in the names of kept models."""
+    """The name of a model's file without its folder, and without the hash in the names of cached models."""
     return re.sub(r"-[0-9a-f]{16}(?=\.\w+$)", "", model.replace("\\", "/").rpartition("/")[2])
 
 
 def _start(words: str) -> str:
-    """Words at the start of a sentence; the name of a file stays as it is."""
+    """Words with a capital at the start of a sentence; the name of a file stays as it is."""
     return words[0].upper() + words[1:] if words.startswith(("the ", "one ")) else words
 
 
 def why_untested(results: Sequence[LawResult]) -> str:
-    """Why there is no test of these laws, in words."""
+    """Why there are no tests of these laws, in words."""
     if any(result.refused for result in results):
         return "the precondition never held, or only out of range"
     return "the precondition never held"
@@ -78,12 +78,12 @@ def headline(results: Sequence[LawResult], names: Sequence[str]) -> str:
         return f"No violation was found, but code failed while testing {named(LawVerdict.FAILED)}."
     if LawVerdict.UNTESTED in verdicts:
         untested = [each for each in results if verdict_of(each) is LawVerdict.UNTESTED]
-        return f"Nothing could be tested of {named(LawVerdict.UNTESTED)}: {why_untested(untested)}."
+        return f"Nothing could be tested for {named(LawVerdict.UNTESTED)}: {why_untested(untested)}."
     if LawVerdict.UNDECIDED in verdicts:
         return f"Too few tests to tell whether {model} satisfies {named(LawVerdict.UNDECIDED)}."
     if LawVerdict.UNREPEATABLE in verdicts:
         again = f"{_start(model)} gives different answers when run again"
-        return f"{again}, so nothing is sure of {named(LawVerdict.UNREPEATABLE)}."
+        return f"{again}, so nothing can be said about {named(LawVerdict.UNREPEATABLE)}."
     if LawVerdict.TOLERATED in verdicts:
         return f"{_start(model)} violates {named(LawVerdict.TOLERATED)} no more than is tolerated."
     if set(verdicts) == {LawVerdict.HOLDS}:

@@ -16,15 +16,15 @@ from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Expression
 
 Sizes = NDArray[np.float64]
-#: Makes what evaluates expressions on a frame.
+#: Makes an evaluator of expressions on a frame.
 Evaluation = Callable[[Frame, Failures], Evaluator]
 
 
 def violation_sizes(conditions: list[Expression], frame: Frame, evaluation: Evaluation) -> Sizes:
-    """By how much each case of `frame` violates the conditions at most; 0 where that is not a number.
+    """The largest amount by which each case of `frame` violates a condition.
 
-    `a <= b` is violated by a − b, `a == b` by |a − b|; of `&&` the larger counts, of `||` the smaller, of
-    `==>` the right side.
+    It is 0 if that is not a number. `a <= b` is violated by a − b, `a == b` by |a − b|; `&&` takes the
+    larger amount, `||` the smaller, `==>` that of the right side.
     """
     sizes = np.zeros(frame.size)
     if frame.size == 0:

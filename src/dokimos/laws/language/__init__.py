@@ -1,1 +1,1 @@
-"""The language of laws: grammar, syntax tree, checks, layout."""
+"""The language of laws: grammar, syntax tree, checks, formatting."""

@@ -17,7 +17,7 @@ def position(text: str, index: int) -> Position:
 
 
 def find_block(text: str, *, name: str) -> tuple[int, int] | None:
-    """The indices of the block's braces, None where there is no block.
+    """The indices of the block's braces; None if there is no block.
 
     Braces in comments and strings, of the law or of Python, do not count. Raises LawError if a
     comment, a string or the block is never closed.
@@ -47,7 +47,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _string_end(text: str, index: int, name: str, *, python: bool = False) -> int:
-    """Behind the string that starts at `index`; only Python's triple quotes may span lines."""
+    """The index after the string that starts at `index`; only Python's triple quotes may span lines."""
     quote = text[index]
     triple = python and text.startswith(quote * 3, index)
     close = quote * 3 if triple else quote
@@ -80,10 +80,10 @@ def _block_end(text: str, start: int, name: str) -> int:
 
 
 def runnable(text: str) -> str:
-    """The block as a program whose lines are those of the block.
+    """The block as a program with the same line numbers.
 
-    Code that starts behind the brace is moved to the margin. Indented code is put under an `if`, not
-    dedented: that would change strings of several lines.
+    Code that starts right after the brace is moved to the margin. Indented code is put under an `if` rather
+    than dedented, which would change multi-line strings.
     """
     first, newline, rest = text.partition("\n")
     if first.strip() and not first.lstrip().startswith("#"):
@@ -104,7 +104,7 @@ def parse_block(text: str) -> list[ast.stmt]:
 
 
 def meaning(statements: list[ast.stmt]) -> str:
-    """What the statements mean to Python, whatever their layout."""
+    """What the statements mean to Python, independent of their layout."""
     return "\n".join(ast.dump(statement) for statement in statements)
 
 
@@ -117,9 +117,10 @@ class Prediction:
 
 
 def predictions(law: Law) -> tuple[Prediction, ...] | None:
-    """The predictions of a block that does nothing else and gives every output; None for other blocks.
+    """The predictions of a block that does nothing else and assigns every output; None for other blocks.
 
-    Lines of `d = predict(x)` or `d = NAME.predict(x)` with an imported NAME, also several joined by commas.
+    Such a block has lines of `d = predict(x)` or `d = NAME.predict(x)` with an imported NAME, possibly
+    several joined by commas.
     """
     records = law.value_names
     modules = {each.name for each in law.imports}
@@ -149,7 +150,7 @@ def _pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]] | None:
 
 
 def _predicted(value: ast.expr, modules: set[str]) -> str:
-    """The name of the record that `value` predicts, empty where it is no such call."""
+    """The name of the record that `value` predicts; empty if it is not such a call."""
     if not isinstance(value, ast.Call) or len(value.args) != 1 or value.keywords:
         return ""
     function, argument = value.func, value.args[0]

@@ -18,7 +18,7 @@ from dokimos.laws.language.syntax import Expression, Law
 class ChoiceNames:
     """Which expressions are choices: features of `layout`, and `variables` that hold one.
 
-    `declared` are the names of the law, which name no features.
+    `declared` are the names that the law declares, which hide features of the same name.
     """
 
     layout: Layout | None
@@ -26,7 +26,7 @@ class ChoiceNames:
     declared: Mapping[str, object] = field(default_factory=dict)
 
     def of(self, expression: Expression) -> Feature | None:
-        """The choice whose values an expression has; None where it is none, or only a run can tell."""
+        """The choice whose values an expression has; None if it is not one, or only a run can tell."""
         match expression:
             case laws.Name(name=name):
                 return self.variables.get(name)
@@ -47,7 +47,7 @@ class ChoiceNames:
         return feature if feature.kind is Kind.CHOICE else None
 
     def resolved(self, expression: Expression) -> Expression:
-        """The expression with the index for each name of a value that it compares or sets itself."""
+        """The expression, with indices in place of the names of values that it compares or sets."""
         match expression:
             case laws.Binary(operator="==" | "!=", left=left, right=right):
                 sides = (_index(left, self.of(right)), _index(right, self.of(left)))
@@ -68,9 +68,9 @@ def _index(value: Expression, choice: Feature | None) -> Expression:
 
 
 def resolve_choices(law: Law, domain: Domain) -> Law:
-    """The law with the index of each value of a choice in the place of its name.
+    """The law, with indices in place of the names of values of choices.
 
-    The law has been checked against the domain: every name is one that the choice has.
+    The law must have been checked against the domain: every name is a value of its choice.
     """
     declared = dict.fromkeys(law.value_names | {each.name for each in law.outputs})
     variables: dict[str, Feature] = {}

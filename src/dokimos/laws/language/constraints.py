@@ -17,7 +17,7 @@ from dokimos.laws.language.syntax import Expression, Position
 from dokimos.laws.language.type_rules import Typing
 from dokimos.laws.language.value_types import Type
 
-#: What the record is called in the condition of a constraint.
+#: The name of the record in the condition of a constraint.
 RECORD = "record"
 #: Functions that need nothing but numbers and strings.
 _FUNCTIONS = ("abs", "min", "max", "strConcat")
@@ -27,8 +27,8 @@ _FUNCTIONS = ("abs", "min", "max", "strConcat")
 class Constraint:
     """A condition that every record of a domain satisfies, as written and as an expression on RECORD.
 
-    Features are `FeatureOf(Name(RECORD), …)`, values of choices their indices. `features` are those that it
-    mentions.
+    Features are `FeatureOf(Name(RECORD), …)`, and values of choices are indices. `features` are those that
+    it mentions.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Constraint:
 
 
 def constraints_of(domain: Domain) -> tuple[Constraint, ...]:
-    """The constraints of a domain. Raises LawError, with the place in it, where one is wrong."""
+    """The constraints of a domain. Raises LawError, with the place, if one is wrong."""
     if domain.layout is None:
         return ()
     return tuple(_constraint(text, domain, domain.layout) for text in domain.constraints)
@@ -52,9 +52,9 @@ def _constraint(text: str, domain: Domain, layout: Layout) -> Constraint:
     condition = parse_condition(text, name=name)
     for each in condition.walk():
         if isinstance(each, laws.Call) and each.function not in _FUNCTIONS:
-            error(each.at, f"a constraint calls {', '.join(_FUNCTIONS)} only, not {each.function}")
+            error(each.at, f"a constraint can call only {', '.join(_FUNCTIONS)}, not {each.function}")
         if isinstance(each, laws.FeatureOf | laws.Update):
-            error(each.at, "a constraint is about one record: name its features as they are")
+            error(each.at, "a constraint is about one record: write its features by their names")
         if isinstance(each, laws.ForAll) and each.variable in layout.names:
             error(each.at, f"{each.variable} is a feature; give the variable of `forall` another name")
     features = frozenset(_features(condition, layout, name, text))
@@ -62,14 +62,14 @@ def _constraint(text: str, domain: Domain, layout: Layout) -> Constraint:
     typing = Typing(types={RECORD: Type.RECORD}, later={}, outputs=set(), domain=domain, error=error)
     kind = typing.of(on_record)
     if not kind.may_be(Type.BOOLEAN):
-        error(condition.at, f"a constraint is a truth value, and this is {kind.value}")
+        error(condition.at, f"a constraint must be a truth value, but this is {kind.value}")
     return Constraint(text, rewrite(on_record, ChoiceNames(layout).resolved), features)
 
 
 def _features(
     expression: Expression, layout: Layout, name: str, text: str, bound: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """The names of features in an expression. Raises LawError if a name is none."""
+    """The names of features in an expression. Raises LawError if a name is not a feature."""
     if isinstance(expression, laws.Name) and expression.name not in bound:
         try:
             layout.named(expression.name)

@@ -1,4 +1,4 @@
-"""A domain and three first laws for the data in a CSV file, to begin with and to change."""
+"""A domain and three first laws for the data in a CSV file, as a starting point to edit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dokimos.laws.domain.csv_tables import Cell, CsvTable, column_feature
 from dokimos.laws.domain.features import Feature, Kind
 from dokimos.laws.language.templates import new_law
 
-#: Features that decisions should seldom depend on: the law on fairness is about one of them first.
+#: Features that decisions should rarely depend on: the fairness law prefers one of these.
 _PROTECTED = re.compile(r"sex|gender|race|ethnic|religion|nation|origin|foreign|skin|disab", re.IGNORECASE)
-#: A target with more different numbers than this is a number to be predicted, not a class.
+#: A target with more distinct numbers than this is a number to predict, not a class.
 _MOST_CLASSES = 20
 #: Changes, and tolerances of regressors, as shares of a range.
 _MORE, _LITTLE, _TOLERANCE = 0.1, 0.01, 0.05
@@ -27,7 +27,7 @@ _MORE, _LITTLE, _TOLERANCE = 0.1, 0.01, 0.05
 
 @dataclass(frozen=True)
 class PredictedColumn:
-    """What a model decides: a class (`classes` are the names of the decisions 0, 1, …) or a number."""
+    """What a model predicts: a class (`classes` are the names of the decisions 0, 1, …) or a number."""
 
     name: str
     classes: tuple[str, ...]
@@ -37,7 +37,7 @@ class PredictedColumn:
 
 @dataclass(frozen=True)
 class FirstLaws:
-    """The texts of the files: the domain's, and those of its laws by their names."""
+    """The texts of the files: the domain's, and those of its laws by name."""
 
     domain: str
     text: str
@@ -47,12 +47,12 @@ class FirstLaws:
 def first_laws(table: CsvTable, target: str, *, data: str) -> FirstLaws:
     """The domain of a table, and three laws; `data` is the table's path from the folder of the domain.
 
-    Raises InputError if there is no such column, or nothing else.
+    Raises InputError if there is no such column, or no other one.
     """
     aim = _target(target, table.column(target))
     features = [column_feature(name, cells) for name, cells in table.columns.items() if name != target]
     if not features:
-        raise InputError(f"{table.path}: there is no column besides {target}.")
+        raise InputError(f"{table.path}: there is no other column than {target}.")
     domain = module_name(table.path.stem)
     text = _domain_text(table, features, aim, data)
     return FirstLaws(domain, text, _laws(table, features, aim, domain))
@@ -78,7 +78,7 @@ def _target(name: str, cells: Sequence[Cell]) -> PredictedColumn:
 
 
 def _round(number: float) -> float:
-    """A number with two digits that count; 1 for none."""
+    """A number rounded to two significant digits; 1 if it is not positive and finite."""
     if number <= 0 or not math.isfinite(number):
         return 1.0
     return float(f"{number:.2g}")
@@ -88,7 +88,7 @@ def _domain_text(table: CsvTable, features: Sequence[Feature], target: Predicted
     kinds = sorted({_constructor(each) for each in features})
     imports = ", ".join([*kinds, "read_column", "read_table"])
     lines = [
-        f'"""{table.path.name}: {table.size:,} records; a model decides `{_safe(target.name)}`."""',
+        f'"""{table.path.name}: {table.size:,} records; a model predicts `{_safe(target.name)}`."""',
         "",
         "from pathlib import Path",
         "",
@@ -96,14 +96,14 @@ def _domain_text(table: CsvTable, features: Sequence[Feature], target: Predicted
         "",
         f"DATA = Path(__file__).parent / {_string(data)}",
         "",
-        "# Kinds and ranges as they are in the data; --source range draws from these ranges.",
+        "# Kinds and ranges are those of the data; --source range draws from these ranges.",
         "FEATURES = [",
         *(f"    {_declared(each)}," for each in features),
         "]",
-        f"DECISION = {_string(target.name.replace('_', ' '))}",
+        f"DECISION = {_string('predicted value of ' + target.name.replace('_', ' '))}",
     ]
     if target.classes:
-        order = "  # put them in order, from the worst: laws compare them" if target.by_name else ""
+        order = "  # order these from worst to best: laws compare them" if target.by_name else ""
         lines.append(f"CLASSES = [{', '.join(map(_string, target.classes))}]{order}")
     answers = f"read_column(DATA, {_string(target.name)})"
     lines += ["", "", "def inputs():", "    return read_table(DATA, FEATURES)", "", "", "def labels():"]
@@ -114,14 +114,14 @@ def _domain_text(table: CsvTable, features: Sequence[Feature], target: Predicted
 
 
 def _decide_lines(classes: Sequence[str]) -> list[str]:
-    """The function that makes decisions of what a model gives.
+    """The function that turns a model's answers into decisions.
 
-    Integers are taken for numbers of classes only where no class has a number as its name.
+    Integers are taken for class indices only if no class has a number as its name.
     """
     by_number = not any(re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", each) for each in classes)
-    numbers = " its number in CLASSES," if by_number else ""
+    numbers = " an index into CLASSES," if by_number else ""
     return [
-        f"def decide(answers):  # a model gives the name of a class,{numbers} or a score for each",
+        f"def decide(answers):  # a model may answer with a class name,{numbers} or a score for each",
         "    if answers.ndim > 1:",
         "        return answers.argmax(axis=1)",
         *(['    if answers.dtype.kind in "iu":', "        return answers"] if by_number else []),
@@ -130,7 +130,7 @@ def _decide_lines(classes: Sequence[str]) -> list[str]:
 
 
 def _string(words: str) -> str:
-    """A string as Python has them."""
+    """A string as a Python literal."""
     return json.dumps(words, ensure_ascii=False)
 
 
@@ -147,7 +147,7 @@ def _is_flag(feature: Feature) -> bool:
 
 
 def _declared(feature: Feature) -> str:
-    """The feature as a domain's file declares it."""
+    """The declaration of a feature in a domain's file."""
     parts: list[str] = [_string(each) for each in (feature.name, *feature.values)]
     if not _is_flag(feature) and feature.low is not None:
         parts += [repr(feature.low), repr(feature.high)]
@@ -159,7 +159,7 @@ def _declared(feature: Feature) -> str:
 def _laws(
     table: CsvTable, features: Sequence[Feature], target: PredictedColumn, domain: str
 ) -> dict[str, str]:
-    """Three laws: on fairness or on what should not matter, on more of a feature, on little changes."""
+    """Three laws: fairness (or a feature that should not matter), monotonicity, robustness."""
     ranked = sorted(_numbers(features, table), key=lambda each: -_agreement(table, each, target))
     groups = [each for each in features if 2 <= _values(each) <= _MOST_CLASSES]
     groups.sort(key=lambda each: (not _PROTECTED.search(each.name), each.kind is not Kind.CATEGORY))
@@ -183,7 +183,7 @@ def _values(feature: Feature) -> int:
 
 
 def _numbers(features: Sequence[Feature], table: CsvTable) -> list[Feature]:
-    """Features that are numbers with a range, without flags and the numbers of rows."""
+    """Numeric features with a range, except flags and row numbers."""
     return [
         each
         for each in features
@@ -195,7 +195,7 @@ def _numbers(features: Sequence[Feature], table: CsvTable) -> list[Feature]:
 
 
 def _agreement(table: CsvTable, feature: Feature, target: PredictedColumn) -> float:
-    """How far the target rises with a feature: the correlation of their ranks."""
+    """How strongly the target rises with a feature: their rank correlation."""
     pairs = [
         (float(number), _as_number(answer, target))
         for number, answer in zip(table.column(feature.name), table.column(target.name), strict=True)

@@ -1,4 +1,4 @@
-"""One layout for every law. The meaning and every comment are kept."""
+"""Formats laws in a single layout, keeping the meaning and every comment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import meaning, parse_block
 from dokimos.laws.language.syntax import Comment, Expression, Law, LawStatement
 
-#: How tightly each operator binds; what is after it in a table may stand beside it without parentheses.
+#: How tightly each operator binds, loosest first.
 _IMPLIES, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _NEGATIVE, _POSTFIX = range(1, 10)
 _LEFT_AND_RIGHT = {
     "==>": (_IMPLIES, _OR, 0),
@@ -23,7 +23,7 @@ _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0
 
 
 def format_law(law: Law) -> str:
-    """The law in the one layout: formatting that again changes nothing, parsing it gives the same law."""
+    """The formatted law: formatting it again changes nothing, and parsing it gives the same law."""
     statements: list[LawStatement] = [*law.imports, *law.declarations, law.block, *law.ensures]
     lines: list[str] = []
     last_line: int | None = None
@@ -53,7 +53,7 @@ def format_law(law: Law) -> str:
 
 
 def _is_after(comment: Comment, statement: LawStatement, law: Law) -> bool:
-    """Whether the comment starts behind the end of the statement."""
+    """Whether the comment starts after the end of the statement."""
     if comment.at.line != statement.end_line:
         return comment.at.line > statement.end_line
     line = law.text.splitlines()[comment.at.line - 1][: comment.at.column - 1]
@@ -63,7 +63,7 @@ def _is_after(comment: Comment, statement: LawStatement, law: Law) -> bool:
 
 
 def _trails(comment: Comment, statement: LawStatement, following: LawStatement | None) -> bool:
-    """Whether the comment stands behind the statement on its last line, with nothing else behind it."""
+    """Whether the comment follows the statement on its last line, with nothing after it."""
     if comment.at.line != statement.end_line:
         return False
     return following is None or following.at.line > comment.at.line
@@ -90,7 +90,7 @@ def _statement(statement: LawStatement) -> str:
 
 
 def _block(text: str) -> str:
-    """The block with its code indented by four; as it is where that would change a string."""
+    """The block with its code indented by four spaces; unchanged if that would alter a string."""
     first, _, rest = text.partition("\n")
     code = textwrap.dedent(rest)
     if first.strip():
@@ -106,9 +106,10 @@ def _block(text: str) -> str:
 
 
 def format_expression(expression: Expression, binding: int = 0) -> str:
-    """The expression with no more parentheses than needed where operators bind as tightly as `binding`.
+    """The expression, as an operand of an operator that binds as tightly as `binding`.
 
-    But for `!(a == b)` and `-(-a)`, which without them are easily misread.
+    It has no more parentheses than needed; the exceptions are `!(a == b)` and `-(-a)`, which are easily
+    misread without them.
     """
     text, own = _printed(expression)
     return f"({text})" if own < binding else text

@@ -13,10 +13,10 @@ from dokimos.laws.language.syntax import Law
 def domain_of(
     law: Law, *, folder: Path | None = None, given: str | None = None, allow_code: bool = True
 ) -> Domain | None:
-    """The domain that a law imports, or `given`; None where there is neither.
+    """The domain that a law imports, or `given`; None if there is neither.
 
-    Where a law imports several, the first counts, with what the others add. Raises what `load_domain` does,
-    and LawError where a constraint of the domain is wrong.
+    If a law imports several, the first one counts, extended by the others. Raises what `load_domain` does,
+    and LawError if a constraint of the domain is wrong.
     """
     names = [given] if given is not None else [each.name for each in law.imports]
     found: Domain | None = None

@@ -1,4 +1,4 @@
-"""From the tree that Lark makes of a text to the frozen values of `syntax`."""
+"""Turns Lark's parse tree into the frozen values of `syntax`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Comment, Expression, Law, Position
 
-#: Nesting beyond this is refused, so that no later stage runs out of stack.
+#: Deeper nesting is refused, so that no later stage runs out of stack.
 MAX_DEPTH = 150
 MAX_INTEGER = 2**63 - 1
 
@@ -24,7 +24,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", '"': '"', "'
 def build_law(
     tree: Tree[Token], *, name: str, text: str, block: laws.Block, comments: tuple[Comment, ...]
 ) -> Law:
-    """The law that a tree stands for. Raises LawError for what is nested too deeply or too large."""
+    """The law that a tree represents. Raises LawError if it is nested too deeply or a number too large."""
     try:
         law: Law = _Builder(name, text, block, comments).transform(tree)
         return law
@@ -33,7 +33,7 @@ def build_law(
 
 
 def build_condition(tree: Tree[Token], *, name: str, text: str) -> Expression:
-    """The expression that a tree stands for. Raises LawError for what is nested too deeply or too large."""
+    """The expression that a tree represents. Raises LawError as `build_law` does."""
     try:
         condition: Expression = _Builder(name, text, laws.Block("", ""), ()).transform(tree)
         return condition
@@ -54,11 +54,11 @@ class _Builder(Transformer_NonRecursive[Any, Any]):
         return Position(meta.line, meta.column)
 
     def _made(self, node: Expression) -> Expression:
-        """`node`, unless it is nested too deeply (children are always made before)."""
+        """`node`, unless it is nested too deeply (children are always built first)."""
         depth = 1 + max((self._depths[id(child)] for child in node.children()), default=0)
         if depth > MAX_DEPTH:
             raise self._error(
-                node.at, f"this expression is nested more than {MAX_DEPTH} deep; use variables."
+                node.at, f"this expression is nested more than {MAX_DEPTH} deep; split it with variables."
             )
         self._depths[id(node)] = depth
         return node
@@ -167,7 +167,7 @@ class _Builder(Transformer_NonRecursive[Any, Any]):
             if match[2] not in _ESCAPES:
                 at = Position(token.line or 1, (token.column or 1) + 1 + match.start())
                 raise self._error(
-                    at, f"\\{match[2]} is not an escape; known are \\n \\t \\r \\0 \\\\ \\\" \\' \\uXXXX."
+                    at, f"\\{match[2]} is not an escape; use one of \\n \\t \\r \\0 \\\\ \\\" \\' \\uXXXX."
                 )
             return _ESCAPES[match[2]]
 

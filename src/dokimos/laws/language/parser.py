@@ -1,4 +1,4 @@
-"""Reads a law from text. Whatever the text, the answer is a Law or a LawError with its place."""
+"""Parses laws. For any text the result is a Law, or a LawError with its place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_BYTES = 1_000_000
 
 
 def read_law(path: Path) -> Law:
-    """The law in a file. Raises UnreadableFile (a LawError where the file could be read)."""
+    """The law in a file. Raises UnreadableFile, or LawError if the file could be read."""
     content = read_whole(path, most_bytes=_MAX_BYTES)
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
@@ -36,7 +36,7 @@ def read_law(path: Path) -> Law:
 
 
 def parse_law(text: str, *, name: str = "law") -> Law:
-    """The law written in `text`; `name` is how messages call it. Raises LawError."""
+    """The law written in `text`; `name` is what messages call it. Raises LawError."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     found = find_block(text, name=name)
     blanked, code = text, ""
@@ -62,7 +62,7 @@ def _lark(start: str = "law") -> Lark:
 
 @lru_cache(maxsize=256)
 def parse_condition(text: str, *, name: str) -> Expression:
-    """The one expression written in `text`; `name` is how messages call it. Raises LawError."""
+    """The single expression written in `text`; `name` is what messages call it. Raises LawError."""
     expect_modest(text, name=name)
     try:
         tree = _lark("condition").parse(text)
@@ -72,7 +72,7 @@ def parse_condition(text: str, *, name: str) -> Expression:
 
 
 def _comments(text: str) -> tuple[Comment, ...]:
-    """The comments of a text that parses; strings are passed over, for they may look like comments."""
+    """The comments of a text that parses; strings are skipped, since they may look like comments."""
     found = []
     for match in re.finditer(
         r"""(?s)"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(#[^\n]*|//[^\n]*|/\*.*?\*/)""", text
@@ -84,7 +84,7 @@ def _comments(text: str) -> tuple[Comment, ...]:
 
 
 def _checked_block(code: str, name: str, text: str, brace: int) -> laws.Block:
-    """The block, once Python has read it. Raises LawError at the place that Python complains of."""
+    """The block, checked by Python's parser. Raises LawError at the place of a syntax error."""
     start = position(text, brace)
     end_line = start.line + code.count("\n")
     try:
@@ -96,5 +96,5 @@ def _checked_block(code: str, name: str, text: str, brace: int) -> laws.Block:
             column += start.column + len(code) - len(code.lstrip())
         at = Position(min(start.line + line - 1, end_line), max(1, column))
         reason = getattr(problem, "msg", None) or str(problem) or "nested too deeply"
-        raise LawError(name, text, at, f"the block is not Python: {reason}.") from None
+        raise LawError(name, text, at, f"the block is not valid Python: {reason}.") from None
     return laws.Block(code, meaning(statements), at=start, end_line=end_line)

@@ -1,11 +1,11 @@
-"""What is wrong with a law, said with the place and a caret under it."""
+"""Errors in a law, shown with the line and a caret under the place."""
 
 from __future__ import annotations
 
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.laws.language.syntax import Position
 
-#: Of a long line, so many characters are shown on either side.
+#: How many characters of a long line are shown on either side.
 _AROUND = 60
 
 

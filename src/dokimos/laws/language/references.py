@@ -1,4 +1,4 @@
-"""What is written out in an expression: integers, and features named by a name or an index."""
+"""Literal integers in an expression, and features given by a literal name or index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dokimos.laws.language.syntax import Expression
 
 
 def constant(expression: Expression) -> int | None:
-    """The integer that an expression of literals stands for, None where it is no such expression."""
+    """The integer value of an expression of literals; None for any other expression."""
     match expression:
         case laws.Literal(value=bool()):
             return None
@@ -27,7 +27,7 @@ def constant(expression: Expression) -> int | None:
 
 
 def feature_reference(expression: Expression, declared: Mapping[str, object]) -> str | int | None:
-    """The feature that an argument of getFeat or setFeat names as it is written; None for computed ones."""
+    """The feature that an argument of getFeat or setFeat names literally; None if it is computed."""
     if isinstance(expression, laws.Name) and expression.name not in declared:
         return expression.name
     if isinstance(expression, laws.Literal) and isinstance(expression.value, str):

@@ -1,4 +1,4 @@
-"""Expressions with parts of them put in place of others."""
+"""Rewrites parts of expressions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Change = Callable[[Expression], Expression]
 
 
 def rewrite(expression: Expression, change: Change) -> Expression:
-    """The expression with `change` made to all inside it, each after what is inside that, and to itself."""
+    """The expression with `change` applied to all its parts from the inside out, and to itself."""
     inside = tuple(rewrite(child, change) for child in expression.children())
     if inside == expression.children():
         return change(expression)

@@ -1,4 +1,4 @@
-"""What an `ensures` says of all tests together: means, and shares of the tests in which something holds."""
+"""Conditions of an `ensures` on all tests together: means, and the share of tests where something holds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.formatting import format_expression
 from dokimos.laws.language.syntax import Expression, Law
 
-#: Functions that may stand around means.
+#: Functions that may be applied to means.
 AROUND_MEANS = ("abs", "min", "max")
 
 
 @dataclass(frozen=True)
 class SetCondition:
-    """A condition on means over all tests; `means` are the calls of `mean` in it. Texts are as written."""
+    """A condition on means over all tests; `means` are its calls of `mean`. Texts are as written."""
 
     text: str
     condition: Expression
@@ -27,7 +27,7 @@ class SetCondition:
 
 
 def is_mean(expression: Expression, domain: Domain | None) -> bool:
-    """Whether this is a mean over all tests, and no call of the domain's own function of that name."""
+    """Whether this is a mean over all tests, not a call of the domain's own function of that name."""
     if not isinstance(expression, laws.Call) or expression.function != MEAN:
         return False
     return domain is None or MEAN not in domain.functions
@@ -41,7 +41,7 @@ def means_in(expression: Expression, domain: Domain | None) -> tuple[laws.Call, 
 
 
 def outside_means(expression: Expression, domain: Domain | None) -> Iterator[Expression]:
-    """An expression and what is inside it, but for means and what is inside those."""
+    """An expression and its parts, except means and their parts."""
     if is_mean(expression, domain):
         return
     yield expression
@@ -50,12 +50,12 @@ def outside_means(expression: Expression, domain: Domain | None) -> Iterator[Exp
 
 
 def is_over_all_tests(statement: laws.Ensures, domain: Domain | None) -> bool:
-    """Whether an `ensures` speaks of means, and so of no single case."""
+    """Whether an `ensures` is about means, and so not about single cases."""
     return bool(means_in(statement.condition, domain))
 
 
 def set_conditions(law: Law, domain: Domain | None) -> tuple[SetCondition, ...]:
-    """What the law says of all tests together; `c in 99 %` is `mean(c) >= 0.99`."""
+    """The law's conditions on all tests together; `c in 99 %` is `mean(c) >= 0.99`."""
     found = []
     for each in law.ensures:
         condition = each.condition

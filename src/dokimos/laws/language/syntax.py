@@ -1,4 +1,4 @@
-"""What a law says, as frozen values that know their line and column (which never count in comparisons)."""
+"""The syntax tree of a law: frozen values that know their line and column (ignored in comparisons)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOWHERE = Position(1, 1)
 
 @dataclass(frozen=True)
 class SyntaxNode:
-    """Anything that stands somewhere in a law."""
+    """Anything that has a place in a law."""
 
     at: Position = field(default=NOWHERE, compare=False, kw_only=True)
 
@@ -33,7 +33,7 @@ class Expression(SyntaxNode):
         return ()
 
     def walk(self) -> Iterator[Expression]:
-        """This expression and all inside it, each after those inside it."""
+        """This expression and all its parts, each after its own parts."""
         for child in self.children():
             yield from child.walk()
         yield self
@@ -113,11 +113,11 @@ class FeatureOf(Expression):
 
 @dataclass(frozen=True)
 class Update(Expression):
-    """`x1[income := v]`: the record with features changed, all values taken from the record before."""
+    """`x1[income := v]`: the record with features changed; values are computed from the old record."""
 
     record: Expression
     changes: tuple[tuple[str | int, Expression], ...]
-    #: Where each feature stands in the text.
+    #: Where each feature is in the text.
     places: tuple[Position, ...] = field(default=(), compare=False, kw_only=True)
 
     def children(self) -> tuple[Expression, ...]:
@@ -127,7 +127,7 @@ class Update(Expression):
 
 @dataclass(frozen=True)
 class ForAll(Expression):
-    """`forall i in 0..9: body`, true where the body is for every integer, both ends included."""
+    """`forall i in 0..9: body`, true if the body is true for every integer, both ends included."""
 
     variable: str
     low: Expression
@@ -141,7 +141,7 @@ class ForAll(Expression):
 
 @dataclass(frozen=True)
 class LawStatement(SyntaxNode):
-    """One line of a law; `end_line` is where its semicolon stands."""
+    """One statement of a law; `end_line` is the line of its semicolon."""
 
     end_line: int = field(default=1, compare=False, kw_only=True)
 
@@ -192,7 +192,7 @@ class Block(LawStatement):
 
 @dataclass(frozen=True)
 class Ensures(LawStatement):
-    """`ensures …;`, or `ensures … in 99 %;` with the share of the tests in which it has to hold."""
+    """`ensures …;`, or `ensures … in 99 %;` with the share of tests in which it must hold."""
 
     condition: Expression
     percent: Literal | None = None
@@ -211,7 +211,7 @@ class Comment(SyntaxNode):
 
 @dataclass(frozen=True)
 class Law:
-    """One parsed file. `name` is how messages call it, `text` is what was parsed."""
+    """One parsed file. `name` is what messages call it, `text` is what was parsed."""
 
     imports: tuple[Import, ...]
     declarations: tuple[Declaration, ...]
@@ -247,7 +247,7 @@ class Law:
         return {each.name for each in self.declarations if isinstance(each, Input | Var)}
 
     def expressions(self) -> Iterator[Expression]:
-        """Every expression of the law, with all inside it."""
+        """Every expression of the law, with all its parts."""
         for statement in (*self.declarations, *self.ensures):
             if isinstance(statement, Var):
                 yield from statement.value.walk()

@@ -1,4 +1,4 @@
-"""What the grammar complains of, in one sentence: what was found, and what could have stood there."""
+"""Syntax errors in one sentence: what was found, and what was expected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = {
     "STRING": "a string",
     "$END": "the end of the law",
 }
-#: Together these are what an expression starts with.
+#: The tokens that can start an expression.
 _VALUES = {"INTEGER", "FLOAT", "STRING", "TRUE", "FALSE", "NULL"}
 _OPERATORS = {
     "PLUS",
@@ -44,14 +44,14 @@ _OPERATORS = {
     "DOT",
     "LSQB",
 }
-#: What those who think in Python write, and how laws do.
+#: What Python programmers write, and its form in laws.
 _PYTHON_LOGIC = {"and": "&&", "or": "||", "not": "!"}
 
 _NEGATION = re.compile(r"(?<![\w.])(?P<word>not)\s+\Z")
 
 
 def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
-    """One sentence: what was found, and what could have stood there."""
+    """One sentence: what was found, and what was expected."""
     if isinstance(problem, UnexpectedToken) and problem.token.type != "$END":
         at = Position(problem.line, problem.column)
         found = f"unexpected {str(problem.token)!r}"
@@ -68,27 +68,27 @@ def explain_syntax(problem: UnexpectedInput, name: str, text: str) -> LawError:
     negation = _NEGATION.search(_before(text, at))
     if negation is not None:
         start = position(text, negation.start("word"))
-        return LawError(name, text, start, f"unexpected 'not'; write {_PYTHON_LOGIC['not']} for it.")
+        return LawError(name, text, start, f"unexpected 'not'; use {_PYTHON_LOGIC['not']} instead.")
     if isinstance(problem, UnexpectedToken) and problem.token.type == "NAME" and "IMPORT" in expected:
         hint = did_you_mean(
             str(problem.token), ("import", "input", "output", "requires", "var")
         ).capitalize()
         hint = f" {hint.strip(' ()')}" if hint else ""
     elif text.strip() and _behind_forall(text, at):
-        hint = " Put `forall` in parentheses where it is not the whole condition."
+        hint = " Put `forall` in parentheses if it is not the whole condition."
     elif isinstance(problem, UnexpectedToken) and problem.token.type == "COMPARISON":
         hint = " Comparisons cannot be chained: join them with &&."
     elif isinstance(problem, UnexpectedToken) and str(problem.token) in _PYTHON_LOGIC:
-        hint = f" Write {_PYTHON_LOGIC[str(problem.token)]} for it."
+        hint = f" Use {_PYTHON_LOGIC[str(problem.token)]} instead."
     elif isinstance(problem, UnexpectedCharacters) and problem.char == "=":
-        hint = " A variable is given its value with :=, equality is ==."
+        hint = " Assign with :=, compare with ==."
     elif isinstance(problem, UnexpectedCharacters) and problem.char in "&|":
         hint = f" Write {problem.char * 2}."
     return LawError(name, text, at, f"{found}{_expected(expected)}.{hint}")
 
 
 def _before(text: str, at: Position) -> str:
-    """What stands before a place in the text."""
+    """The text before a place."""
     lines = text.split("\n")
     return "\n".join([*lines[: at.line - 1], lines[at.line - 1][: at.column - 1]])
 

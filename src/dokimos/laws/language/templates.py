@@ -16,10 +16,10 @@ from dokimos.laws.language.problems import LawError
 
 @dataclass(frozen=True)
 class Template:
-    """What a template is for, and its text.
+    """The purpose of a template, and its text.
 
-    Filled in are {feature}, {amount}, what is drawn ({more} up to it, {noise} about 0), and what depends on
-    a tolerance: {what} is compared, {within}, and how ({ordered}, {same}).
+    The placeholders are {feature}, {amount}, the draws ({more} up to the amount, {noise} around 0), and
+    what depends on a tolerance: {what} is compared, {within}, and how ({ordered}, {same}).
     """
 
     about: str
@@ -34,7 +34,7 @@ output d2;
 }}
 """
 
-#: Changes beyond this are refused: integers of a law are exact below it.
+#: Larger changes are refused: integers in laws are exact below this.
 _MOST = 10**15
 
 TEMPLATES: Mapping[str, Template] = {
@@ -56,8 +56,8 @@ TEMPLATES: Mapping[str, Template] = {
         "input x1;\nvar x2 := x1[{feature} := x1.{feature} + {noise}];\n" + _BLOCK + "ensures {same};\n",
     ),
     "fair": Template(
-        "two who differ in a protected feature only are treated alike, whoever is better off",
-        "# Whoever differs in {feature} only gets the same {what}{near}.\n"
+        "two people who differ only in a protected feature are treated alike",
+        "# People who differ only in {feature} get the same {what}{near}.\n"
         "input x1;\ninput other;\nvar v1 := x1.{feature};\nvar v2 := other.{feature};\n"
         "var x2 := x1[{feature} := v2];\nrequires v1 != v2;\n" + _BLOCK + "ensures {same};\n",
     ),
@@ -76,8 +76,8 @@ def new_law(
 ) -> str:
     """The text of a law made from a template. Raises InputError.
 
-    Changes are integers where `amount` is, or as `whole` says. With a `tolerance` predictions are numbers,
-    which may differ by so much. With `any_name` a feature may be called anything.
+    Changes are integers if `amount` is, unless `whole` says otherwise. With a `tolerance`, predictions are
+    numbers and may differ by that much. With `any_name`, a feature may have any name.
     """
     if template not in TEMPLATES:
         hint = did_you_mean(template, TEMPLATES)
@@ -119,7 +119,7 @@ def _compared(tolerance: float) -> dict[str, str]:
 
 
 def _number(value: float) -> str:
-    """A number as laws have them."""
+    """A number as laws write it."""
     if float(value).is_integer():
         return str(int(value))
     shown = repr(float(value))
@@ -127,7 +127,7 @@ def _number(value: float) -> str:
 
 
 def _about(text: str, feature: str) -> str:
-    """The law on a feature; one whose name laws cannot write as it is, is named by a string."""
+    """The law about a feature; if laws cannot write its name directly, it is given as a string."""
     comment, _, rest = text.partition("\n")
     comment = comment.replace("{feature}", " ".join(feature.split()))
     if feature.isidentifier():

@@ -1,4 +1,4 @@
-"""What is refused before the grammar sees it: the grammar would take minutes for some texts."""
+"""Limits checked before parsing: some texts would take the parser minutes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dokimos.laws.language.problems import LawError
 
 #: Brackets are nested no deeper than this.
 MOST_NESTED = 300
-#: Words, numbers and signs of a law, without those of its block.
+#: The most tokens that a law may have, without those of its block.
 MOST_WORDS = 20_000
 
 _WORD = re.compile(
@@ -20,9 +20,9 @@ _WORD = re.compile(
 
 
 def expect_modest(text: str, *, name: str) -> None:
-    """Raise LawError if a text has more words, or nests brackets deeper, than anybody would write.
+    """Raise LawError if a text has more tokens, or more deeply nested brackets, than anyone would write.
 
-    Takes time in proportion to the text, and does not care whether it is a law.
+    Takes linear time, whether or not the text is a law.
     """
     words = depth = 0
     for match in _WORD.finditer(text):
@@ -32,9 +32,9 @@ def expect_modest(text: str, *, name: str) -> None:
         words += 1
         depth = max(0, depth + (kind == "open") - (kind == "close"))
         if depth > MOST_NESTED:
-            reason = f"this is nested in more than {MOST_NESTED} brackets; use variables."
+            reason = f"this is nested in more than {MOST_NESTED} brackets; split it with variables."
         elif words > MOST_WORDS:
-            reason = f"up to here there are more than {MOST_WORDS:,} words and signs; make several laws."
+            reason = f"up to here there are more than {MOST_WORDS:,} tokens; split it into several laws."
         else:
             continue
         raise LawError(name, text, position(text, match.start()), reason)

@@ -23,7 +23,7 @@ MAX_RANGE = 10_000
 
 @dataclass
 class Typing:
-    """Types expressions; `error` is called with everything that is wrong, `used` collects the names."""
+    """Infers types of expressions; `error` is called with every problem, `used` collects the names."""
 
     types: Mapping[str, Type]
     later: Mapping[str, Position]
@@ -33,7 +33,7 @@ class Typing:
     used: set[str] = field(default_factory=set)
     #: The choices that variables hold.
     choices: Mapping[str, Feature] = field(default_factory=dict)
-    #: Whether this is an `ensures`, which may speak of means over all tests.
+    #: Whether this is an `ensures`, which may use means over all tests.
     takes_means: bool = False
     _bound: tuple[str, ...] = ()
     _in_mean: bool = False
@@ -52,7 +52,7 @@ class Typing:
             case laws.Call():
                 return self._call(expression)
             case laws.FeatureOf(record=record, feature=feature):
-                self._want(record, "a feature is taken of", Type.RECORD)
+                self._want(record, "a feature is read from", Type.RECORD)
                 return type_of_slot(self._slot(feature, expression.at))
             case laws.Update():
                 return self._update(expression)
@@ -64,7 +64,7 @@ class Typing:
         self.used.add(name.name)
         if name.name in self.outputs:
             message = (
-                f"{name.name} is an output; only `ensures` can use it: it has no value before the block"
+                f"{name.name} is an output; it has no value before the block, so only `ensures` can use it"
             )
             self.error(name.at, message)
         elif name.name in self._bound:
@@ -81,7 +81,7 @@ class Typing:
         kind = self.of(expression)
         if not kind.may_be(*wanted):
             words = " or ".join(each.value for each in wanted)
-            self.error(expression.at, f"{what} {words}, and this is {kind.value}")
+            self.error(expression.at, f"{what} {words}, but this is {kind.value}")
         return kind
 
     def _unary(self, unary: laws.Unary) -> Type:
@@ -108,17 +108,17 @@ class Typing:
         for kind, side in zip(kinds, (binary.left, binary.right), strict=True):
             if not kind.may_be(Type.NUMBER):
                 hint = "; join strings with strConcat" if operator == "+" and kind is Type.STRING else ""
-                self.error(side.at, f"`{operator}` needs a number, and this is {kind.value}{hint}")
+                self.error(side.at, f"`{operator}` needs a number, but this is {kind.value}{hint}")
         return Type.NUMBER
 
     def choice_of(self, expression: Expression) -> Feature | None:
-        """The choice whose values an expression has; None where it is none, or only a run can tell."""
+        """The choice whose values an expression has; None if it is not one, or only a run can tell."""
         layout = None if self.domain is None else self.domain.layout
         declared = {**self.types, **dict.fromkeys(self._bound)}
         return ChoiceNames(layout, self.choices, declared).of(expression)
 
     def _by_name(self, expression: Expression, value: Expression) -> bool:
-        """Whether a choice is compared with a string, which then is one of its values."""
+        """Whether a choice is compared with a string, which must then be one of its values."""
         feature = self.choice_of(expression)
         if feature is None or self.of(value) is not Type.STRING:
             return False
@@ -127,7 +127,7 @@ class Typing:
 
     def _value_name(self, value: Expression, feature: Feature) -> None:
         if not isinstance(value, laws.Literal):
-            message = f"{feature.name} is a choice: write out the name of the value that is meant"
+            message = f"{feature.name} is a choice: write the name of the value as a literal"
             self.error(value.at, message)
             return
         try:
@@ -140,11 +140,11 @@ class Typing:
         kinds = [self._want(side, f"`{binary.operator}` needs", Type.NUMBER, Type.STRING) for side in sides]
         for kind, side in zip(kinds, sides, strict=True):
             if kind is Type.PLAIN_RECORD:
-                message = f"`{binary.operator}` needs a number or a string, and this is {Type.RECORD.value}"
+                message = f"`{binary.operator}` needs a number or a string, but this is {Type.RECORD.value}"
                 self.error(side.at, message)
         if set(kinds) == {Type.NUMBER, Type.STRING}:
             chosen = next(filter(None, map(self.choice_of, sides)), None)
-            hint = "" if chosen is None else f"; values of {chosen.name} are compared with == and != only"
+            hint = "" if chosen is None else f"; compare values of {chosen.name} only with == and !="
             self.error(binary.at, f"a number cannot be compared with a string{hint}")
         return Type.BOOLEAN
 
@@ -161,7 +161,7 @@ class Typing:
             return Type.ANY
         if own is not None or name not in BUILTINS:
             if own is None and name == "not":
-                self.error(call.at, "there is no function not; write ! for it")
+                self.error(call.at, "there is no function not; use ! instead")
             elif own is None and self.domain is not None:
                 known = (*BUILTINS, *self.domain.functions)
                 message = f"the domain {self.domain.name} has no function {name}{did_you_mean(name, known)}"
@@ -176,17 +176,17 @@ class Typing:
     def _mean(self, call: laws.Call) -> Type:
         count = len(call.arguments)
         if not self.takes_means:
-            self.error(call.at, "mean is taken over all tests, so only an `ensures` can use it")
+            self.error(call.at, "a mean is over all tests, so only an `ensures` can use it")
         elif self._bound or self._in_mean:
             where = "under `forall`" if self._bound else "in another mean"
-            self.error(call.at, f"mean cannot stand {where}")
+            self.error(call.at, f"mean cannot be used {where}")
         elif count not in (1, 2):
-            self.error(call.at, f"mean takes a value and the condition that its tests satisfy, not {count}")
+            self.error(call.at, f"mean takes a value and a condition on the tests, not {count}")
         outer, self._in_mean = self._in_mean, True
         for argument in call.arguments[:1]:
             self._want(argument, "mean needs", Type.NUMBER, Type.BOOLEAN)
         for argument in call.arguments[1:]:
-            self._want(argument, "the condition of a mean is", Type.BOOLEAN)
+            self._want(argument, "the condition of a mean must be", Type.BOOLEAN)
         self._in_mean = outer
         return Type.NUMBER
 
@@ -215,7 +215,7 @@ class Typing:
 
     def _random(self, call: laws.Call) -> None:
         if self._bound:
-            message = f"{call.function} cannot stand under `forall`; bind it to a variable before"
+            message = f"{call.function} cannot be used under `forall`; assign it to a variable first"
             self.error(call.at, message)
         low, high = (constant(argument) for argument in call.arguments)
         if low is not None and high is not None and low > high:
@@ -229,7 +229,7 @@ class Typing:
                 self.error(argument.at, "randInt needs integers; use randReal for real numbers")
 
     def _indexed(self, expression: Expression) -> Slot | None:
-        """The slot of a feature given as an argument, None where only a run can tell."""
+        """The slot of a feature given as an argument; None if only a run can tell."""
         reference = feature_reference(expression, {**self.types, **dict.fromkeys(self._bound)})
         if reference is None:
             if isinstance(expression, laws.Literal):
@@ -255,10 +255,10 @@ class Typing:
             return
         if not kind.may_be(wanted, Type.NULL) and wanted is not Type.ANY:
             assert slot is not None  # otherwise any value fits
-            self.error(value.at, f"{slot.feature.name} is {wanted.value}, and this is {kind.value}")
+            self.error(value.at, f"{slot.feature.name} is {wanted.value}, but this is {kind.value}")
 
     def _update(self, update: laws.Update) -> Type:
-        self._want(update.record, "a feature is changed of", Type.RECORD)
+        self._want(update.record, "a feature is changed in", Type.RECORD)
         before: set[str | int] = set()
         places = update.places or (update.at,) * len(update.changes)
         for (reference, value), at in zip(update.changes, places, strict=True):
@@ -266,20 +266,18 @@ class Typing:
             self._fits(value, slot)
             feature = reference if slot is None else slot.feature.name
             if feature in before:
-                self.error(at, f"{feature} is changed twice; one of the values would be lost")
+                self.error(at, f"{feature} is changed twice here; one of the values would be lost")
             before.add(feature)
         return Type.RECORD
 
     def _forall(self, forall: laws.ForAll) -> Type:
         low, high = constant(forall.low), constant(forall.high)
         if low is None or high is None:
-            self.error(forall.at, "the ends of `forall` must be integers that are written out")
+            self.error(forall.at, "the ends of `forall` must be literal integers")
         elif low > high:
             self.error(forall.at, f"nothing lies between {low} and {high}; the lower end comes first")
         elif high - low >= MAX_RANGE:
-            self.error(
-                forall.at, f"`forall` goes over {high - low + 1} integers; it may be 1 to {MAX_RANGE}"
-            )
+            self.error(forall.at, f"`forall` goes over {high - low + 1} integers; the limit is {MAX_RANGE}")
         name = forall.variable
         if name in self.types or name in self._bound:
             self.error(forall.at, f"{name} is declared twice; give each its own name")

@@ -1,4 +1,4 @@
-"""What is wrong with a law, as far as that shows before anything runs."""
+"""Static checks of a law: what can be found wrong before anything runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class LawProblem:
-    """One thing wrong with a law."""
+    """One problem of a law."""
 
     at: Position
     message: str
@@ -57,9 +57,9 @@ def require_checked(law: Law, domain: Domain | None) -> None:
 
 
 def check_law(law: Law, domain: Domain | None = None) -> tuple[LawProblem, ...]:
-    """All that is wrong with a law, in the order of the text.
+    """All problems of a law, in the order of the text.
 
-    Without a domain its functions and features are taken on trust.
+    Without a domain, functions and features are not checked.
     """
     checker = _Checker(law, domain)
     checker.run()
@@ -102,7 +102,7 @@ class _Checker:
 
     @property
     def _record(self) -> Type:
-        """What an input is: where the domain names no features, records may be texts."""
+        """The type of an input: if the domain names no features, records may be texts."""
         has_features = self.domain is not None and self.domain.layout is not None
         return Type.RECORD if has_features else Type.PLAIN_RECORD
 
@@ -112,13 +112,11 @@ class _Checker:
         if name in BLOCK_NAMES:
             self.error(at, f"{name} is the name of a function; choose another name")
         elif keyword.iskeyword(name):
-            self.error(
-                at, f"{name} is a keyword of Python, so the block could not use it; choose another name"
-            )
+            self.error(at, f"{name} is a Python keyword, so the block cannot use it; choose another name")
         self.types[name] = kind
 
     def _typed(self, expression: Expression, *, outputs_allowed: bool, name: str | None = None) -> Type:
-        """The type of an expression, which becomes the value of the variable `name` where that is given."""
+        """The type of an expression, which becomes the value of the variable `name` if that is given."""
         names = {each.name for each in self.law.outputs}
         later = {each.name: each.at for each in self.law.declarations if isinstance(each, laws.Named)}
         typing = Typing(
@@ -140,7 +138,7 @@ class _Checker:
     def _condition(self, condition: Expression, word: str, *, outputs_allowed: bool) -> None:
         kind = self._typed(condition, outputs_allowed=outputs_allowed)
         if not kind.may_be(Type.BOOLEAN):
-            self.error(condition.at, f"`{word}` needs a truth value, and this is {kind.value}")
+            self.error(condition.at, f"`{word}` needs a truth value, but this is {kind.value}")
 
     def _ensures(self) -> None:
         outputs = {each.name for each in self.law.outputs}
@@ -156,33 +154,31 @@ class _Checker:
             self.warn(self.law.block.at, "the law ensures nothing, so nothing can violate it")
 
     def _scores(self, condition: Expression) -> bool:
-        """Whether a condition asks the model for a score."""
+        """Whether a condition uses a score of the model."""
         own = {} if self.domain is None else self.domain.functions
         calls = [each.function for each in condition.walk() if isinstance(each, laws.Call)]
         return any(name in SCORES and name not in own for name in calls)
 
     def _over_all_tests(self, statement: laws.Ensures) -> None:
-        """Where an `ensures` is about all tests together, nothing in it is about a single one."""
+        """Check that an `ensures` on all tests together contains nothing about a single test."""
         percent, is_over_all = statement.percent, is_over_all_tests(statement, self.domain)
         if percent is not None and not 0 < (percent.value or 0) < 100:  # type: ignore[operator]
             self.error(
-                percent.at, "the share is more than 0 % and less than 100 %; leave it out for all tests"
+                percent.at, "the share must be above 0 % and below 100 %; leave it out for all tests"
             )
         if percent is not None and is_over_all:
             self.error(percent.at, "a mean is over all tests, so it cannot hold in a share of them")
         for each in outside_means(statement.condition, self.domain) if is_over_all else ():
             if isinstance(each, laws.Name):
-                message = (
-                    f"{each.name} stands outside of mean(…), and this `ensures` is about all tests together"
-                )
+                message = f"{each.name} is outside mean(…), but this `ensures` is about all tests together"
                 self.error(each.at, message)
             elif isinstance(each, laws.Call) and each.function not in AROUND_MEANS:
-                self.error(each.at, f"{each.function} stands outside of mean(…); only abs, min and max can")
+                self.error(each.at, f"{each.function} is outside mean(…); only abs, min and max may be")
             elif isinstance(each, laws.ForAll | laws.FeatureOf | laws.Update):
-                self.error(each.at, "this stands outside of mean(…), where there are numbers only")
+                self.error(each.at, "this is outside mean(…), where only numbers are allowed")
 
     def _block(self) -> None:
-        """Every output is assigned, and every name that is read is known."""
+        """Check that every output is assigned, and every name that is read is known."""
         block = self.law.block
         tree = python.Module(parse_block(block.text), [])
         stored, loaded = _names(tree)

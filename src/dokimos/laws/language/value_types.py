@@ -1,4 +1,4 @@
-"""What kinds of values there are in a law, and which kinds an expression may have."""
+"""The types of values in a law, and which of them an expression may have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dokimos.laws.domain.features import Slot
 
 
 class Type(Enum):
-    """The kind of a value; ANY where only a run can tell."""
+    """The type of a value; ANY if only a run can tell."""
 
     BOOLEAN = "a truth value"
     NUMBER = "a number"

@@ -1,1 +1,1 @@
-"""The model under test, whatever it is made of."""
+"""The model under test, whatever its kind."""

@@ -1,4 +1,4 @@
-"""Boosters of xgboost and lightgbm: what they are handed, and what their objective says that they give."""
+"""Boosters of xgboost and lightgbm: the input they need, and the output that their objective implies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PROBABILITIES = ("binary:logistic", "binary")
 
 
 def booster_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None) -> Model | None:
-    """A Booster as a model; None where it is none. Raises InputError.
+    """A Booster as a model; None if the object is not one. Raises InputError.
 
-    Where it predicts the probability of one of two classes, the decision is the likelier class.
+    If it predicts the probability of one of two classes, the decision is the likelier class.
     """
     if is_booster(given, "xgboost"):
         predict, objective = _of_xgboost(given)
@@ -44,7 +44,7 @@ def booster_model(given: Any, domain: Domain | None, *, name: str, sha256: str |
 
 
 def _of_xgboost(booster: Any) -> tuple[Callable[[Any], Any], str]:
-    """What predicts rows, which xgboost wants in a matrix of its own, and the objective."""
+    """The function that predicts rows, which xgboost needs in its own matrix type, and the objective."""
     package = sys.modules["xgboost"]
     names = booster.feature_names
 

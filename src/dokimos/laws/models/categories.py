@@ -1,4 +1,4 @@
-"""The DataFrame that a model was fitted on: its columns, and which of them were categories of pandas."""
+"""The DataFrame that a model was fitted on: its columns, and which of them were pandas categories."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dokimos.laws.domain.features import Slot
 
 
 def fitted_names(estimator: Any) -> list[str]:
-    """The columns of the DataFrame that an estimator was fitted on; none where it saw no DataFrame.
+    """The columns of the DataFrame that an estimator was fitted on.
 
-    scikit-learn has them in `feature_names_in_`; Boosters of xgboost and of lightgbm in ways of their own.
+    Empty if it saw no DataFrame. scikit-learn keeps them in `feature_names_in_`; Boosters of xgboost and
+    lightgbm have their own attributes.
     """
     names = getattr(estimator, "feature_names_in_", None)
     if names is None and is_booster(estimator, "xgboost"):
@@ -24,11 +25,11 @@ def fitted_names(estimator: Any) -> list[str]:
 
 
 def category_columns(estimator: Any, slots: Mapping[str, Slot]) -> frozenset[str]:
-    """Which columns to hand to the estimator as pandas' categories.
+    """Which columns to pass to the estimator as pandas categories.
 
-    xgboost marks them with the type `c`; from 3.1 on it finds values by name, whatever their order. Before
-    that it saw the numbers of the categories only, which a domain cannot know: then there are none.
-    lightgbm keeps the values of its categories, and not the names of their columns: all columns of strings.
+    xgboost marks them with the type `c`; from 3.1 on it matches values by name, in any order. Before that
+    it saw only the category codes, which a domain cannot know: then there are none. lightgbm keeps the
+    values of its categories but not the names of their columns: then all columns of strings are returned.
     """
     if _package(estimator) == "xgboost":
         booster = estimator.get_booster() if hasattr(estimator, "get_booster") else estimator

@@ -1,4 +1,4 @@
-"""What a model gives for each class: `score(x, class)` and `proba(x, class)` in laws."""
+"""A model's numbers for each class: `score(x, class)` and `proba(x, class)` in laws."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _CLOSE = 1e-3
 class ClassScores:
     """`scores` gives a row of numbers for each record of a batch, one for each class.
 
-    `probabilities` gives them as probabilities, None where the model has none. `labels` are the decisions
-    that the numbers stand for; where it is empty they are 0, 1, …
+    `probabilities` gives them as probabilities; it is None if the model has none. `labels` are the
+    decisions that the numbers belong to; if it is empty, they are 0, 1, …
     """
 
     scores: Callable[[Rows], NDArray[Any]]
@@ -30,18 +30,18 @@ class ClassScores:
     labels: tuple[Any, ...] = ()
 
     def of(self, records: Rows, wanted: Rows, names: Sequence[str], *, kind: str) -> NDArray[np.float64]:
-        """The score (`kind` is proba: the probability) of the class that is wanted of each record.
+        """The score of the wanted class for each record; if `kind` is proba, its probability.
 
-        A class is named by its label, by its number, or by its name among `names`, in the order of the
-        labels. Raises InputError if there is no such class, or there are no such numbers; ValueError
-        where one is nan.
+        A class is given by its label, by its index, or by its name among `names`, which are in the order of
+        the labels. Raises InputError if there is no such class or there are no such numbers; ValueError if
+        one is nan.
         """
         give = self.probabilities if kind == "proba" else self.scores
         if give is None:
             raise InputError("the model gives no probabilities; use score(x, class)")
         given = np.asarray(give(records))
         if given.dtype.kind not in "biuf":
-            raise InputError(f"the model gives no numbers for classes, so there is no {kind}")
+            raise InputError(f"the model gives no scores for classes, so there is no {kind}")
         table = given.reshape(len(records), -1).astype(np.float64)
         columns = {value: self._column(value, names, table.shape[1]) for value in set(wanted.tolist())}
         places = np.array([columns[value] for value in wanted.tolist()], dtype=np.int64)
@@ -63,10 +63,10 @@ class ClassScores:
 
 
 def network_classes(scores: Callable[[Rows], NDArray[Any]], labels: Sequence[Any] = ()) -> ClassScores:
-    """The classes of a model that gives a row of numbers for each record.
+    """The class scores of a model that gives a row of numbers for each record.
 
-    Rows that are no probabilities already (none negative, and their sum is 1) are put through softmax; a
-    single number has none.
+    Rows that are not already probabilities (none negative, sum 1) are passed through softmax; a single
+    number has none.
     """
 
     def probabilities(records: Rows) -> NDArray[Any]:
@@ -87,9 +87,9 @@ def _softmax(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def estimator_classes(estimator: Any, hand: Callable[[Rows], Any]) -> ClassScores:
-    """The classes of a scikit-learn-like estimator; `hand` makes of records what it takes.
+    """The class scores of a scikit-learn-like estimator; `hand` turns records into its input.
 
-    Its score is its `decision_function` where it has one, then its `predict_proba`, then what it predicts.
+    The score is its `decision_function` if it has one, else its `predict_proba`, else its prediction.
     """
     proba = getattr(estimator, "predict_proba", None)
     decision = getattr(estimator, "decision_function", None)

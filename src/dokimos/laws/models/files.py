@@ -1,4 +1,4 @@
-"""Models from the content of files that are no code: ONNX, and trees; and pickles, which are."""
+"""Models from files that are not code (ONNX, trees), and from pickles, which are."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from dokimos.laws.models.tree_files import read_trees
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.replay import Replayer
 
-#: Numbers in one run of onnxruntime: large enough for its overhead not to count, small enough for caches.
+#: How many numbers go into one run of onnxruntime: enough to amortise its overhead, few enough for caches.
 _NUMBERS_PER_RUN = 2**18
 _MIN_ROWS_PER_RUN = 256
-#: Where a file of another package says what it is.
+#: The key by which files of other packages identify themselves.
 _HEAD = 2**12
-#: How the names of files end that joblib wrote.
+#: Suffixes of files written by joblib.
 JOBLIB = ".joblib"
 _log = logging.getLogger("dokimos")
 
 
 def in_python(package: str, call: str) -> str:
-    """Whose model a file is, and that it is loaded in a file of Python, by what call."""
-    return f"{package}; load it in a file of Python (model = {call}), named as FILE.py:model"
+    """Which package a model file belongs to, and how to load it in a Python file."""
+    return f"{package}; load it in a Python file (model = {call}) and give FILE.py:model"
 
 
 XGBOOST = in_python("xgboost", "xgboost.Booster(model_file=…)")
@@ -72,9 +72,9 @@ def onnx_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
 
 
 def _expect_modest(content: bytes, name: str) -> None:
-    """Raise OversizedOp for tensors and windows that are refused in every network that Dokimos reads.
+    """Raise OversizedOp for tensors and windows that Dokimos refuses in every network that it reads.
 
-    A network that it does not read may be a model all the same: onnxruntime's memory is limited then.
+    A network that it cannot read may still be a model: then onnxruntime's memory is limited.
     """
     try:
         read_onnx(uncompressed(content, file=name), name=name)
@@ -97,17 +97,17 @@ def tree_model(content: bytes, domain: Domain | None, *, name: str) -> Model:
 
 
 def warn_of_code(path: Path, what: str) -> None:
-    """Remark, once for each file, that opening it runs the code in it."""
+    """Warn, once per file, that opening it runs the code in it."""
     _warn(str(path.absolute()), path.stat().st_mtime_ns, what)
 
 
 @cache
 def _warn(path: str, _changed: int, what: str) -> None:
-    _log.warning("%s: is %s: opening it runs the code in it; open only what you trust.", path, what)
+    _log.warning("%s: opening %s runs the code in it; open only files that you trust.", path, what)
 
 
 def read_pickle(path: Path) -> tuple[Any, bytes]:
-    """What a pickle holds (or joblib's), and its content; opening it runs code. Raises UnreadableFile."""
+    """The object in a pickle (or joblib file), and its content. Runs its code. Raises UnreadableFile."""
     content = read_whole(path)
     warn_of_code(path, "a pickle")
     try:

@@ -1,4 +1,4 @@
-"""What an estimator is handed: an array, or a DataFrame with the names and dtypes that it was fitted on."""
+"""The input of an estimator: an array, or a DataFrame with the names and dtypes that it was fitted on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Rows = NDArray[Any]
 
 
 def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Rows], Any]:
-    """What makes of records what the estimator takes.
+    """A function that turns records into the estimator's input.
 
-    A DataFrame where it was fitted on one, or where the domain's features are the columns of one; then
-    columns are found by name, whatever their order. Otherwise the records as they are. Raises InputError
-    where it was fitted on a column that no feature has the name of.
+    The input is a DataFrame if the estimator was fitted on one, or if the domain's features are the columns
+    of one; then columns are matched by name, in any order. Otherwise it is the records as they are. Raises
+    InputError if the estimator was fitted on a column that is not the name of a feature.
     """
     layout = None if domain is None else domain.layout
     if layout is None:
@@ -39,7 +39,7 @@ def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Ro
         if slots[column] is None and column in needed:
             hint = did_you_mean(column, layout.names)
             raise InputError(
-                f"{name}: was fitted on the column {column}, and no feature is called so{hint}."
+                f"{name}: the model was fitted on the column {column}, but no feature has that name{hint}."
             )
     known = {column: slot for column, slot in slots.items() if slot is not None}
     categories = category_columns(estimator, known)
@@ -47,24 +47,24 @@ def handing(estimator: Any, domain: Domain | None, *, name: str) -> Callable[[Ro
 
 
 def takes_columns(estimator: Any, domain: Domain | None) -> bool:
-    """Whether the estimator takes records column by column, in their order: as numbers, by no name."""
+    """Whether the estimator takes records as plain numbers, by the position of columns and not by name."""
     layout = None if domain is None else domain.layout
     from_table = layout is not None and all(feature.dtype is not None for feature in layout.features)
     return not fitted_names(estimator) and not from_table
 
 
 def _slot(layout: Layout, column: str) -> Slot | None:
-    """The feature, or the column of a choice, of that name; None where there is none."""
+    """The feature, or the column of a choice, with that name; None if there is none."""
     for each in (column, layout.column_name(column)):
         if each in layout.names:
             return layout.named(each)
-    # lightgbm keeps names with _ for each space
+    # lightgbm stores names with _ in place of spaces
     spaced = [slot for slot in layout.slots if slot.feature.name.replace(" ", "_") == column]
     return spaced[0] if len(spaced) == 1 else None
 
 
 def _needed(estimator: Any, fitted: list[str]) -> list[str]:
-    """The columns that an estimator looks at: a ColumnTransformer at its beginning may leave some out."""
+    """The columns that an estimator uses: a ColumnTransformer as its first step may drop some."""
     steps = getattr(estimator, "steps", None)
     first = steps[0][1] if steps else estimator
     parts = getattr(first, "transformers_", None)
@@ -99,7 +99,7 @@ def _table(records: Rows, slots: dict[str, Slot], categories: frozenset[str]) ->
 
 
 def _categories(pandas: Any, column: Any, feature: Feature) -> Any:
-    """The declared values as categories, and any others that are there: none may become a missing one."""
+    """The declared values as categories, and any others that occur, so that none becomes missing."""
     return pandas.CategoricalDtype(sorted({*feature.values, *column.dropna()}))
 
 
@@ -132,10 +132,10 @@ def _strings(pandas: Any, values: list[Any], feature: Feature) -> Any:
 
 
 def _texts(pandas: Any, values: list[Any]) -> Any:
-    """A column of strings; what is missing is nan, as in a file that pandas reads.
+    """A column of strings; missing values are nan, as in a file that pandas reads.
 
-    Left to itself, pandas would make another type of a column with nothing but missing values, which an
-    encoder takes for another value: then one record by itself would not be what it is in a batch.
+    Otherwise pandas would give a column of only missing values a different type, which an encoder treats as
+    a different value: then a single record would be predicted differently from the same record in a batch.
     """
     given = [np.nan if each is None else each for each in values]
     is_text = all(isinstance(each, str) or each != each for each in given)
@@ -143,9 +143,9 @@ def _texts(pandas: Any, values: list[Any]) -> Any:
 
 
 def _as_dtype(made: Any, numbers: NDArray[np.float64], dtype: Any) -> Any:
-    """The column in its dtype where that holds its numbers as they are; otherwise as floats.
+    """The column in its dtype if that holds its numbers exactly; otherwise as floats.
 
-    A whole number may have become a fraction, or be missing: neither may be rounded away.
+    An integer may have become a fraction, or be missing: neither may be lost by rounding.
     """
     kind = np.dtype(dtype).kind if isinstance(dtype, str) else dtype.kind
     if kind in "biu":

@@ -1,4 +1,4 @@
-"""The model that is meant: a file, an object in a module, one that the domain names, or the object itself.
+"""Finds the model: a file, an object in a module, one that the domain names, or the object itself.
 
 ONNX networks and classifiers, decision trees and ensembles of them, scikit-learn-like estimators and
 policies (anything with `predict`), torch modules, and any callable.
@@ -23,7 +23,7 @@ from dokimos.laws.models.policies import load_policy
 
 _PICKLES = (".pkl", ".pickle", JOBLIB)
 _POLICY = ".zip"
-#: Files of other packages, and how to load one in a file of Python.
+#: Files of other packages, and how to load them in a Python file.
 _ELSEWHERE = {
     ".ubj": XGBOOST,
     ".bst": XGBOOST,
@@ -38,8 +38,8 @@ _ELSEWHERE = {
 def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = True) -> Model:
     """A model: NAME.onnx, NAME.json (trees), NAME.pkl, NAME.zip (a policy), FILE.py:NAME, MODULE:NAME.
 
-    Or one of the models that the domain names. Only files that are no code where `allow_code` is false.
-    Raises InputError.
+    Or one of the models that the domain names. If `allow_code` is false, only files that are not code are
+    loaded. Raises InputError.
     """
     text = str(given)
     if domain is not None and text in domain.models:
@@ -50,13 +50,13 @@ def load_model(given: str | Path, domain: Domain | None, *, allow_code: bool = T
     if not is_code(text):
         _expect_file(path, domain)
         if path.suffix == ".py":
-            raise InputError(f"{path}: is a file of Python; name the model in it, as {path}:NAME.")
+            raise InputError(f"{path}: this is a Python file; name the model in it, as {path}:NAME.")
         if path.suffix in _ELSEWHERE:
-            raise InputError(f"{path}: is, by its name, a model of {_ELSEWHERE[path.suffix]}.")
+            raise InputError(f"{path}: by its name, this is a model of {_ELSEWHERE[path.suffix]}.")
         read = tree_model if path.suffix == ".json" else onnx_model
         return read(read_whole(path), domain, name=str(path))
     if not allow_code:
-        raise InputError(f"{text}: is Python code, which --no-code refuses to run.")
+        raise InputError(f"{text}: this is Python code, which --no-code refuses to run.")
     if name:
         return object_model(_object(place, name), domain, name=text)
     if path.suffix == _POLICY:
@@ -72,13 +72,13 @@ def is_code(given: str) -> bool:
 
 
 def _object_named(given: str) -> tuple[str, str]:
-    """FILE.py or MODULE, and NAME, where a model is written so; else nothing."""
+    """FILE.py or MODULE, and NAME, if a model is written that way; otherwise None."""
     place, colon, name = given.rpartition(":")
     return (place, name) if colon and name.isidentifier() else ("", "")
 
 
 def as_model(given: Any, domain: Domain | None, *, name: str) -> Model:
-    """Whatever is given as a model: one that is made, a path or a name, or an object. Raises InputError."""
+    """Anything given as a model: a Model, a path or a name, or an object. Raises InputError."""
     if isinstance(given, Model):
         return given
     if isinstance(given, str | Path):
@@ -87,7 +87,7 @@ def as_model(given: Any, domain: Domain | None, *, name: str) -> Model:
 
 
 def as_domain_model(given: Any, domain: Domain) -> Model:
-    """A model that is given, or the domain's own where none is. Raises InputError."""
+    """The given model, or the domain's own if none is given. Raises InputError."""
     if given is None:
         if domain.model is None:
             raise InputError(f"Give a model to test: the domain {domain.name} has none of its own.")
@@ -114,7 +114,7 @@ def _object(place: str, name: str) -> Any:
 
 
 def _expect_file(path: Path, domain: Domain | None) -> None:
-    """Where there is no such file, a name of a model of the domain may have been meant."""
+    """Raise InputError if there is no such file; perhaps one of the domain's models was meant."""
     if domain is not None and domain.models and not path.exists() and path.suffix == "":
         named = ", ".join(domain.models)
         hint = did_you_mean(str(path), domain.models)

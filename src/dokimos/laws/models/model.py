@@ -1,4 +1,4 @@
-"""The model under test: records in, one decision for each out, in batches."""
+"""The model under test: it takes a batch of records and gives one decision for each."""
 
 from __future__ import annotations
 
@@ -18,44 +18,45 @@ from dokimos.laws.models.trees import Ensemble
 
 @dataclass(frozen=True)
 class Model:
-    """`scores` gives what the model gives for each record of a batch, `decide` makes decisions of that."""
+    """`scores` gives the model's output for each record of a batch; `decide` turns that into decisions."""
 
     name: str
     scores: Callable[[Rows], NDArray[Any]]
     decide: Callable[[NDArray[Any]], NDArray[Any]]
     sha256: str | None = None
     class_scores: ClassScores | None = None
-    #: Which neurons each record of a batch activates, where that can be seen; made when first asked for.
+    #: Which neurons each record of a batch activates, if that can be observed; computed on first use.
     find_neurons: Callable[[], Callable[[Rows], NDArray[np.bool_]] | None] | None = None
-    #: The trees, or the content of the ONNX file, that records go to column by column; None for anything
+    #: The trees, or the content of the ONNX file, that take records column by column; None for anything
     #: else.
     made_of: Ensemble | bytes | None = None
 
     @cached_property
     def neurons(self) -> Callable[[Rows], NDArray[np.bool_]] | None:
-        """Which neurons each record of a batch activates; None where that cannot be seen."""
+        """Which neurons each record of a batch activates; None if that cannot be observed."""
         return None if self.find_neurons is None else self.find_neurons()
 
     @property
     def classes(self) -> ClassScores:
-        """What it gives for each class: unless it is known better, what it gives for each record."""
+        """Its numbers for each class: by default, its output for each record."""
         return self.class_scores or network_classes(self.scores)
 
     def predict(self, records: Rows) -> NDArray[Any]:
-        """One decision for each record. Raises InputError if the model gives another number of them."""
+        """One decision for each record. Raises InputError if the model gives more or fewer."""
         if len(records) == 0:
             return np.zeros(0, dtype=np.int64)
         decisions = np.asarray(self.decide(self.scores(records)))
         if decisions.shape != (len(records),):
             wanted = f"one decision for each of {len(records)} records"
-            raise InputError(f"{self.name}: gives decisions of shape {decisions.shape}, not {wanted}.")
+            raise InputError(f"{self.name}: it gives decisions of shape {decisions.shape}, not {wanted}.")
         return decisions.astype(object) if decisions.dtype.kind == "U" else decisions
 
 
 def largest(scores: NDArray[Any]) -> NDArray[Any]:
-    """The index of the largest score in each row; scores that are one number a row are the decisions.
+    """The index of the largest score in each row; if there is one number per row, it is the decision.
 
-    The first of equally large scores counts. A row with a nan has no largest: raises ValueError.
+    The first of equally large scores counts. Raises ValueError for a row with nan, which has no largest
+    score.
     """
     flat = scores.reshape(len(scores), -1)
     if flat.shape[1] == 1:
@@ -66,17 +67,17 @@ def largest(scores: NDArray[Any]) -> NDArray[Any]:
 
 
 def encoding_of(domain: Domain | None) -> Callable[[Rows], Rows]:
-    """What makes of records the numbers that a network sees: the domain's `encode`, or the records."""
+    """The function that turns records into a network's input: the domain's `encode`, or the identity."""
     return (lambda records: records) if domain is None or domain.encode is None else domain.encode
 
 
 def encoded(function: Callable[[Rows], Any], encode: Callable[[Rows], Rows]) -> Callable[[Rows], Any]:
-    """A function of what a network sees as one of records."""
+    """A function of a network's input as a function of records."""
     return lambda records: function(np.asarray(encode(records)))
 
 
 def decision_of(domain: Domain | None) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """What makes decisions of scores: the domain's `decide`, or the largest."""
+    """The function that turns scores into decisions: the domain's `decide`, or the index of the largest."""
     return largest if domain is None or domain.decide is None else domain.decide
 
 
@@ -85,4 +86,4 @@ def as_numbers(records: Rows, name: str) -> NDArray[np.float32]:
     try:
         return np.ascontiguousarray(records, dtype=np.float32)
     except (TypeError, ValueError):
-        raise InputError(f"{name}: takes numbers, and these records are not made of numbers.") from None
+        raise InputError(f"{name}: it takes numbers, but these records are not made of numbers.") from None

@@ -1,4 +1,4 @@
-"""Which neurons of a network a record activates: the signs before each ReLU, for coverage-guided search."""
+"""Which neurons of a network a record activates: the signs before each ReLU, for coverage-guided tests."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NeuronFunction = Callable[[NDArray[np.float32]], NDArray[np.bool_]]
 
 
 def neuron_function(content: bytes, *, name: str) -> NeuronFunction | None:
-    """The neurons of the network in the content of an ONNX file; None where it has no ReLU to look at.
+    """The neurons of the network in the content of an ONNX file; None if it has no ReLU.
 
-    What is run is the same network with one output more for each ReLU, all of them joined into one.
+    It runs the same network with one more output for each ReLU, all of them joined into one.
     """
     model = onnx.ModelProto()
     model.ParseFromString(uncompressed(content, file=name))

@@ -20,8 +20,10 @@ from dokimos.laws.models.sklearn_trees import native_predict, read_sklearn
 
 
 def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | None = None) -> Model:
-    """A Python object as a model. A callable takes one record, or a batch where it has a true attribute
-    `batched`. Raises InputError if the object is not a model."""
+    """A Python object as a model. Raises InputError if it is not one.
+
+    A callable takes one record, or a batch if its attribute `batched` is true.
+    """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
         return Model(name, _torch_scores(torch, given, encoding_of(domain)), decision_of(domain), sha256)
@@ -38,7 +40,7 @@ def object_model(given: Any, domain: Domain | None, *, name: str, sha256: str | 
         trees = read_sklearn(given) if takes_columns(given, domain) else None
         return Model(name, predict, decision_of(domain), sha256, classes, made_of=trees)
     if not callable(given):
-        raise InputError(f"{name}: is not a model: it has no method `predict` and cannot be called.")
+        raise InputError(f"{name}: this is not a model: it has no method `predict` and is not callable.")
     if getattr(given, "batched", False):
         return Model(name, lambda records: np.asarray(given(records)), decision_of(domain), sha256)
     return Model(name, lambda records: _each(given, records), decision_of(domain), sha256)
@@ -49,7 +51,7 @@ def _each(function: Callable[[Any], Any], records: Sequence[Any] | Rows) -> NDAr
 
 
 def _first(answer: Any) -> NDArray[Any]:
-    """What an estimator predicts; policies give their state as well, second."""
+    """The prediction of an estimator; policies return their state as well, as a second value."""
     return np.asarray(answer[0] if isinstance(answer, tuple) else answer)
 
 

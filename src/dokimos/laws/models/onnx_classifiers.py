@@ -1,4 +1,4 @@
-"""ONNX files that give a label beside its scores, as classifiers exported from scikit-learn do."""
+"""ONNX files that output a label as well as scores, as classifiers exported from scikit-learn do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LABELS = (onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.STRI
 
 @dataclass(frozen=True)
 class LabelClassifier:
-    """A loaded file that gives labels first; `labels` are those that it lists for its classes."""
+    """A loaded file whose first output is labels; `labels` are those that it lists for its classes."""
 
     name: str
     session: Any
@@ -38,9 +38,9 @@ class LabelClassifier:
         return np.asarray(self._run(records, 0)).reshape(len(records))
 
     def probabilities(self, records: NDArray[Any]) -> NDArray[Any]:
-        """What it gives for each class, in the order of the labels. Raises InputError."""
+        """Its numbers for each class, in the order of the labels. Raises InputError."""
         if len(self.session.get_outputs()) < 2:
-            raise InputError("the model gives labels and nothing else, so there is no score")
+            raise InputError("the model gives only labels, so there is no score")
         found = self._run(records, 1)
         if isinstance(found, list):  # one dictionary from labels to numbers for each record
             order = self.labels or tuple(found[0])
@@ -52,7 +52,7 @@ class LabelClassifier:
         try:
             rows: NDArray[Any] = np.ascontiguousarray(records.reshape(len(records), -1), dtype=self.kind)
         except (TypeError, ValueError):
-            message = f"{self.name}: takes numbers, and these records are not made of numbers."
+            message = f"{self.name}: it takes numbers, but these records are not made of numbers."
             raise InputError(message) from None
         try:
             (found,) = self.session.run([self.session.get_outputs()[output].name], {source.name: rows})
@@ -62,7 +62,7 @@ class LabelClassifier:
 
 
 def label_classifier(content: bytes, *, name: str) -> LabelClassifier | None:
-    """The classifier in the content of a file; None where the file is a network like any other.
+    """The classifier in the content of a file; None if the file is an ordinary network.
 
     Such a file has one input, and its first output is one integer or string for each record: those of
     the operators TreeEnsembleClassifier, LinearClassifier, SVMClassifier, and pipelines that end in them.
@@ -86,7 +86,7 @@ def label_classifier(content: bytes, *, name: str) -> LabelClassifier | None:
 
 
 def _labels(graph: onnx.GraphProto) -> tuple[Any, ...]:
-    """The labels that the classifier in a graph lists; none where there is none, or more than one."""
+    """The labels that the classifier in a graph lists; empty unless there is exactly one classifier."""
     lists = [
         tuple(each.decode() if isinstance(each, bytes) else each for each in (*part.ints, *part.strings))
         for node in graph.node

@@ -1,4 +1,4 @@
-"""Policies of stable-baselines3, from the zip files that it saves them to."""
+"""Policies of stable-baselines3, from the zip files that it writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dokimos.core import strict_json
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.models.files import warn_of_code
 
-#: A file does not name its algorithm; a setting that only one algorithm has does. The order matters.
+#: A file does not name its algorithm; a setting that only one algorithm has identifies it. Order matters.
 _TELLTALES = (
     ("clip_range", "PPO"),
     ("exploration_initial_eps", "DQN"),
@@ -25,7 +25,9 @@ def load_policy(path: Path) -> Any:
     settings = _settings(path)
     name = next((algorithm for key, algorithm in _TELLTALES if key in settings), None)
     if name is None:
-        raise UnreadableFile(path, "was saved by an algorithm that is not known here; give FILE.py:NAME.")
+        raise UnreadableFile(
+            path, "was saved by an unknown algorithm; load it in Python and give FILE.py:NAME."
+        )
     try:
         import stable_baselines3
     except ImportError:
@@ -38,7 +40,7 @@ def load_policy(path: Path) -> Any:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """What the file says of how its policy was trained."""
+    """The settings in the file that the policy was trained with."""
     try:
         with zipfile.ZipFile(path) as archive:
             if archive.getinfo("data").file_size > strict_json.MOST_BYTES:

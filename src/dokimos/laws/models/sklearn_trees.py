@@ -1,7 +1,7 @@
-"""Trees and ensembles of scikit-learn, read into our own: one walk for a whole batch, and the same answers.
+"""Trees and ensembles of scikit-learn, converted to our own: one walk for a whole batch, same answers.
 
-scikit-learn itself is not imported: an estimator is known by its class and by the arrays that it holds.
-Whatever differs from what is known here is left to the estimator's own `predict`.
+scikit-learn itself is not imported: an estimator is recognised by its class and its arrays. Anything that
+is not recognised here is left to the estimator's own `predict`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOOSTED = ("GradientBoostingClassifier", "GradientBoostingRegressor")
 
 
 def read_sklearn(estimator: Any) -> Ensemble | None:
-    """The fitted tree or ensemble as ours, None where it is no such thing of a kind known here.
+    """The fitted tree or ensemble as ours; None if it is not of a kind known here.
 
     On records whose numbers are finite in float32 the decisions are those of `estimator.predict`.
     """
@@ -41,10 +41,10 @@ def read_sklearn(estimator: Any) -> Ensemble | None:
 def native_predict(
     estimator: Any, hand: Callable[[NDArray[Any]], Any] = np.asarray
 ) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """What `estimator.predict` computes, natively where `read_sklearn` reads it; None where it does not.
+    """What `estimator.predict` computes, natively if `read_sklearn` reads it; None if it does not.
 
-    `hand` makes of records what the estimator takes. Records that do not fit, or have numbers that are not
-    finite in float32, go to the estimator, which knows what it does with them.
+    `hand` turns records into the estimator's input. Records that do not fit, or have numbers that are not
+    finite in float32, go to the estimator itself.
     """
     ensemble = read_sklearn(estimator)
     if ensemble is None:
@@ -77,7 +77,7 @@ def _ensemble(estimator: Any, kind: str) -> Ensemble | None:
     if kind in _BOOSTED:
         members = estimator.estimators_
         scores = members.shape[1]
-        # What the sum starts from may be a model of the records; only a constant is known here.
+        # The sum may start from a model of the records; only a constant is supported here.
         if type(estimator.init_).__name__ not in ("DummyClassifier", "DummyRegressor", "str"):
             return None
         base = np.asarray(estimator._raw_predict_init(np.zeros((1, inputs), dtype=np.float32)))[0]
@@ -97,14 +97,14 @@ def _ensemble(estimator: Any, kind: str) -> Ensemble | None:
 
 
 def _classes(estimator: Any) -> tuple[float | str, ...]:
-    """The classes of a classifier, none where each is its own index (or where there are none)."""
+    """The classes of a classifier; empty if each is its own index (or there are none)."""
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
     is_index = all(type(each) is int for each in classes) and classes == list(range(len(classes)))
     return () if is_index else tuple(classes)
 
 
 def _tree(tree: Any) -> DecisionTree:
-    """A tree of scikit-learn; older versions hold counts where later ones hold shares."""
+    """A tree of scikit-learn; older versions hold counts, later ones shares."""
     feature = np.where(tree.children_left < 0, -1, tree.feature).astype(np.int64)
     value = np.asarray(tree.value, dtype=np.float64)[:, 0, :]
     if value.shape[1] > 1 and value[0].sum() > 1.5:
@@ -119,7 +119,7 @@ def _tree(tree: Any) -> DecisionTree:
 
 
 def _placed(tree: DecisionTree, column: int, columns: int) -> DecisionTree:
-    """A tree of one score as one of several scores, the others 0."""
+    """A tree with one score as a tree with several scores, the others 0."""
     value = np.zeros((len(tree.value), columns))
     value[:, column] = tree.value[:, 0]
     return DecisionTree(tree.feature, tree.threshold, tree.left, tree.right, value)

@@ -76,7 +76,7 @@ def read_trees(content: bytes, *, name: str) -> Ensemble:
 
 
 def _ensemble(form: _TreesForm) -> Ensemble:
-    """The trees that a form holds. Raises ValueError if they make no sense."""
+    """The trees in a parsed file. Raises ValueError if they are inconsistent."""
     scores = len(form.base)
     if not form.trees or not scores:
         raise ValueError("there is no tree, or no score")
@@ -96,14 +96,14 @@ def _ensemble(form: _TreesForm) -> Ensemble:
 
 
 def _tree(form: _TreeForm, inputs: int, scores: int) -> DecisionTree:
-    """A tree whose every walk ends. Raises ValueError."""
+    """A tree in which every walk ends. Raises ValueError."""
     nodes = len(form.feature)
     missing = None if form.missing_left is UNSET else np.array(form.missing_left, dtype=np.bool_)
     sizes = {len(each) for each in (form.threshold, form.left, form.right, form.value)}
     if nodes == 0 or sizes != {nodes} or (missing is not None and len(missing) != nodes):
         raise ValueError("the arrays of a tree have different lengths")
     if any(len(each) != scores for each in form.value):
-        raise ValueError(f"a node of a tree has another number of values than {scores}")
+        raise ValueError(f"a node of a tree has a number of values other than {scores}")
     tree = DecisionTree(
         np.array(form.feature, dtype=np.int64),
         np.array(form.threshold, dtype=np.float64),
@@ -114,7 +114,7 @@ def _tree(form: _TreeForm, inputs: int, scores: int) -> DecisionTree:
     )
     inner = np.flatnonzero(tree.feature != LEAF)
     if ((tree.feature < LEAF) | (tree.feature >= inputs)).any():
-        raise ValueError(f"a tree looks at a column that is not among the {inputs} inputs")
+        raise ValueError(f"a tree tests a column that is not among the {inputs} inputs")
     for children in (tree.left[inner], tree.right[inner]):
         if ((children <= inner) | (children >= nodes)).any():
             raise ValueError("a child in a tree does not come after its parent")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: How many pairs of a record and a tree are walked at a time: the arrays in between fit in a cache.
+#: How many pairs of a record and a tree are walked at a time, so that temporary arrays fit in a cache.
 _PAIRS = 2**15
 LEAF = -1
 
@@ -18,9 +18,9 @@ LEAF = -1
 class DecisionTree:
     """One tree as arrays over its nodes; node 0 is the root.
 
-    A record goes to `left` where its column `feature` is at most `threshold`, else to `right`; a nan goes
-    left where `missing_left`. Where `feature` is −1 the node is a leaf, and `value` what it gives. Children
-    come after their parent.
+    A record goes to `left` if its column `feature` is at most `threshold`, otherwise to `right`; nan goes
+    left if `missing_left`. If `feature` is −1, the node is a leaf and `value` is its result. Children come
+    after their parent.
     """
 
     feature: NDArray[np.int64]
@@ -43,8 +43,8 @@ class Ensemble:
     """The function record ↦ (base + scale · (value of tree 1) + scale · (value of tree 2) + …) / divide.
 
     It is computed in doubles, in this order. With `single`, records are rounded to float32 before they are
-    compared, as scikit-learn does. The decision is the largest score's index, or that one of `classes`; a
-    single score is the decision itself.
+    compared, as scikit-learn does. The decision is the index of the largest score, or the entry of
+    `classes` at that index; a single score is the decision itself.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Ensemble:
         offsets = np.repeat(self._roots, sizes)
         feature = np.concatenate([tree.feature for tree in self.trees])
         is_leaf, own = feature == LEAF, np.arange(len(feature))
-        # Leaves lead to themselves, so that every record may take as many steps as the deepest tree has.
+        # Leaves point to themselves, so that every record can take as many steps as the deepest tree has.
         sides = [np.concatenate([tree.right for tree in trees]), np.concatenate([t.left for t in trees])]
         children = [np.where(is_leaf, own, side + offsets) for side in sides]
         self._child = np.stack(children, axis=1).astype(np.int32).ravel()
@@ -81,7 +81,7 @@ class Ensemble:
         self._depth = max(tree.depth for tree in self.trees)
 
     def __call__(self, records: NDArray[Any]) -> NDArray[np.float64]:
-        """One row of scores for each record. Raises ValueError if they do not fit."""
+        """One row of scores for each record. Raises ValueError if the number of columns is wrong."""
         rows = np.asarray(records, dtype=np.float32 if self.single else np.float64)
         rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
         if rows.shape[1] != self.inputs:
@@ -93,14 +93,14 @@ class Ensemble:
         return made / self.divide
 
     def decide(self, scores: NDArray[Any]) -> NDArray[Any]:
-        """The decision that each row of scores stands for."""
+        """The decision for each row of scores."""
         if scores.shape[1] == 1:
             return np.asarray(scores[:, 0])
         chosen = scores.argmax(axis=1)
         return self._classes[chosen] if self.classes else np.asarray(chosen)
 
     def _add(self, rows: NDArray[Any], made: NDArray[np.float64]) -> None:
-        """Walk all trees for all rows at once, one step after the other, and add what the leaves give."""
+        """Walk all trees for all rows at once, step by step, and add up the values of the leaves."""
         flat = rows.ravel()
         starts = (np.arange(len(rows), dtype=np.int32) * self.inputs)[None, :]
         nodes = np.repeat(self._roots, len(rows)).reshape(len(self.trees), len(rows))

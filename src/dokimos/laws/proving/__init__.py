@@ -1,1 +1,1 @@
-"""Laws decided for every case of a set: proven with a certificate, violated by an exact case, or open."""
+"""Decides laws for every case of a set: proven with a certificate, violated by an exact case, or open."""

@@ -1,6 +1,6 @@
-"""Many cases of a question at once, in doubles: drawn, changed, and by how much each violates the law.
+"""Many cases of a question at once, in doubles: drawn, mutated, and by how much each violates the law.
 
-What is found here proves nothing: every case is run again, exactly, before it counts.
+What is found here proves nothing: every case is run again exactly before it counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dokimos.laws.proving.zones import Grid, Options, Span, Values, exact
 
 Table = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-#: Further below a violation than any score is.
+#: Far below the value of any real case: no violation.
 _FAR = 1e12
 #: Gives a row of scores, one for each class, for each row of columns.
 ScoreRows = Callable[[Table], NDArray[np.generic]]
@@ -36,7 +36,7 @@ class CaseTables:
 
     @cached_property
     def _columns(self) -> tuple[tuple[int, Table | tuple[float, float, bool]], ...]:
-        """The variables that have more than one value: their options, or their ends and whether whole."""
+        """The variables with more than one value: their options, or their ends and whether integers."""
         found: list[tuple[int, Table | tuple[float, float, bool]]] = []
         for number, values in enumerate(self.question.zone.values):
             if values.is_single:
@@ -53,14 +53,14 @@ class CaseTables:
         return len(self._columns)
 
     def drawn(self, rng: np.random.Generator, count: int) -> Table:
-        """Cases of the zone, each variable drawn uniformly by itself."""
+        """Cases of the zone; each variable is drawn uniformly and independently."""
         cases = np.tile([float(values.low) for values in self.question.zone.values], (count, 1))
         for number, known in self._columns:
             cases[:, number] = _uniform(known, rng, count)
         return cases
 
     def every(self) -> Table:
-        """All cases of the zone, whose variables are whole numbers and choices."""
+        """All cases of the zone, whose variables are all integers or choices."""
         axes = [
             np.array(
                 sorted(each.left) if isinstance(each, Options) else range(int(each.low), int(each.high) + 1)
@@ -71,7 +71,7 @@ class CaseTables:
         return np.stack([each.ravel() for each in grid], axis=1).astype(np.float64)
 
     def changed(self, cases: Table, rng: np.random.Generator) -> Table:
-        """Each case with several variables changed: some a little, some anew."""
+        """Each case with several variables changed: some slightly, some redrawn."""
         made = cases.copy()
         count, free = len(cases), max(1, self.free)
         wanted = np.minimum(1 + rng.geometric(0.45, size=count), free)
@@ -89,7 +89,7 @@ class CaseTables:
         return made
 
     def admitted(self, cases: Table) -> Mask:
-        """Which cases satisfy the conditions, as far as doubles tell."""
+        """Which cases satisfy the conditions, as far as doubles can tell."""
         good = np.ones(len(cases), dtype=np.bool_)
         for each in self.question.conditions:
             good &= _holds(each, cases)
@@ -132,12 +132,12 @@ class CaseTables:
         return best
 
     def exact_case(self, row: Table) -> ExactCase:
-        """A row as exact numbers; reals, as a network takes them, are float32 numbers."""
+        """A row as exact numbers; reals are rounded to float32, as a network takes them."""
         pairs = zip(row, self.question.zone.values, strict=True)
         return tuple(exact(_single(float(value), values)) for value, values in pairs)
 
     def _leads(self, record: PredictedRecord, cases: Table) -> Table:
-        """The lead of every class on the best of the others."""
+        """The lead of every class over the best of the others."""
         return _lead(self._scored(record, cases))
 
     def _scored(self, record: PredictedRecord, cases: Table) -> Table:
@@ -145,7 +145,7 @@ class CaseTables:
         return scores.reshape(len(cases), -1)
 
     def columns(self, record: PredictedRecord, cases: Table) -> Table:
-        """A record of every case, as the model takes it."""
+        """One record of every case, as the model takes it."""
         layout = self.question.layout
         made = np.zeros((len(cases), layout.width))
         for slot, quantity in zip(layout.slots, record.features, strict=True):
@@ -159,7 +159,7 @@ class CaseTables:
 
 
 def _lead(scores: Table) -> Table:
-    """The lead of every class on the best of the others."""
+    """The lead of every class over the best of the others."""
     first, second = np.partition(scores, -2, axis=1)[:, [-1, -2]].T
     is_best = scores == first[:, None]
     return np.asarray(scores - np.where(is_best, second[:, None], first[:, None]))
@@ -202,7 +202,7 @@ def _holds(formula: Formula, cases: Table) -> Mask:
 
 
 def _single(value: float, values: Values) -> float:
-    """A real as a float32 number of its span, where that has one; any other number as it is."""
+    """A real as a float32 number in its span, if there is one; any other number as it is."""
     if isinstance(values, Options) or values.grid is not Grid.REAL:
         return value
     near = np.float32(value)
@@ -214,7 +214,7 @@ def _single(value: float, values: Values) -> float:
 
 
 def is_finite(question: LawQuestion) -> bool:
-    """Whether all variables are whole numbers or choices."""
+    """Whether all variables are integers or choices."""
     return all(
         isinstance(each, Options) or (isinstance(each, Span) and each.grid is Grid.WHOLE)
         for each in question.zone.values

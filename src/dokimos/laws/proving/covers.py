@@ -1,4 +1,4 @@
-"""Certificates that a law holds in a set: the set cut into zones, in each of which no case violates it."""
+"""Certificates that a law holds in a set: the set is cut into zones, none of which has a violation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.zones import Number, Zone
 
-#: Zones that are handed on at a time.
+#: Zones that are checked at a time.
 _BATCH = 512
 
 
@@ -25,7 +25,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Cover:
-    """A tree of cuts in preorder: a cut, all of its first part, all of its second; None is a leaf."""
+    """A tree of cuts in preorder: a cut, all of its first part, then all of its second; None is a leaf."""
 
     steps: tuple[Cut | None, ...]
 
@@ -36,10 +36,10 @@ class Cover:
 
 
 class ZoneCloser(Protocol):
-    """What shows, in exact or outward-rounded arithmetic, that no case of a zone violates a law."""
+    """Shows, in exact or outward-rounded arithmetic, that no case of a zone violates a law."""
 
     def closed(self, zones: Sequence[Zone]) -> list[bool]:
-        """Of which of these zones it is shown; false says nothing."""
+        """For which of these zones it is shown; false means nothing is shown."""
         ...
 
 
@@ -74,7 +74,7 @@ def _leaves(start: Zone, cover: Cover) -> Iterator[Zone]:
     pending = [start]
     for step in cover.steps:
         if not pending:
-            raise InvalidProof("the tree of cuts goes on behind its end")
+            raise InvalidProof("the tree of cuts continues after its end")
         zone = pending.pop()
         if step is None:
             yield zone

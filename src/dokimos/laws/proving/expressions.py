@@ -1,4 +1,4 @@
-"""The expressions of a law as linear quantities, conditions on these, and records made of them."""
+"""Translates the expressions of a law into linear quantities, conditions on these, and records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dokimos.laws.proving.zones import Number, exact
 
 
 class Refusal(Exception):
-    """Why a law cannot be translated, and where in its text that is."""
+    """Why a law cannot be translated, and the place in its text."""
 
     def __init__(self, reason: str, at: Position | None = None) -> None:
         self.reason, self.at = reason, at
@@ -32,7 +32,7 @@ class Record:
     features: tuple[Quantity, ...]
 
 
-#: What an expression may be: a number, a truth value, a record or a string.
+#: What an expression may evaluate to: a number, a truth value, a record or a string.
 Meaning = Quantity | Formula | Record | str
 
 _ORDER = {"<": Sign.BELOW, "<=": Sign.AT_MOST, ">": Sign.BELOW, ">=": Sign.AT_MOST}
@@ -47,33 +47,33 @@ class ExpressionReader:
         self.draws = dict(draws)
 
     def with_outputs(self, given: Mapping[str, Any]) -> ExpressionReader:
-        """A reader that knows the decisions as well. Raises Refusal for one that no law can compare."""
+        """A reader that also knows the decisions. Raises Refusal for a decision that no law can compare."""
         outputs: dict[str, Meaning] = {name: _meaning(value, None) for name, value in given.items()}
         return ExpressionReader(self._plan, self.values | outputs, self.draws)
 
     def number(self, expression: Expression) -> Quantity:
-        """An expression that is a number."""
+        """The value of an expression that must be a number."""
         value = self.value(expression)
         if not isinstance(value, Quantity):
             raise Refusal("a linear number is needed here", expression.at)
         return value
 
     def condition(self, expression: Expression) -> Formula:
-        """An expression that is a truth value."""
+        """The value of an expression that must be a truth value."""
         value = self.value(expression)
         if isinstance(value, Quantity | Record | str):
             raise Refusal("a truth value is needed here", expression.at)
         return value
 
     def record_named(self, name: str) -> Record:
-        """A record by its name."""
+        """The record with that name."""
         value = self.values[name]
         if not isinstance(value, Record):
             raise Refusal(f"the block predicts {name}, which is not a record with features")
         return value
 
     def value(self, expression: Expression) -> Meaning:
-        """What an expression is. Raises Refusal if it is nothing that can be decided for all cases."""
+        """The value of an expression. Raises Refusal if it cannot be decided for all cases."""
         match expression:
             case laws.Literal(value=value):
                 return _meaning(value, expression.at)
@@ -102,10 +102,10 @@ class ExpressionReader:
         return value
 
     def _place(self, reference: str | int | None, where: Expression) -> int:
-        """The place in the layout of a feature that is named as it is written."""
+        """The place in the layout of a feature that is named literally."""
         layout = self._plan.domain.layout
         if not isinstance(layout, Layout) or reference is None:
-            raise Refusal("which feature this is, only a run can tell", where.at)
+            raise Refusal("only a run can tell which feature this is", where.at)
         try:
             slot = layout.slot(reference)
         except InputError as problem:
@@ -146,12 +146,12 @@ class ExpressionReader:
                 features[self._feature(call)] = self.number(call.arguments[2])
                 return Record(tuple(features))
             case "label":
-                raise Refusal("label(x) is known of rows of a data set only, not of all records", call.at)
+                raise Refusal("label(x) is known only for rows of a data set, not for all records", call.at)
             case "score" | "proba":
-                raise Refusal(f"{call.function} asks for numbers of the model, not decisions", call.at)
+                raise Refusal(f"{call.function} uses the model's scores, not its decisions", call.at)
             case "abs" | "min" | "max":
                 return self._of_constants(call)
-        raise Refusal(f"{call.function} gives nothing that is linear in the features", call.at)
+        raise Refusal(f"{call.function} is not linear in the features", call.at)
 
     def _feature(self, call: laws.Call) -> int:
         return self._place(feature_reference(call.arguments[1], self.values), call)
@@ -159,7 +159,7 @@ class ExpressionReader:
     def _of_constants(self, call: laws.Call) -> Quantity:
         found = [self.number(each) for each in call.arguments]
         if not all(each.is_constant for each in found):
-            raise Refusal(f"{call.function} of what differs between cases is not linear", call.at)
+            raise Refusal(f"{call.function} of a value that differs between cases is not linear", call.at)
         numbers: list[Number] = [each.constant for each in found]
         if call.function == "abs":
             return Quantity(max(numbers[0], -numbers[0]))
@@ -187,7 +187,7 @@ class ExpressionReader:
         if isinstance(left, str) and isinstance(right, str):
             return truth(left < right or (left == right and _ORDER[binary.operator] is Sign.AT_MOST))
         if not isinstance(left, Quantity) or not isinstance(right, Quantity):
-            raise Refusal("only linear numbers can be put in order here", binary.at)
+            raise Refusal("only linear numbers can be ordered here", binary.at)
         return Comparison(left.plus(right, -1), _ORDER[binary.operator])
 
     def _same(self, left: Meaning, right: Meaning, where: Expression) -> Formula:
@@ -202,7 +202,7 @@ class ExpressionReader:
         if isinstance(left, logic) and isinstance(right, logic):
             both = Every((left, right)), Every((left.negated(), right.negated()))
             return Either(both)
-        raise Refusal("these two are of kinds that cannot be compared for all cases", where.at)
+        raise Refusal("values of these two kinds cannot be compared for all cases", where.at)
 
     def _arithmetic(self, binary: laws.Binary) -> Quantity:
         left, right = self.number(binary.left), self.number(binary.right)
@@ -225,7 +225,7 @@ def _inverse(number: Number) -> Number:
 
 
 def _meaning(value: Any, at: Position | None) -> Meaning:
-    """A value of Python as a law compares it."""
+    """A Python value as a law compares it."""
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, bool):
         return truth(plain)

@@ -1,4 +1,4 @@
-"""Looks for a case that violates a law, the cheapest way first: all cases, draws, then a guided search."""
+"""Looks for a case that violates a law, the cheapest way first: all cases, random draws, guided search."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy as np
 from dokimos.laws.proving.case_tables import CaseTables, Table, is_finite
 from dokimos.laws.proving.searching import Deadline, ExactCase
 
-#: Where there are no more cases than this, all are tried.
+#: If there are no more cases than this, all are tried.
 _MOST_CASES = 200_000
 #: Cases drawn in all, and at a time.
 _DRAWN, _BATCH = 60_000, 8192
-#: Cases that a search starts with, and that are kept to go on from; children of a round; rounds without
-#: progress before a new start. Many short searches find more than a few long ones.
+#: Cases that a search starts with, and that are kept as parents; children per round; rounds without
+#: progress before a restart. Many short searches find more than a few long ones.
 _STARTED, _KEPT, _CHILDREN, _PATIENCE = 512, 192, 2048, 20
-#: The larger, the more the best of the kept are preferred.
+#: The larger, the more the best parents are preferred.
 _PREFERENCE = 2
 #: How many promising cases of a batch are tried exactly.
 _TRIED = 8
 
-#: Whether a case violates the law for sure.
+#: Whether a case certainly violates the law.
 Confirms = Callable[[ExactCase], bool]
 
 
 @dataclass(frozen=True)
 class Falsified:
-    """A case that violates the law for sure, and which step found it."""
+    """A case that certainly violates the law, and which step found it."""
 
     case: ExactCase
     step: str
@@ -45,10 +45,10 @@ def falsify(
     draws: bool = True,
     guided: bool = True,
 ) -> Falsified | None:
-    """A violation, None where none was found in time. `confirms` is asked before a case counts.
+    """A violation; None if none was found in time.
 
-    With `draws` all cases are tried where they are few, others are drawn; with `guided` the search goes on
-    from what comes nearest to a violation.
+    A case counts only if `confirms` says so. With `draws`, all cases are tried if they are few, otherwise
+    random ones; with `guided`, the search continues from the cases nearest to a violation.
     """
     steps: list[tuple[str, Iterator[Table]]] = []
     rng = np.random.default_rng(seed)
@@ -86,10 +86,10 @@ def _draws(tables: CaseTables, rng: np.random.Generator) -> Iterator[Table]:
 
 
 def _guided(tables: CaseTables, rng: np.random.Generator, deadline: Deadline) -> Iterator[Table]:
-    """Children of the cases nearest to a violation, several of whose variables change at once.
+    """Children of the cases nearest to a violation, with several variables changed at once.
 
-    Where nothing comes nearer for a while, the search starts anew: hills have tops that are no violations.
-    How near is measured in two ways, in turn: by the worth of a case, and in steps (`steps_away`).
+    If nothing comes nearer for a while, the search restarts, since it may be at a local optimum. Nearness
+    is measured in two ways, in turn: by the worth of a case, and in steps (`steps_away`).
     """
     for measure in cycle((tables.worth, tables.steps_away, tables.steps_away)):
         if deadline.is_over:

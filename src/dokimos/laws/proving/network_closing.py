@@ -1,4 +1,4 @@
-"""Zones of a question about a network closed: no case of them violates the law."""
+"""Closes zones of a question about a network: shows that no case in them violates the law."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Examined:
-    """Which zones are closed; and how much each variable of the question may matter in each of them."""
+    """Which zones are closed, and how much each variable of the question may matter in each of them."""
 
     closed: Mask
     weight: Floats
@@ -139,7 +139,7 @@ class NetworkCloser:
         return exactly_violated(self.question, self.reach, case) is False
 
     def _weights(self, zones: Sequence[Zone], boxes: Sequence[Interval], slopes: Interval) -> Floats:
-        """How much the scores may change with each variable: its width times the slopes along it."""
+        """How much the scores may change with each variable: its width times its slopes."""
         found = np.zeros((len(zones), len(self.question.variables)))
         steep = slopes.magnitude.max(axis=1)
         for record, box in zip(self.question.records, boxes, strict=True):
@@ -151,7 +151,7 @@ class NetworkCloser:
 
 
 def limits_of(question: LawQuestion, difference: Quantity) -> tuple[float, float]:
-    """What the conditions of a question say of a difference of two variables: it is between these."""
+    """Bounds that the conditions of a question imply for the difference of two variables."""
     low, high = -np.inf, np.inf
     for each in question.conditions:
         if isinstance(each, Comparison) and each.sign in (Sign.AT_MOST, Sign.BELOW):
@@ -173,7 +173,7 @@ def _whole(boxes: Sequence[Interval]) -> Interval:
 
 
 def exactly_violated(question: LawQuestion, reach: NetworkReach, case: Sequence[Number]) -> bool | None:
-    """Whether the exact decisions of a network violate the law in a case; None where these are not told."""
+    """Whether the exact decisions of a network violate the law in a case; None if they are not known."""
     if not question.admits(case):
         return False
     classes = []

@@ -25,14 +25,14 @@ from dokimos.networks.semantics.exact import enclosures
 from dokimos.networks.semantics.outward import Floats, Interval, bilinear, down, point, up
 from dokimos.networks.semantics.rounding import rounding_bounds
 
-#: Integers beyond this are not all float32 numbers.
+#: Not all integers beyond this are float32 numbers.
 _WHOLE_FLOAT32 = 2**24
 
 
 class NetworkReach:
     """A network of affine layers with ReLUs between them that takes records of a layout, column by column.
 
-    The decision is the first largest of its scores. Refused is any other network.
+    The decision is the first of the largest scores. Any other network is refused.
     """
 
     def __init__(self, content: bytes, layout: Layout, *, name: str) -> None:
@@ -49,11 +49,11 @@ class NetworkReach:
                 f"the network takes {self.network.input_size} columns, records have {layout.width}"
             )
         if self.classes < 2:
-            raise Refusal("the network gives one number, and no classes")
+            raise Refusal("the network gives one number, not a score for each class")
 
     @property
     def classes(self) -> int:
-        """How many scores it gives."""
+        """The number of scores."""
         return self.network.output_size
 
     @cached_property
@@ -71,7 +71,7 @@ class NetworkReach:
     def rounding(self) -> Floats | None:
         """How far each score of a float32 run may be from the real one, for all records of the layout.
 
-        None where nothing is known: a feature without a range, integers that are no float32 numbers, scores
+        None if nothing is known: a feature without a range, integers that are not float32 numbers, scores
         that may overflow.
         """
         ends: list[tuple[Fraction, Fraction]] = []
@@ -122,7 +122,7 @@ class NetworkReach:
         return found
 
     def decided(self, columns: Sequence[Number]) -> int | None:
-        """The class of a record, exactly; None where its scores are not told apart."""
+        """The exact class of a record; None if its scores cannot be told apart."""
         values = [Fraction(each) for each in columns]
         for found in enclosures(self.network, values):
             lower, upper = found.lower, found.upper
@@ -165,7 +165,7 @@ class RecordColumns:
 
 
 def _left(zone: Zone, feature: Quantity) -> frozenset[int]:
-    """The values that a choice may have in a zone."""
+    """The values that a choice may still have in a zone."""
     if feature.variable is None:
         return frozenset({int(feature.constant)})
     values = zone.values[feature.variable]
@@ -180,7 +180,7 @@ def _hot(options: frozenset[int], width: int, least: bool) -> tuple[float, ...]:
 
 
 def rounded_down(value: Number) -> float:
-    """The number itself where it is a float64, else one below it."""
+    """The number itself if it is a float64, otherwise a float64 below it."""
     if isinstance(value, int) and abs(value) < 2**53:
         return float(value)
     near = float(value)

@@ -1,4 +1,4 @@
-"""Branch and bound for networks: a set is cut until all parts are closed, or a case violates the law."""
+"""Branch and bound for networks: a set is cut until all parts are closed or a case violates the law."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd, share_of, undecided
 from dokimos.laws.proving.zones import Options, Span, Zone
 
-#: Zones that are looked at together.
+#: Zones that are processed together.
 _BATCH = 128
-#: How much more a cut counts that decides a condition.
+#: How much more a cut counts if it decides a condition.
 _CONDITION = 1e6
 
-#: Whether a case violates the law for sure.
+#: Whether a case certainly violates the law.
 Confirms = Callable[[ExactCase], bool]
 
 
 @dataclass
 class _Node:
-    """A zone of the tree of cuts: what it was cut by, and its parts; neither for a leaf."""
+    """A zone in the tree of cuts: its cut and its parts; a leaf has neither."""
 
     zone: Zone
     owner: int
@@ -58,12 +58,11 @@ def search_networks(
     seconds_each: float | None = None,
     seed: int = 0,
 ) -> list[SearchEnd]:
-    """Decide each of some zones of a question: that of the question where none are given.
+    """Decide each of the given zones of a question; by default, the question's own zone.
 
-    The widest zones of all that are left are looked at together. A zone that is not closed is searched for
-    a violation at a few of its cases, then cut in half along the variable that matters the most in it.
-    A set that has `most_zones`, or has taken `seconds_each` of processor time, and is not decided is left
-    open.
+    The widest of the remaining zones are processed together. A zone that is not closed is searched for a
+    violation at a few of its cases, then halved along the variable that matters most in it. A set is left
+    open if it is not decided within `most_zones` zones and `seconds_each` seconds of processor time.
     """
     starts = list(zones) or [closer.question.zone]
     limits = _Limits(most_zones, seconds_each)
@@ -72,7 +71,7 @@ def search_networks(
 
 @dataclass(frozen=True)
 class _Limits:
-    """What one set may take."""
+    """The limits for one set."""
 
     zones: int | None
     seconds: float | None
@@ -156,7 +155,7 @@ class _NetworkSearch:
                     root.case = case
 
     def _cut(self, zone: Zone, weight: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Cut | None:
-        """A cut of the variable that matters the most; one that conditions tell apart counts for more."""
+        """A cut of the variable that matters most; one that decides conditions counts for more."""
         worth = weight.copy()
         for each in undecided(self._question.conditions, zone):
             if len(each.quantity.terms) == 1:

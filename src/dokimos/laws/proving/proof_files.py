@@ -1,4 +1,4 @@
-"""Proofs of laws as JSON files: what was proven, of which model, and the cover that the proof is."""
+"""Proofs of laws as JSON files: what was proven, for which model, and the cover that proves it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from dokimos.laws.proving.zones import Number, exact
 
 FORMAT = "dokimos-law-proof"
 _VERSION = 1
-#: What a double is, written as a fraction, has at most some 310 digits before and 1,100 digits behind.
+#: A double, written as a decimal, has at most about 310 digits before the point and 1,100 after it.
 _FRACTION = re.compile(r"-?[0-9]{1,400}(/[1-9][0-9]{0,1200})?")
 
 
 class _ProofForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the file holds. `cover` has a cut, its variable and where, or null for a leaf, in preorder."""
+    """The content of the file. `cover` is a preorder list of cuts (variable and place), null for a leaf."""
 
     format: str = FORMAT
     version: int = _VERSION
@@ -48,7 +48,7 @@ class _ProofForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SavedProof:
-    """What a file says was proven, and how: believed only once it is checked."""
+    """The claim in a file and its proof: not trusted until it is checked."""
 
     law: Law
     domain: str | None
@@ -61,7 +61,7 @@ class SavedProof:
 
 
 def save_proof(decision: LawDecision, path: Path) -> None:
-    """Write what proves a law."""
+    """Write the proof of a law."""
     assert decision.cover is not None  # it is proven
     form = _ProofForm(
         law=decision.law.name,
@@ -79,24 +79,24 @@ def save_proof(decision: LawDecision, path: Path) -> None:
 
 
 def written_cover(cover: Cover) -> list[tuple[int, str] | None]:
-    """A cover as a file has it: a cut, its variable and where, or null for a leaf, in preorder."""
+    """A cover as written to a file: a preorder list of cuts (variable and place) and nulls for leaves."""
     return [None if step is None else (step.variable, str(step.at)) for step in cover.steps]
 
 
 def cover_from(steps: Sequence[tuple[int, str] | None], path: Path) -> Cover:
-    """What `written_cover` wrote. Raises UnreadableFile."""
+    """The inverse of `written_cover`. Raises UnreadableFile."""
     return Cover(
         tuple(None if each is None else Cut(each[0], number_from(each[1], path)) for each in steps)
     )
 
 
 def place_of(named: str | None) -> str | None:
-    """What names a domain or a model, from any folder: the whole path where it is a file."""
+    """The name of a domain or a model that works from any folder: for a file, its absolute path."""
     return str(Path(named).absolute()) if named is not None and Path(named).is_file() else named
 
 
 def read_proof(path: Path) -> SavedProof:
-    """What a file says. Raises UnreadableFile."""
+    """Read a file of a proof. Raises UnreadableFile."""
     content = read_whole(path)
     document = strict_json.parse(content, file=path)
     expect_format(document, FORMAT, _VERSION, file=path, otherwise="is not a proof of a law")
@@ -117,7 +117,7 @@ def read_proof(path: Path) -> SavedProof:
 
 
 def number_from(text: str, path: Path) -> Number:
-    """A fraction as `str` writes it: no exponents, whose digits might be without end."""
+    """A fraction as `str` writes it; exponents, which could need endless digits, are refused."""
     if not _FRACTION.fullmatch(text):
         raise UnreadableFile(path, f"is damaged: {text[:40]!r} is not a number.")
     return exact(Fraction(text))

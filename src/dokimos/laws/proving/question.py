@@ -1,4 +1,4 @@
-"""What is asked of a model: is there a case, in a set of cases, in which its decisions violate a law?"""
+"""The question about a model: is there a case in a set in which its decisions violate a law?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PredictedRecord:
 
 @dataclass(frozen=True)
 class ForbiddenDecisions:
-    """One class for each predicted record, and where in the set these decisions violate the law."""
+    """One class for each predicted record, and in which part of the set these decisions violate the law."""
 
     classes: tuple[int, ...]
     where: Formula

@@ -1,4 +1,4 @@
-"""Proofs of laws checked again: from the law's text, the domain and the model, without what found them."""
+"""Rechecks proofs of laws from the law's text, the domain and the model, without whatever found them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from dokimos.laws.proving.tree_reach import TreeCloser, TreeReach
 from dokimos.laws.proving.zones import Grid
 from dokimos.networks.reading.onnx_file import read_onnx
 
-#: How a proof about a network holds.
+#: The arithmetic in which a proof about a network holds.
 REAL, BOTH = "over the reals", "over the reals and in float32"
 
 
 @dataclass(frozen=True)
 class StatedLaw:
-    """A law of a model as a question, and what closes zones of it.
+    """A law about a model as a question, and what closes its zones.
 
-    Zones that `closer` closes have no violation in the way that `semantics` says; those that `stricter`
-    closes have none in more ways, if there are such.
+    Zones that `closer` closes have no violation in the arithmetic that `semantics` names; those that
+    `stricter` closes, if there is one, have none in further arithmetics.
     """
 
     question: LawQuestion
@@ -56,7 +56,7 @@ class StatedLaw:
 
 
 def state_law(plan: LawPlan, model: Model) -> StatedLaw:
-    """What is asked of a model that can be looked into. Raises Refusal for any other."""
+    """The question about a model whose structure is known. Raises Refusal for any other model."""
     made_of = model.made_of
     if isinstance(made_of, Ensemble):
         classes: Sequence[Any] = made_of.classes or range(len(made_of.base))
@@ -70,14 +70,14 @@ def state_law(plan: LawPlan, model: Model) -> StatedLaw:
         rounding = reach.rounding
         stricter = None if rounding is None else NetworkCloser(question, reach, rounding)
         return StatedLaw(question, exact, REAL, stricter)
-    raise Refusal(f"{model.name} is neither trees nor a network whose inside can be looked into")
+    raise Refusal(f"{model.name} is neither an ensemble of trees nor a network whose layers can be read")
 
 
 def _outputs(content: bytes, model: Model) -> int:
     try:
         return read_onnx(uncompressed(content, file=model.name), name=model.name).output_size
     except DokimosError as problem:
-        raise Refusal(f"{model.name} cannot be looked into: {str(problem).rstrip('.')}") from None
+        raise Refusal(f"{model.name} cannot be read layer by layer: {str(problem).rstrip('.')}") from None
 
 
 def planned(law: Law, domain: Domain | None, *, constrained: bool, allow_code: bool) -> LawPlan:
@@ -89,14 +89,14 @@ def planned(law: Law, domain: Domain | None, *, constrained: bool, allow_code: b
 
 @dataclass(frozen=True)
 class ProvenClaim:
-    """What a proof shows: for which set of cases, in which arithmetic."""
+    """What a proof shows: the set of cases, and the arithmetic."""
 
     over: str
     semantics: str
 
 
 def recheck(plan: LawPlan, model: Model, cover: Cover) -> ProvenClaim:
-    """What a cover proves of a law of a model. Raises InvalidProof, or Refusal."""
+    """What a cover proves about a law and a model. Raises InvalidProof, or Refusal."""
     stated = state_law(plan, model)
     return ProvenClaim(stated.question.over, stated.check(cover))
 

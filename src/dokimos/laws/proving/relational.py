@@ -1,8 +1,8 @@
 """A law as a property of several networks, one for each record that the model decides on.
 
-What a verifier is asked is about real numbers: integers may have any value between, and a choice may be any
-mixture of what is left of it. So `unsat` proves the law; the input of a `sat` is a violation where it is a
-record.
+The property given to a verifier is about real numbers: integers may have any value in between, and a choice
+may be any mixture of its remaining values. So `unsat` proves the law; the input of a `sat` is a violation
+if it is a valid record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dokimos.laws.proving.zones import Grid, Number, Options, Span, Zone
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Box, Case, Conjunction, Linear, Property, Relation, Signature
 
-#: Conjunctions that a property may have.
+#: The most conjunctions that a property may have.
 _MOST_CONJUNCTIONS = 10_000
 
 
@@ -43,13 +43,13 @@ def relational_property(question: LawQuestion, zone: Zone, network: Network) -> 
     says in which of its options the choice is, and is written as "these columns add up to 1"; q < 0 over
     integers is q <= −1. The decision is a iff no score before a is as large and none behind it is larger. ∎
 
-    Raises Refusal where a condition speaks of what no record shows, or there are too many combinations.
+    Raises Refusal if a condition uses what no record shows, or there are too many combinations.
     """
     return _Relational(question, zone, network).property()
 
 
 def without_strict(property_: Property) -> Property:
-    """The property with <= for each <, for files that know no other: ties count as unsafe."""
+    """The property with <= for each <, for formats without strict comparisons: ties count as unsafe."""
     cases = tuple(
         Case(case.box, tuple(tuple(replace(c, strict=False) for c in part) for part in case.any_of))
         for case in property_.cases
@@ -173,7 +173,7 @@ class _Relational:
         for variable, _ in quantity.terms:
             if variable not in places:
                 name = self.question.variables[variable].name
-                raise Refusal(f"a condition speaks of {name}, which no record shows")
+                raise Refusal(f"a condition uses {name}, which no record shows")
         if len(quantity.terms) == 1:
             ((variable, factor),) = quantity.terms
             values = self.zone.values[variable]
@@ -255,7 +255,7 @@ def _ways(formula: Formula, zone: Zone) -> list[tuple[Comparison, ...]]:
 
 
 def _float32(value: Number, *, up: bool) -> Fraction:
-    """The number itself where it is a float32, else the nearest that is larger (with `up`) or smaller."""
+    """The number itself if it is a float32, otherwise the nearest one above (with `up`) or below."""
     near = np.float32(float(value))
     if (Fraction(float(near)) < value) if up else (Fraction(float(near)) > value):
         near = np.nextafter(near, np.float32(np.inf if up else -np.inf))

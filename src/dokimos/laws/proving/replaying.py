@@ -1,4 +1,4 @@
-"""A case of a question run again as a case of its law: by the engine, record by record, and made small."""
+"""Runs a case of a question again as a case of its law: by the engine, record by record, and shrunk."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.searching import ExactCase
 from dokimos.laws.proving.zones import Number, exact
 
-#: The class of a record, given column by column; None where it is not told.
+#: The class of a record, given column by column; None if it is not determined.
 Decided = Callable[[Sequence[Number]], int | None]
 
 
 class CaseReplay:
-    """Runs cases of a question as `law test` runs them, records outside of the domain refused.
+    """Runs cases of a question as `law test` does, refusing records outside the domain.
 
-    With `decided`, the exact decision on a record, a violation counts only where the model, as it computes,
-    decides on all of its records as it does exactly.
+    With `decided`, the exact decision on a record, a violation counts only if the model, run in floats,
+    makes the exact decision on all of its records.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class CaseReplay:
         self._runner = Runner(plan, model, _no_labels, in_range=True)
 
     def violates(self, case: ExactCase) -> bool:
-        """Whether the case violates the law when the model is run on each of its records by itself."""
+        """Whether the case violates the law when the model is run on each of its records separately."""
         return self._question.admits(case) and self._again(self._law_case(case)) is not None
 
     def violation(self, case: ExactCase) -> LawViolation:
-        """A violating case made small, in words."""
+        """A violating case, shrunk and in words."""
         original = self._law_case(case)
         (small,) = shrink([original], self._runner)
         found = self._again(small) or self._again(original)
@@ -79,4 +79,4 @@ def _plain(value: Number) -> int | float:
 
 
 def _no_labels() -> Any:
-    raise InputError("Records of a whole domain have no labels.")
+    raise InputError("Records drawn from the whole domain have no labels.")

@@ -1,4 +1,4 @@
-"""What became of a law that was to be decided: proven, violated, open, or refused, and by which step."""
+"""The outcome of deciding a law: proven, violated, open or refused, and by which step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dokimos.laws.proving.covers import Cover
 
 
 class LawAnswer(Enum):
-    """What is known of a law in a set of cases."""
+    """What is known about a law in a set of cases."""
 
     PROVEN = "proven"
     VIOLATED = "violated"
@@ -24,9 +24,10 @@ class LawAnswer(Enum):
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How laws are decided: for `seconds` each, in the set that the domain declares.
+    """How laws are decided: in at most `seconds` each, for the set that the domain declares.
 
-    With `constrained`, records satisfy the CONSTRAINTS of the domain; else they are anywhere in the ranges.
+    With `constrained`, records satisfy the CONSTRAINTS of the domain; otherwise they may be anywhere in the
+    ranges.
     """
 
     seconds: float = 60.0
@@ -36,16 +37,17 @@ class VerifySettings:
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
-            raise InputError(f"A law is decided in some seconds above 0, not {self.seconds:g}.")
+            raise InputError(f"The seconds for a law must be above 0, not {self.seconds:g}.")
 
 
 @dataclass(frozen=True)
 class LawDecision:
-    """What is known of a law, and how.
+    """What is known about a law, and how.
 
-    `over` is the set of cases, `step` what decided. A proven law has the `cover` that its proof is, and
-    holds `semantics`: as the model computes, or over the reals. A violated one has a case that was run
-    again; of an open one, `share` of the set is left; a refused one has a `reason`.
+    `over` is the set of cases, `step` is what decided. A proven law has the `cover` that proves it, and
+    `semantics` says in which arithmetic it holds: as the model computes, or over the reals. A violated one
+    has a case that was run again; for an open one, `share` of the set is undecided; a refused one has a
+    `reason`.
     """
 
     law: Law

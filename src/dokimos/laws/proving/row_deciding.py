@@ -1,4 +1,4 @@
-"""Decides a law around every row of a data set: the rows together, each with a proof or a case."""
+"""Decides a law around every row of a data set, many rows at a time, each with a proof or a case."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from dokimos.laws.proving.zones import Number, Zone
 
 #: Rows that are decided together.
 _TOGETHER = 64
-#: The share of a row's time for a guided search, where branch and bound has not decided it.
+#: The share of a row's time for a guided search, if branch and bound has not decided it.
 _GUIDED_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class RowDecision:
-    """What is known of a law around one row.
+    """What is known about a law around one row.
 
-    A proven one has a cover of the cases around it, and holds in float32 too where `in_float32`; where
-    `is_empty`, there are no such cases. A violated one has a case, run again and exact.
+    A proven row has a cover of the cases around it; with `in_float32` the law holds in float32 too; with
+    `is_empty` there are no such cases. A violated row has a case, run again and exact.
     """
 
     row: int
@@ -54,7 +54,7 @@ class RowDecision:
 
 @dataclass(frozen=True)
 class RowsDecision:
-    """What is known of a law around the rows of a data set. Rows out of the domain are in `outside`."""
+    """What is known about a law around the rows of a data set. `outside` counts rows outside the domain."""
 
     law: Law
     domain: Domain
@@ -68,7 +68,7 @@ class RowsDecision:
     seconds: float = 0.0
 
     def count(self, answer: LawAnswer) -> int:
-        """How many rows have this answer, of those around which there are cases."""
+        """How many rows have this answer, among those with cases around them."""
         return sum(each.answer is answer and not each.is_empty for each in self.rows)
 
     @property
@@ -94,8 +94,8 @@ def verify_rows(
 ) -> RowsDecision:
     """Decide a law for all cases around each of some rows, in `settings.seconds` of processor time each.
 
-    `done` is called with the number of rows that are decided. Raises LawError or InputError where the law,
-    the domain or the model is not usable.
+    `done` is called with the number of rows that are decided. Raises LawError or InputError if the law, the
+    domain or the model is not usable.
     """
     settings = settings or VerifySettings()
     plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
@@ -187,7 +187,7 @@ class _Rows:
         ]
 
     def _guided(self, zone: Zone, end: SearchEnd) -> SearchEnd:
-        """A violation that a guided search finds around one row, else what is known already."""
+        """A violation that a guided search finds around one row, otherwise what is already known."""
         deadline = Deadline.after(_GUIDED_SHARE * self._settings.seconds)
         found = falsify(self._tables(zone), self._confirms, seed=self._settings.seed, deadline=deadline)
         return end if found is None else SearchEnd(case=found.case)

@@ -1,4 +1,4 @@
-"""What was decided around the rows of a data set as JSON files, and these files checked again."""
+"""Decisions around the rows of a data set as JSON files, and rechecking these files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VERSION = 1
 
 
 class _RowForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of the data set, and what proves or violates the law around it; neither where that is open."""
+    """A row of the data set, and what proves or violates the law around it; neither if that is open."""
 
     row: int
     columns: list[str]
@@ -44,7 +44,7 @@ class _RowForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class _RowsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the file holds. `tolerance` is a share, as a fraction."""
+    """The content of the file. `tolerance` is a share, as a fraction."""
 
     format: str = FORMAT
     version: int = _VERSION
@@ -63,7 +63,7 @@ class _RowsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class SavedRows:
-    """What a file says was decided around rows: believed only once it is checked."""
+    """The decisions around rows that a file claims: not trusted until they are checked."""
 
     law: Law
     domain: str | None
@@ -101,7 +101,7 @@ def save_rows(decision: RowsDecision, path: Path) -> None:
 
 
 def read_rows(path: Path) -> SavedRows:
-    """What a file says. Raises UnreadableFile."""
+    """Read a file of decisions. Raises UnreadableFile."""
     document = strict_json.parse(read_whole(path), file=path)
     expect_format(document, FORMAT, _VERSION, file=path, otherwise="is not a decision around rows")
     form = strict_json.convert(document, _RowsForm, file=path, what="what was decided around rows")
@@ -119,7 +119,7 @@ def read_rows(path: Path) -> SavedRows:
 
 
 def is_about_rows(path: Path) -> bool:
-    """Whether a file says that it is such a file. Raises UnreadableFile."""
+    """Whether a file claims to be of this kind. Raises UnreadableFile."""
     document = strict_json.parse(read_whole(path), file=path)
     return isinstance(document, dict) and document.get("format") == FORMAT
 

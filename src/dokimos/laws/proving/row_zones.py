@@ -1,4 +1,4 @@
-"""The cases around a row of a data set: numbers moved by a tolerance, flags and choices as they are."""
+"""The cases around a row of a data set: numbers move within a tolerance, flags and choices stay."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dokimos.laws.proving.zones import Number, Options, Span, Values, Zone, exac
 class Tolerance:
     """How far the features of a row may move: numbers by a `share` of their range, at least by 1.
 
-    Features that are 0 or 1, and choices, stay as they are, but for those that are `free`: these may have
-    any value that the domain declares.
+    Features that are 0 or 1, and choices, stay as they are, except the `free` ones, which may have any
+    value that the domain declares.
     """
 
     share: Fraction
@@ -28,7 +28,7 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise InputError(f"A tolerance is a share from 0 to 100 %, not {self.words}.")
+            raise InputError(f"A tolerance must be between 0 and 100 %, not {self.words}.")
 
     @property
     def words(self) -> str:
@@ -36,9 +36,9 @@ class Tolerance:
         return f"{float(100 * self.share):g} %"
 
     def over(self, question: LawQuestion, row: Sequence[Number]) -> Zone | None:
-        """The cases around a row: None where a value of it is none that the domain declares.
+        """The cases around a row; None if one of its values is not one that the domain declares.
 
-        Raises Refusal if the law has several inputs, InputError where there is no such free feature.
+        Raises Refusal if the law has several inputs, InputError if there is no such free feature.
         """
         if len(question.inputs) != 1:
             raise Refusal("a law with several inputs has no cases around one row")
@@ -80,7 +80,7 @@ class Tolerance:
 
 
 def chosen(slot: Slot, row: Sequence[Number]) -> int:
-    """The index of what a row chooses, −1 for nothing, −2 where its columns are no choice."""
+    """The index of a row's value of a choice; −1 for none, −2 if its columns are not a valid choice."""
     hot = list(row[slot.start : slot.stop])
     if sorted(hot) == [0] * (len(hot) - 1) + [1]:
         return hot.index(1)
@@ -88,7 +88,7 @@ def chosen(slot: Slot, row: Sequence[Number]) -> int:
 
 
 def row_numbers(layout: Layout, row: Sequence[float]) -> tuple[Number, ...]:
-    """A row as exact numbers. Raises Refusal if it is none of this layout."""
+    """A row as exact numbers. Raises Refusal if it does not match the layout."""
     if len(row) != layout.width:
         raise Refusal(f"a row has {len(row)} columns, records have {layout.width}")
     return tuple(exact(float(each)) for each in row)

@@ -1,4 +1,4 @@
-"""What a search for a proof or a violation gives, and how cases are found in a zone that is left."""
+"""The result of a search for a proof or a violation, and how to find cases in an open zone."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ ExactCase = tuple[Number, ...]
 class SearchEnd:
     """A cover that has no open zone, or a case that seems to violate the law, or neither.
 
-    `share` of the set was left open; of all values that the variables may have, whatever the conditions
-    say.
+    `share` of the set was left open: of all values that the variables may have, whatever the conditions.
     """
 
     cover: Cover | None = None
@@ -31,18 +30,18 @@ class SearchEnd:
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment after which a search ends."""
+    """The time at which a search ends."""
 
     at: float
 
     @staticmethod
     def after(seconds: float) -> Deadline:
-        """So many seconds from now on."""
+        """The deadline that many seconds from now."""
         return Deadline(time.monotonic() + seconds)
 
     @property
     def is_over(self) -> bool:
-        """Whether it has come."""
+        """Whether it has passed."""
         return time.monotonic() > self.at
 
     @property
@@ -52,12 +51,12 @@ class Deadline:
 
 
 def share_of(zones: Sequence[Zone], whole: Zone) -> float:
-    """The share of a zone that some parts of it are."""
+    """The share of a zone that some of its parts make up."""
     return min(1.0, sum(math.exp(zone.log_size - whole.log_size) for zone in zones))
 
 
 def undecided(formulas: Sequence[Formula], zone: Zone) -> Iterator[Comparison]:
-    """The comparisons that a zone does not decide, in formulas that it does not."""
+    """The comparisons that a zone leaves undecided, in formulas that it leaves undecided."""
     for formula in formulas:
         if formula.over(zone) is None:
             yield from (each for each in comparisons(formula) if each.over(zone) is None)
@@ -78,7 +77,7 @@ def candidates(question: LawQuestion, zone: Zone, where: Formula) -> Iterator[Ex
 
 
 def condition_cut(question: LawQuestion, zone: Zone, where: Formula) -> Cut | None:
-    """A cut that brings a condition nearer to being decided; None where none is left to make."""
+    """A cut that brings a condition closer to being decided; None if there is none."""
     for each in undecided((*question.conditions, where), zone):
         quantity = each.quantity
         wide = [variable for variable, _ in quantity.terms if not zone.values[variable].is_single]
@@ -98,7 +97,7 @@ def condition_cut(question: LawQuestion, zone: Zone, where: Formula) -> Cut | No
 
 
 def _option(comparison: Comparison, values: Options, variable: int) -> int:
-    """A value of a choice on the smaller side of a comparison, where it tells the values apart."""
+    """A value of a choice on the smaller side of a comparison, if the comparison separates the values."""
     if len(comparison.quantity.terms) == 1:
         ((_, factor),) = comparison.quantity.terms
         holds = {
@@ -113,7 +112,7 @@ def _option(comparison: Comparison, values: Options, variable: int) -> int:
 
 
 def _proper(variable: int, at: Number, values: Span) -> Cut | None:
-    """The cut where both of its parts have something in them that the other has not."""
+    """The cut, if each of its parts has something that the other has not; otherwise None."""
     first, second = values.cut(at)
     is_proper = not first.is_empty and not second.is_empty and first != values and second != values
     return Cut(variable, at) if is_proper else None

@@ -1,4 +1,4 @@
-"""The decisions of a ReLU network along a segment, exactly: piece by piece between its breakpoints."""
+"""The exact decisions of a ReLU network along a segment, piece by piece between its breakpoints."""
 
 from __future__ import annotations
 

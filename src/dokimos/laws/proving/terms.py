@@ -1,4 +1,4 @@
-"""Linear quantities over the variables of a question, conditions on them, and what a zone says of these."""
+"""Linear quantities over the variables of a question, conditions on them, and what a zone implies."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Quantity:
 
     @property
     def variable(self) -> int | None:
-        """The variable that it is, None where it is anything else."""
+        """The variable that it is; None if it is anything else."""
         is_plain = self.constant == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
         return self.terms[0][0] if is_plain else None
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a number."""
+        """Whether it is a constant."""
         return not self.terms
 
     def plus(self, other: Quantity, factor: Number = 1) -> Quantity:
@@ -46,7 +46,7 @@ class Quantity:
         return Quantity().plus(self, factor)
 
     def with_terms(self, known: dict[int, Quantity]) -> Quantity:
-        """Some variables replaced by quantities."""
+        """The quantity with some variables replaced by quantities."""
         made = Quantity(self.constant)
         for variable, factor in self.terms:
             made = made.plus(known.get(variable, Quantity.of(variable)), factor)
@@ -57,7 +57,7 @@ class Quantity:
         return self.constant + sum(factor * case[variable] for variable, factor in self.terms)
 
     def ends(self, zone: Zone) -> tuple[Number, Number]:
-        """A least and a greatest value over a zone, exact."""
+        """Exact lower and upper bounds over a zone."""
         low = high = self.constant
         for variable, factor in self.terms:
             each = zone.values[variable]
@@ -75,7 +75,7 @@ class Sign(Enum):
     OTHER = "!="
 
     def holds(self, value: Number | Fraction) -> bool:
-        """Whether a number compares so with 0."""
+        """Whether a number compares with 0 in this way."""
         match self:
             case Sign.AT_MOST:
                 return value <= 0
@@ -109,7 +109,7 @@ class Comparison:
         return self.sign.holds(self.quantity.at(case))
 
     def over(self, zone: Zone) -> bool | None:
-        """Whether it holds in all cases of a zone, or in none; None where this does not tell."""
+        """Whether it holds in all cases of a zone (True) or in none (False); None if this is not known."""
         if len(self.quantity.terms) == 1:
             variable, factor = self.quantity.terms[0]
             values = zone.values[variable]

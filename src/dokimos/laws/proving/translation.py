@@ -1,4 +1,4 @@
-"""From a law to the question that it asks: `randInt(a, b)` becomes "for every value"."""
+"""Translates a law into a question: `randInt(a, b)` becomes "for every value"."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dokimos.laws.proving.terms import (
 )
 from dokimos.laws.proving.zones import Grid, Number, Options, Span, Values, Zone, exact
 
-#: Combinations of decisions that are written out, at most.
+#: The most combinations of decisions that are enumerated.
 _MOST_COMBINATIONS = 10_000
 
 
@@ -35,11 +35,10 @@ def translate(
 ) -> LawQuestion:
     """The question whether a model with these classes violates the law in the set that the domain has.
 
-    A case is one of the set where the features of all inputs, and of all records that the model is asked
-    about, are in their ranges and, with `constrained`, satisfy the CONSTRAINTS of the domain. `classes` are
-    the decisions that the classes of the model stand for. Arithmetic that the law writes is exact.
-
-    Raises Refusal, with the reason, where the law cannot be translated.
+    A case is in the set if the features of all inputs, and of all records that the model decides on, are in
+    their ranges and, with `constrained`, satisfy the CONSTRAINTS of the domain. `classes` are the decisions
+    that the model's classes represent. The law's own arithmetic is exact. Raises Refusal, with the reason,
+    if the law cannot be translated.
     """
     if plan.domain.layout is None:
         raise Refusal(f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records")
@@ -65,7 +64,7 @@ def translate(
 
 def _expect_translatable(plan: LawPlan) -> None:
     if plan.predictions is None:
-        raise Refusal("the block is more than predictions: only a run can tell what its code does")
+        raise Refusal("the block does more than predict: only a run can tell what its code does")
     if plan.domain.encode is not None or plan.domain.decide is not None:
         what = "encode" if plan.domain.encode is not None else "decide"
         raise Refusal(f"the domain's function {what} is code: only a run can tell what it does")
@@ -76,7 +75,7 @@ def _expect_translatable(plan: LawPlan) -> None:
 
 @dataclass
 class _Translation:
-    """Variables, their values and the conditions on them, as far as they are known."""
+    """The variables, values and conditions collected so far."""
 
     plan: LawPlan
     layout: Layout
@@ -120,7 +119,7 @@ class _Translation:
         if feature.kind is Kind.CHOICE:
             return Options(frozenset(range(-1 if feature.has_none else 0, feature.width)))
         if feature.holds_strings or feature.low is None or feature.high is None:
-            raise Refusal(f"the feature {feature.name} has no range that is declared")
+            raise Refusal(f"the feature {feature.name} has no declared range")
         grid = Grid.WHOLE if feature.kind is Kind.INTEGER else self.reals
         return Span(exact(feature.low), exact(feature.high), grid)
 
@@ -163,7 +162,7 @@ class _Translation:
         *,
         constrained: bool,
     ) -> LawQuestion:
-        """What all of this asks, in as few variables as there are."""
+        """The question, in as few variables as possible."""
         known = self._solved()
         names = [each.name for each in records]
         forbidden = [
@@ -234,7 +233,7 @@ def _renumbered(record: PredictedRecord, number: dict[int, Quantity]) -> Predict
 def _forbidden(
     plan: LawPlan, reader: ExpressionReader, records: list[str], classes: Sequence[Any]
 ) -> list[ForbiddenDecisions]:
-    """Every combination of decisions that violates an `ensures` somewhere, and where."""
+    """Every combination of decisions that violates an `ensures` somewhere in the set, and where."""
     if len(classes) ** len(records) > _MOST_COMBINATIONS:
         raise Refusal(f"{len(records)} records with {len(classes)} classes each have too many combinations")
     found = []

@@ -1,4 +1,4 @@
-"""What an ensemble of trees may decide in a zone: what it computes in doubles, for all cases at once."""
+"""What an ensemble of trees may decide in a zone, as computed in doubles, for all cases at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dokimos.laws.proving.question import LawQuestion, PredictedRecord
 from dokimos.laws.proving.terms import Quantity
 from dokimos.laws.proving.zones import Number, Options, Zone, exact
 
-#: Integers beyond this are not all float32 numbers.
+#: Not all integers beyond this are float32 numbers.
 _WHOLE_FLOAT32 = 2**24
 _BEYOND = 10**400
 
@@ -63,7 +63,7 @@ class TreeReach:
         if ensemble.inputs != layout.width:
             raise Refusal(f"the trees take {ensemble.inputs} columns, records have {layout.width}")
         if len(ensemble.base) < 2:
-            raise Refusal("the trees give one number, and no classes")
+            raise Refusal("the trees give one number, not a score for each class")
         if not ensemble.divide > 0:
             raise Refusal("the trees divide by a number that is not positive")
         if ensemble.single:

@@ -1,4 +1,4 @@
-"""Leaf pairs of trees gone through: a law is proven by a cover, or violated by a case. Complete."""
+"""Enumerates pairs of leaves of trees: a law is proven by a cover, or violated by a case. Complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dokimos.laws.proving.terms import TRUE
 from dokimos.laws.proving.tree_reach import TreeReach
 from dokimos.laws.proving.zones import Zone
 
-#: Zones between two looks at the clock.
+#: How many zones are processed between two checks of the clock.
 _CHECKED = 64
 
 
@@ -28,10 +28,10 @@ class _Place:
 
 
 def search_trees(question: LawQuestion, reach: TreeReach, deadline: Deadline) -> SearchEnd:
-    """Cut the set along the thresholds that its cases meet, until every part is decided or time is over.
+    """Cut the set along the thresholds that its cases meet, until every part is decided or time is up.
 
-    In a part where every record ends in one leaf of each tree, decisions are known. Where the law forbids
-    them, the part has a violation, or its conditions cut it further: for integers that comes to an end.
+    In a part where every record ends in one leaf of each tree, the decisions are known. If the law forbids
+    them, the part has a violation, or its conditions cut it further: for integers this terminates.
     """
     return _TreeSearch(question, reach).run(deadline)
 
@@ -71,7 +71,7 @@ class _TreeSearch:
         return SearchEnd(cover=Cover(tuple(steps)))
 
     def _descended(self, place: _Place) -> _Place:
-        """Every node moved down as far as all cases go the same way."""
+        """Every node, moved down as long as all cases go the same way."""
         nodes = []
         for record, own in zip(self._question.records, place.nodes, strict=True):
             nodes.append(tuple(self._down(k, node, record, place.zone) for k, node in enumerate(own)))
@@ -117,7 +117,7 @@ class _TreeSearch:
         return bits
 
     def _tree_cut(self, place: _Place) -> Cut | None:
-        """A cut along the threshold, of a node that is reached, below which scores differ the most."""
+        """A cut along the threshold of the reached node below which scores differ the most."""
         best: tuple[float, Cut] | None = None
         for record, own in zip(self._question.records, place.nodes, strict=True):
             for number, node in enumerate(own):
@@ -134,7 +134,7 @@ class _TreeSearch:
 
 
 def _below(tree: DecisionTree, values: NDArray[np.float64], choose: np.ufunc) -> NDArray[np.float64]:
-    """For every node the least (or greatest) value of each class in the leaves below it."""
+    """For every node, the least (or greatest) value of each class in the leaves below it."""
     found = values.copy()
     for node in range(len(found) - 1, -1, -1):  # children come after their parent
         if tree.feature[node] >= 0:
@@ -143,7 +143,7 @@ def _below(tree: DecisionTree, values: NDArray[np.float64], choose: np.ufunc) ->
 
 
 def _masks(reach: TreeReach) -> list[int]:
-    """For every node of a single tree the classes of the leaves below it, as bits."""
+    """For every node of a single tree, the classes of the leaves below it, as bits."""
     tree, tests = reach.ensemble.trees[0], reach.tests[0]
     masks = [0] * len(tests)
     for node in range(len(tests) - 1, -1, -1):

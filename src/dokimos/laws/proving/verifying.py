@@ -1,4 +1,4 @@
-"""Decides a law for every case of a set: falsify first, the cheapest way first, then prove."""
+"""Decides a law for every case of a set: tries to falsify it, the cheapest way first, then to prove it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dokimos.laws.proving.searching import Deadline, ExactCase, SearchEnd
 from dokimos.laws.proving.tree_reach import TreeCloser
 from dokimos.laws.proving.tree_search import search_trees
 
-#: The share of the time that is left which is spent on draws, and on a guided search, for violations.
+#: The share of the remaining time spent on random draws, and on a guided search, for violations.
 _DRAWING_SHARE, _GUIDED_SHARE = 0.1, 0.5
-#: Zones that a proof may have which is looked for before the guided search.
+#: The most zones of a proof that is tried before the guided search.
 _SHORT = 300
 
 
@@ -35,7 +35,7 @@ def verify_law(
 ) -> LawDecision:
     """Decide a law for every case of the set that its domain declares.
 
-    Raises LawError or InputError where the law, the domain or the model is not usable.
+    Raises LawError or InputError if the law, the domain or the model is not usable.
     """
     settings = settings or VerifySettings()
     plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
@@ -68,7 +68,7 @@ def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Dea
 
 
 def _confirms(replay: CaseReplay, stated: StatedLaw) -> Callable[[ExactCase], bool]:
-    """Whether a case violates the law as the model is run; of a network, exactly as well."""
+    """Whether a case violates the law when the model is run; for a network, also exactly."""
     closer = stated.closer
     if isinstance(closer, TreeCloser):
         return replay.violates
@@ -79,7 +79,7 @@ def _confirms(replay: CaseReplay, stated: StatedLaw) -> Callable[[ExactCase], bo
 
 @dataclass(frozen=True)
 class _Steps:
-    """The steps that may decide a law, the cheapest first; each gives its name and how it ended."""
+    """The steps that may decide a law, the cheapest first; each yields its name and its result."""
 
     settings: VerifySettings
     stated: StatedLaw
@@ -96,7 +96,7 @@ class _Steps:
         yield "leaf pairs", end
 
     def network(self, closer: NetworkCloser) -> Iterator[tuple[str, SearchEnd]]:
-        """All cases or draws, a look for a short proof, a guided search, then the search for a long one."""
+        """All cases or draws, a search for a short proof, a guided search, then one for a long proof."""
         yield from self._falsified(_DRAWING_SHARE, draws=True, guided=False)
         yield "bounds on zones", self._zones(closer, _SHORT)
         yield from self._falsified(_GUIDED_SHARE, draws=False, guided=True)

@@ -1,4 +1,4 @@
-"""Sets of cases: what values each variable of a question may have, and how such a set is cut in two."""
+"""Sets of cases: the values that each variable of a question may have, and how such a set is cut in two."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Grid(Enum):
 
 
 def exact(value: int | float | Fraction) -> Number:
-    """A number without rounding, an `int` where it is whole."""
+    """A number without rounding, as an `int` if it is an integer."""
     number = Fraction(value)
     return int(number) if number.denominator == 1 else number
 
 
 @dataclass(frozen=True)
 class Span:
-    """The numbers of a grid from `low` to `high`, both included; none where low > high."""
+    """The numbers of a grid from `low` to `high`, both included; empty if low > high."""
 
     low: Number
     high: Number
@@ -40,12 +40,12 @@ class Span:
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one such number."""
+        """Whether there is exactly one such number."""
         return self.low == self.high
 
     @property
     def size(self) -> float:
-        """How many numbers there are; of reals how long the span is, 1 for a single one."""
+        """How many numbers there are; for reals the length of the span, 1 for a single number."""
         if self.grid is Grid.WHOLE:
             return float(self.high - self.low + 1)
         return float(self.high - self.low) or 1.0
@@ -75,7 +75,7 @@ class Span:
         )
 
     def middle(self) -> Number:
-        """Where to cut it into halves."""
+        """Where to cut it in half."""
         if self.grid is Grid.WHOLE:
             return (int(self.low) + int(self.high)) // 2
         return exact(float((Fraction(self.low) + Fraction(self.high)) / 2))
@@ -88,7 +88,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Options:
-    """The values of a choice that are left, by index; −1 is none."""
+    """The remaining values of a choice, by index; −1 is none."""
 
     left: frozenset[int]
 
@@ -99,7 +99,7 @@ class Options:
 
     @property
     def is_single(self) -> bool:
-        """Whether one is left."""
+        """Whether exactly one is left."""
         return len(self.left) == 1
 
     @property
@@ -142,11 +142,11 @@ class Zone:
 
     @property
     def log_size(self) -> float:
-        """The logarithm of how many cases there are (of reals, of how much room they have)."""
+        """The logarithm of the number of cases (for reals, of their volume)."""
         return sum(math.log(each.size) for each in self.values)
 
     def cut(self, variable: int, at: Number) -> tuple[Zone, Zone]:
-        """Two zones that have all cases of this one between them."""
+        """Two zones that together have all cases of this one."""
         first, second = self.values[variable].cut(at)
         before, behind = self.values[:variable], self.values[variable + 1 :]
         return Zone((*before, first, *behind)), Zone((*before, second, *behind))

@@ -1,1 +1,1 @@
-"""Networks changed so that they keep laws, and what that costs."""
+"""Repairing networks so that they satisfy laws, and what that costs."""

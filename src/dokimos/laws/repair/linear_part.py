@@ -30,8 +30,8 @@ class ScoredNetwork:
     def onnx(self, low: Floats, high: Floats) -> bytes:
         """The network as an ONNX file, for inputs between `low` and `high`.
 
-        A row of `linear` that is not 0 becomes one ReLU more in each layer, with a bias that keeps it above
-        0 for all of these inputs; the last layer takes the bias off again.
+        Each nonzero row of `linear` becomes one more ReLU in each layer, with a bias that keeps it above 0
+        for all of these inputs; the last layer subtracts the bias again.
         """
         carried = np.flatnonzero(self.linear.any(axis=1)) if len(self.layers) > 1 else np.zeros(0, int)
         rows = self.linear[carried]

@@ -1,4 +1,4 @@
-"""What a repair costs and what it brings: on rows that it has not seen, and on draws."""
+"""The costs and benefits of a repair, measured on rows that it has not seen, and on random draws."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _DRAWN = 5000
 
 @dataclass(frozen=True)
 class ModelMeasures:
-    """How a model does on rows that no repair has seen.
+    """How a model performs on rows that no repair has seen.
 
-    `accuracy` is the share of rows whose label it gives (None without labels), `agreement` that on which it
-    decides as the old model. `violations` of `cases` drawn from these rows, and of as many from the ranges,
-    violate a law. `effect` is the share of rows on which the decision changes when a feature that the laws
-    are about goes from one end of its range to the other, the mean over these features. `answers` has what
-    `law verify` says of each law.
+    `accuracy` is the share of rows on which it predicts the label (None without labels), `agreement` the
+    share on which it decides as the old model does. `violations` of `cases` drawn from these rows, and of
+    as many from the ranges, violate a law. `effect` is the share of rows on which the decision changes when
+    a feature that the laws are about goes from one end of its range to the other, the mean over these
+    features. `answers` has the answer of `law verify` for each law.
     """
 
     accuracy: float | None
@@ -53,7 +53,7 @@ class ModelMeasures:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows, their labels if there are any, and the columns that the laws are about with their ends."""
+    """Rows, their labels if there are any, and the columns that the laws are about with their ranges."""
 
     rows: Floats
     labels: NDArray[Any] | None
@@ -70,7 +70,7 @@ def measure(
     *,
     done: Callable[[str], None] = lambda _: None,
 ) -> ModelMeasures:
-    """How a model does. `done` is called with what is done."""
+    """Measure a model. `done` is called with each finished step."""
     decisions = model.predict(held.rows)
     seen = replace(domain, inputs=lambda: held.rows, labels=None)
     counts = {"test": 0, "range": 0}

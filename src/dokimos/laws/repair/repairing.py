@@ -1,4 +1,4 @@
-"""A network repaired so that it keeps laws: what is asked of it, the training, and what came of it."""
+"""Repairs a network so that it satisfies laws: the requirements, the training, and the outcome."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DRAWN, _KEPT = 4096, 256
 
 @dataclass(frozen=True)
 class RepairSettings:
-    """How a network is repaired, and how long `law verify` may take for each law afterwards."""
+    """How to repair a network, and how long `law verify` may take for each law afterwards."""
 
     way: RepairWay = RepairWay.CERTIFIED
     epochs: int = 60
@@ -48,7 +48,7 @@ class RepairSettings:
 
 @dataclass(frozen=True)
 class RepairedModel:
-    """A repaired network as the content of an ONNX file, and how the old one and this one do."""
+    """A repaired network as the content of an ONNX file, and how it and the old one perform."""
 
     content: bytes
     before: ModelMeasures
@@ -57,7 +57,7 @@ class RepairedModel:
 
 
 class Repair:
-    """Laws, a domain with rows, and a network: everything that does not change from seed to seed.
+    """Laws, a domain with rows, and a network: everything that does not depend on the seed.
 
     Raises InputError if a law cannot be repaired, with the reason.
     """
@@ -68,14 +68,14 @@ class Repair:
         self._laws, self._domain, self._model, self._settings = laws, domain, model, settings
         if domain.layout is None or domain.inputs is None:
             raise InputError(
-                f"The domain {domain.name} has no FEATURES, or no `inputs` to keep answers on."
+                f"The domain {domain.name} needs FEATURES and `inputs` to keep the answers on."
             )
         layout = domain.layout
         self._questions, self._closer = self._stated()
         try:
             self._requirements = slope_requirements(self._questions)
         except Refusal as refusal:
-            raise InputError(f"There is no repair for these laws: {refusal}.") from None
+            raise InputError(f"These laws cannot be repaired: {refusal}.") from None
         self._low, self._high = _ends(layout)
         given = call_domain(domain.inputs, domain, "inputs")
         self.rows = as_records(given, layout, domain.name).astype(np.float64)
@@ -93,15 +93,15 @@ class Repair:
             except Refusal as refusal:
                 raise InputError(f"{law.name}: cannot be repaired: {refusal}.") from None
             if not isinstance(stated.closer, NetworkCloser):
-                raise InputError(f"{self._model.name}: is not a network; only networks are repaired.")
+                raise InputError(f"{self._model.name}: not a network; only networks can be repaired.")
             questions.append(stated.question)
             closer = stated.closer
         if closer is None:
-            raise InputError("Give a law to repair the network for.")
+            raise InputError("Give at least one law to repair the network for.")
         return questions, closer
 
     def run(self, settings: RepairSettings, done: Callable[[str], None] = lambda _: None) -> RepairedModel:
-        """Repair the network with one seed: which rows are held out, and the training, depend on it."""
+        """Repair the network with one seed, which decides the held-out rows and the training."""
         order = np.random.default_rng(settings.seed).permutation(len(self.rows))
         held, seen = np.split(order, [round(_HELD_OUT * len(order))])
         rows = self.rows[seen]
@@ -129,14 +129,14 @@ class Repair:
         return RepairedModel(content, before, after, settings.seed)
 
     def task(self, rows: Floats) -> RepairTask:
-        """What is to be trained, to keep the answers on these rows."""
+        """The training task: keep the answers on these rows."""
         layers = tuple((layer.weights, layer.biases) for layer in self._closer.reach.layers)
         return RepairTask(layers, rows, self._low, self._high, self._requirements)
 
     def _pairs(
         self, network: ScoredNetwork, rows: Floats, rng: np.random.Generator
     ) -> ViolatingPairs | None:
-        """Pairs of records with which a network violates the laws: drawn, from rows, and near."""
+        """Pairs of records on which a network violates the laws: random ones, from rows, and near these."""
         found: list[tuple[Floats, Floats, int, int]] = []
         for question in self._questions:
             tables = CaseTables(question, network)
@@ -170,7 +170,7 @@ def _put_rows(question: LawQuestion, cases: Floats, rows: Floats, rng: np.random
 
 
 def _value(slot: Slot, rows: Floats) -> Floats:
-    """A feature of rows as a law sees it: of a choice the index, −1 for none."""
+    """A feature of rows as a law sees it: for a choice its index, −1 for none."""
     if slot.feature.kind is not Kind.CHOICE:
         return rows[:, slot.start]
     hot = rows[:, slot.start : slot.stop]

@@ -1,4 +1,4 @@
-"""What laws ask of the slopes of a network's scores: enough for the laws to hold on the whole domain."""
+"""What laws require of the slopes of a network's scores: enough for them to hold on the whole domain."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class SlopeRequirement:
 
     @property
     def direction(self) -> int:
-        """1 where a larger value must make for a higher class, −1 where for a lower one."""
+        """1 if a larger value must lead to a higher class, −1 if to a lower one."""
         return self.sign if self.above > self.below else -self.sign
 
 
 def slope_requirements(questions: Iterable[LawQuestion]) -> tuple[SlopeRequirement, ...]:
-    """What is enough for the laws behind these questions to hold, wherever the records are.
+    """Conditions that suffice for the laws behind these questions to hold, wherever the records are.
 
     Theorem. Let a law forbid that record r is decided a and record s is decided b ≠ a, and let s − r be of
     one sign in each column in which they differ. If score a − score b grows with none of these columns
@@ -40,13 +40,13 @@ def slope_requirements(questions: Iterable[LawQuestion]) -> tuple[SlopeRequireme
     found = {each for question in questions for each in _of(question)}
     for each in found:
         if SlopeRequirement(each.below, each.above, each.column, each.sign) in found:
-            raise Refusal("a feature must make no difference at all: leave it out of the model instead")
+            raise Refusal("a feature must make no difference at all; remove it from the model instead")
     return tuple(sorted(found))
 
 
 def _of(question: LawQuestion) -> Iterator[SlopeRequirement]:
     if len(question.records) < 2:
-        raise Refusal(f"{question.law}: is about one record, and not about how scores change")
+        raise Refusal(f"{question.law}: the law is about one record, not about how scores change")
     for forbidden in question.forbidden:
         moved = False
         for r, s in combinations(range(len(question.records)), 2):
@@ -56,7 +56,7 @@ def _of(question: LawQuestion) -> Iterator[SlopeRequirement]:
                 for column, sign in _moved(question, r, s):
                     yield SlopeRequirement(a, b, column, sign)
         if not moved:
-            raise Refusal(f"{question.law}: forbids a decision, whatever the other records get")
+            raise Refusal(f"{question.law}: the law forbids a decision whatever the other records get")
 
 
 def _moved(question: LawQuestion, r: int, s: int) -> Sequence[tuple[int, int]]:
@@ -68,7 +68,7 @@ def _moved(question: LawQuestion, r: int, s: int) -> Sequence[tuple[int, int]]:
             continue
         name = slot.feature.name
         if slot.feature.kind is Kind.CHOICE:
-            raise Refusal(f"{question.law}: moves {name}, which is a choice and has no slope")
+            raise Refusal(f"{question.law}: moves {name}, which is a choice and so has no slope")
         difference = other.plus(one, -1)
         ends, limits = difference.ends(question.zone), limits_of(question, difference)
         if max(ends[0], limits[0]) >= 0:

@@ -1,4 +1,4 @@
-"""Networks trained to answer as an old one does, and to keep laws: three ways."""
+"""Trains networks to answer as an old one does and to satisfy laws, in three ways."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from dokimos.laws.repair.requirements import SlopeRequirement
 from dokimos.networks.semantics.outward import Floats
 
 _BATCH, _RATE = 64, 4e-3
-#: How much the scores must change at least, over the whole range of a feature, the way that a law asks for.
+#: The least change of the scores, over the whole range of a feature, in the direction that a law requires.
 _MARGIN = 0.05
-#: Of that margin, what is enough in the end; and how many further rounds there may be to get there.
+#: The share of that margin that is enough in the end, and how many further rounds there may be to reach it.
 _ENOUGH, _MORE_EPOCHS = 0.4, 120
-#: What a slope against the law costs at first, and how that grows.
+#: The initial penalty of a slope against the law, and how it grows.
 _PRICE, _GROWTH = 1.0, 1.08
-#: How much the scores of a violating case must move, beyond what undoes the violation.
+#: How far the scores of a violating case must move beyond undoing the violation.
 _HINGE = 0.1
 
 
 class RepairWay(Enum):
-    """How a network is made to keep laws."""
+    """How a network is made to satisfy laws."""
 
     CERTIFIED = "certified"
     CASES = "cases"
@@ -52,7 +52,7 @@ FindPairs = Callable[[ScoredNetwork], ViolatingPairs | None]
 
 @dataclass(frozen=True)
 class RepairTask:
-    """A network, the rows whose answers are to be kept, the ends of each column, and what is asked."""
+    """A network, the rows whose answers to keep, the range of each column, and the requirements."""
 
     layers: Layers
     rows: Floats
@@ -62,17 +62,17 @@ class RepairTask:
 
     @property
     def scores(self) -> Floats:
-        """What the old network gives for the rows."""
+        """The old network's scores for the rows."""
         classes, width = len(self.layers[-1][1]), len(self.low)
         return ScoredNetwork(tuple(self.layers), np.zeros((classes, width)))(self.rows)
 
 
 def repaired(task: RepairTask, way: RepairWay, *, epochs: int, seed: int, find: FindPairs) -> ScoredNetwork:
-    """A network that answers as the old one does where it can, and keeps the laws as far as `way` gets.
+    """A network that answers like the old one if possible, and satisfies the laws as far as `way` achieves.
 
     *certified*: a loss on bounds of the slopes over the whole domain, until they have the right sign.
     *cases*: a loss on cases that violate the laws, found anew in each epoch (`find`). *weights*: a new
-    network whose weights leave it no other choice. What comes out is not trusted: `law verify` decides.
+    network whose weights leave it no other choice. The result is not trusted: `law verify` decides.
     """
     try:
         torch = importlib.import_module("torch")
@@ -108,7 +108,7 @@ class _Training:
         return self._torch.tensor(np.asarray(values), dtype=self._torch.float64)
 
     def _old(self) -> list[Any]:
-        """The parameters of the old network over scaled columns, a little disturbed, and a linear part."""
+        """The parameters of the old network over scaled columns, slightly perturbed, and a linear part."""
         made = []
         for number, (weight, bias) in enumerate(self._task.layers):
             if number == 0:
@@ -127,7 +127,7 @@ class _Training:
         return [*made, self._tensor(linear)]
 
     def _effective(self) -> tuple[list[tuple[Any, Any]], Any]:
-        """Weights and biases of all layers, and the linear part, as they are used."""
+        """The effective weights and biases of all layers, and the linear part."""
         pairs = list(zip(self._parameters[:-1:2], self._parameters[1:-1:2], strict=True))
         linear = self._parameters[-1]
         if self._way is not RepairWay.WEIGHTS:
@@ -141,12 +141,12 @@ class _Training:
         return made, self._rising(self._one_way(linear))
 
     def _one_way(self, weight: Any) -> Any:
-        """Weights of columns that laws are about, all with the sign of the column."""
+        """Weights of the columns that laws are about, all with the sign that the column requires."""
         signs = self._tensor([self._directions.get(k, 0) for k in range(weight.shape[1])])
         return self._torch.where(signs == 0, weight, signs * weight.abs())
 
     def _rising(self, weight: Any) -> Any:
-        """Each class has the weights of the one before, and its own on top."""
+        """Each class has the weights of the class before it, plus its own."""
         return self._torch.cumsum(weight, dim=0)
 
     def _scores(self, rows: Any) -> Any:
@@ -216,7 +216,7 @@ class _Training:
         return float(self._slopes().detach().min()) >= _ENOUGH * _MARGIN
 
     def _against(self, pairs: ViolatingPairs) -> Any:
-        """How far the scores of violating pairs are from what the law asks, on some of the pairs."""
+        """How far the scores of violating pairs are from what the law requires, on some of the pairs."""
         torch = self._torch
         some = self._rng.choice(len(pairs.above), min(_BATCH, len(pairs.above)), replace=False)
         place = torch.arange(len(some))
@@ -230,7 +230,7 @@ class _Training:
         return torch.relu(_HINGE + gaps[0] - gaps[1]).mean()
 
     def _network(self) -> ScoredNetwork:
-        """The network over columns as they are."""
+        """The network over unscaled columns."""
         layers, linear = self._effective()
         made = [(weight.detach().numpy().copy(), bias.detach().numpy().copy()) for weight, bias in layers]
         part = linear.detach().numpy() / self._spread
@@ -242,9 +242,9 @@ class _Training:
 
 
 def _directions(requirements: Sequence[SlopeRequirement]) -> dict[int, int]:
-    """For each column that is asked about, whether it must raise or lower the class. Raises Refusal."""
+    """For each column with a requirement, whether it must raise or lower the class. Raises Refusal."""
     found: dict[int, int] = {}
     for each in requirements:
         if found.setdefault(each.column, each.direction) != each.direction:
-            raise Refusal("the laws ask a feature to raise some classes and to lower others")
+            raise Refusal("the laws require a feature to raise some classes and to lower others")
     return found

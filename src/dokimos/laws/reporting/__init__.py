@@ -1,1 +1,1 @@
-"""What a test of laws found: on the terminal, on a page, on disk."""
+"""The results of testing laws: on the terminal, on a page, and in files."""

@@ -1,4 +1,4 @@
-"""What differs between the records of a violation: a table of features, pictures, or a text compared."""
+"""The differences between the records of a violation: a table of features, pictures, or a text diff."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dokimos.laws.language.blocks import predictions
 from dokimos.laws.language.syntax import Law
 from dokimos.reports.figures.png import data_address, png
 
-#: More rows of a table, or characters of a text, than this are left off, and said to be.
+#: Rows of a table, or characters of a text, beyond this are left out, and the page says so.
 _MOST_ROWS = 14
 _MOST_CHARACTERS = 6_000
 
 
 class TextChange(Enum):
-    """What became of a piece of text."""
+    """Whether a piece of text was kept, added or removed."""
 
     KEPT = "kept"
     REMOVED = "removed"
@@ -35,7 +35,7 @@ class TextChange(Enum):
 
 @dataclass(frozen=True)
 class Track:
-    """Where a number stood and where it went, as places in percent between `low` and `high`."""
+    """Where a number was and where it went, as positions in percent between `low` and `high`."""
 
     start: float
     ends: tuple[float, ...]
@@ -44,14 +44,14 @@ class Track:
 
     @property
     def bar(self) -> tuple[float, float]:
-        """From where to where it reaches, and how wide that is."""
+        """The start and the width of the bar between them."""
         places = (self.start, *self.ends)
         return min(places), max(places) - min(places)
 
 
 @dataclass(frozen=True)
 class FeatureRow:
-    """A feature, its value in each record, whether that differs from the first, and where numbers went."""
+    """A feature: its value in each record, whether that differs from the first, and how numbers moved."""
 
     name: str
     values: tuple[str, ...]
@@ -64,9 +64,8 @@ class CaseView:
     """The records of a case side by side: `names` above, `rows` of features, `decisions` below.
 
     `pictures` and `texts` have one for each record, the latter as pieces compared with the first; both are
-    empty where records are not shown so. `left_off` rows are not shown; `same` are the features that all
-    records have alike. `trouble` says what the domain's
-    own functions for showing raised.
+    empty if records are not shown that way. `left_off` rows are not shown; `same` are the features with the
+    same value in all records. `trouble` is the error that the domain's own display functions raised.
     """
 
     names: tuple[str, ...]
@@ -80,7 +79,7 @@ class CaseView:
 
 
 def view_case(case: LawCase, law: Law, domain: Domain) -> CaseView:
-    """The records that the case is about, the first input first."""
+    """The records of a case, the first input first."""
     records = _records(case, law)
     names, values = tuple(records), list(records.values())
     pictures: tuple[str, ...] = ()
@@ -110,7 +109,7 @@ def view_case(case: LawCase, law: Law, domain: Domain) -> CaseView:
 
 
 def _records(case: LawCase, law: Law) -> dict[str, Any]:
-    """The inputs and the records that are predicted; all records where the block is other code."""
+    """The inputs and the predicted records; all records if the block is other code."""
     found = predictions(law)
     known: dict[str, Any] = {**case.inputs, **case.values}
     if found is not None:
@@ -125,7 +124,7 @@ def _is_record(value: Any) -> bool:
 
 
 def _decisions(case: LawCase, law: Law, domain: Domain, names: tuple[str, ...]) -> tuple[FeatureRow, ...]:
-    """One row with the decision on each record, or one for each output where code gives them."""
+    """One row with the decision on each record, or one row per output if code computes them."""
     found = predictions(law)
     outputs = [each.name for each in law.outputs if each.name in case.values]
     if found is None:
@@ -139,7 +138,7 @@ def _decisions(case: LawCase, law: Law, domain: Domain, names: tuple[str, ...]) 
 
 
 def _rows(values: list[Any], layout: Layout | None) -> tuple[FeatureRow, ...]:
-    """The features of the records; only those that differ where they have no names."""
+    """The features of the records; if they have no names, only those that differ."""
     base = values[0]
     if not _is_record(base) or any(np.shape(each) != base.shape for each in values):
         texts = tuple(_as_text(each) for each in values)
@@ -202,7 +201,7 @@ def _as_text(value: Any) -> str:
 
 
 def compare_texts(base: str, other: str) -> tuple[tuple[TextChange, str], ...]:
-    """Another text as pieces of the first that were kept or removed, and pieces that were added."""
+    """A diff of two texts: pieces of the first that were kept or removed, and pieces that were added."""
     if len(base) + len(other) > _MOST_CHARACTERS:
         half = _MOST_CHARACTERS // 2
         base, other = (f"{text[:half]}…" if len(text) > half else text for text in (base, other))

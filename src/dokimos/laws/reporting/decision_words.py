@@ -1,4 +1,4 @@
-"""What became of a law that was to be decided for every case, for a terminal."""
+"""The outcome of deciding a law for every case, for a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def decision_words(decision: LawDecision) -> str:
             return f"{head} in {decision.over} ({took}){words}"
         case LawAnswer.REFUSED:
             return f"{head}: {decision.reason}"
-    return f"{head}: {share_words(decision.share)} of {decision.over} is left ({took})"
+    return f"{head}: {share_words(decision.share)} of {decision.over} is undecided ({took})"
 
 
 def rows_words(decision: RowsDecision) -> str:
@@ -33,13 +33,13 @@ def rows_words(decision: RowsDecision) -> str:
     single = sum(each.in_float32 and not each.is_empty for each in decision.rows)
     more = f"; {single:,} proven in float32 too" if single else ""
     if decision.empty:
-        more += f"; {decision.empty:,} rows have no case"
+        more += f"; {decision.empty:,} without cases"
     if decision.outside:
-        more += f"; {decision.outside:,} rows are outside of the domain"
+        more += f"; {decision.outside:,} outside the domain"
     took = f"{decision.seconds:.1f} s of processor time"
     return f"{head}: {counts} of {len(decision.rows):,} rows, {decision.semantics} ({took}{more})"
 
 
 def share_words(share: float) -> str:
-    """A share in percent; the smallest ones by their order of magnitude."""
+    """A share in percent, with three significant digits."""
     return f"{100 * share:.3g} %"

@@ -1,4 +1,4 @@
-"""One self-contained HTML page of what testing laws found; its template and style are in assets/."""
+"""The results of testing laws as one self-contained HTML page; its template and style are in assets/."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dokimos.reports.figures.scales import linear
 from dokimos.reports.layout.page_head import PageHead, Tile, Tone
 from dokimos.reports.layout.rendering import render
 
-#: Violations of each law that are shown with their records; the others stand in the JSON files.
+#: How many violations of each law are shown with their records; the others are in the JSON files.
 _SHOWN = 12
 _OPEN = 3
 _ORDER = list(LawVerdict)
@@ -53,7 +53,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class PageContext:
-    """What the page says of its circumstances; passed in, so that the same results give the same page."""
+    """The context shown on the page; passed in, so that the same results give the same page."""
 
     title: str
     generated_at: str
@@ -62,7 +62,7 @@ class PageContext:
 
 @dataclass(frozen=True)
 class RateView:
-    """A rate in a table: its name, the rate, and the interval as places on a common scale, in percent."""
+    """A rate in a table: its name, its value, and its interval as places on a common scale, in percent."""
 
     name: str
     rate: Rate
@@ -75,7 +75,7 @@ class RateView:
 
 @dataclass(frozen=True)
 class RateTable:
-    """Rates side by side on one axis, whose `ticks` are places in percent with their labels."""
+    """Rates on a common axis, whose `ticks` are positions in percent with their labels."""
 
     title: str
     rates: tuple[RateView, ...]
@@ -115,7 +115,7 @@ class LawView:
 def write_page(
     results: Sequence[LawResult], commands: Sequence[str], context: PageContext, path: Path
 ) -> None:
-    """Write the page of `results` to `path`, all of it or nothing; `commands` show each again.
+    """Write the page of `results` to `path`, all of it or nothing; `commands` reproduce each result.
 
     Raises InputError if it cannot be written.
     """
@@ -140,7 +140,7 @@ def render_page(results: Sequence[LawResult], commands: Sequence[str], context: 
         tiles=tuple(Tile(_KINDS[kind], f"{count} {kind.value}") for kind, count in counts if count),
         facts=tuple(_facts(results)),
         links=_links(ordered),
-        notices=("The test was interrupted: this is what was found until then.",) if interrupted else (),
+        notices=("The test was interrupted: these are the results so far.",) if interrupted else (),
         generated_at=context.generated_at,
         dokimos_version=context.dokimos_version,
     )
@@ -148,7 +148,7 @@ def render_page(results: Sequence[LawResult], commands: Sequence[str], context: 
 
 
 def _links(views: Sequence[LawView]) -> tuple[tuple[str, str], ...]:
-    """Where the navigation leads: the overview, and each law that is not folded away."""
+    """The links of the navigation: the overview, and each law that is not folded away."""
     if len(views) < 2:
         return ()
     bad = [view for view in views if view.kind != "correct"]
@@ -225,7 +225,7 @@ def _remarks(result: LawResult) -> tuple[str, ...]:
 
 
 def _counts(result: LawResult) -> Markup:
-    """What was counted, in sentences."""
+    """The counts, in sentences."""
     parts = [f"{result.passed:,} passed"]
     if result.violated:
         bad = Markup('<span class="bad">{:,} violated</span>').format(result.violated)
@@ -241,7 +241,7 @@ def _counts(result: LawResult) -> Markup:
         if not result.is_sample and not result.is_in_order:
             share = f"{_share(result.rate)} of these tests ({guided_remark(result)})"
         elif result.is_in_order:
-            which = "all draws" if result.is_exhaustive else "the draws gone through until the interruption"
+            which = "all draws" if result.is_exhaustive else "the draws tested before the interruption"
             share = f"{_share(result.rate)} of {which}"
         sentences.append(Markup("The law is violated in {}.").format(share.replace(" %", "\u00a0%")))
     if result.rejected:
@@ -255,7 +255,7 @@ def _share(rate: Rate) -> str:
 
 
 def _rate_table(title: str, rates: NamedRates, exact: bool) -> RateTable:
-    """Rates on an axis from 0 to beyond the largest; what was gone through whole has no interval."""
+    """Rates on an axis from 0 to beyond the largest; if all draws were tested, there are no intervals."""
     ends = [(rate.value, rate.value) if exact else rate.interval for _, rate in rates]
     axis = linear([0.0, 100 * (max([high for _, high in ends], default=1.0) or 1.0)], 0.0, 100.0, steps=3)
     scale = axis.high / 100

@@ -1,4 +1,4 @@
-"""What repairs of a network cost and bring, as a table."""
+"""The costs and benefits of repairs of a network, as a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEAD = (
 
 
 def repair_table(made: Sequence[RepairedModel], way: str) -> str:
-    """Markdown: for each seed a line for the network as it was, and one for the repaired."""
+    """Markdown with two lines for each seed: the original network, and the repaired one."""
     lines = ["| " + " | ".join(_HEAD) + " |", "|" + "---|" * len(_HEAD)]
     for each in made:
         lines.append(_line("as it was", each.seed, each.before))

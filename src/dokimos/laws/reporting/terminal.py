@@ -25,15 +25,15 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
         lines.append(f"  {outside_remark(result)}; --in-range leaves such cases out")
     if result.is_starved:
         never = (
-            "a case almost never is in range" if result.refused else "the precondition almost never holds"
+            "cases are almost never in range" if result.refused else "the precondition almost never holds"
         )
         lines.append(f"  {never}: in {result.held:,} of {result.draws:,} draws")
     if result.is_given_up:
         alike = " in the same way" if len(result.errors) == 1 else ""
-        lines.append(f"  given up: the first {result.failed:,} cases all failed{alike}")
+        lines.append(f"  stopped early: the first {result.failed:,} cases all failed{alike}")
     if result.is_interrupted:
-        order = ", the draws being gone through in order" if result.is_in_order else ""
-        lines.append(f"  interrupted: this is what was found until then{order}")
+        order = "; draws are tested in order" if result.is_in_order else ""
+        lines.append(f"  interrupted: these are the results so far{order}")
     if result.unconfirmed:
         lines += [f"  {each}" for each in unconfirmed_remarks(result)]
     if result.is_violated and result.violated:
@@ -52,14 +52,14 @@ def summary(result: LawResult, *, shown: int = 3) -> str:
 
 
 def over_all_remarks(result: LawResult) -> list[str]:
-    """What became of what the law says of all tests together, with the means in it."""
+    """The outcome of the law's conditions on all tests together, with their means."""
     remarks = []
     for each in result.over_all:
         more = "; raise --budget" if each.outcome is SetOutcome.UNDECIDED and result.tested else ""
         remarks.append(f"{each.text}: {each.outcome.value}{more}")
         for mean in each.means:
             if not mean.tests:
-                remarks.append(f"  {mean.text}: there is no such test")
+                remarks.append(f"  {mean.text}: no test satisfies its condition")
                 continue
             interval = (
                 f" (95 %: {_figure(mean.low)} to {_figure(mean.high)})" if mean.low != mean.high else ""
@@ -69,33 +69,33 @@ def over_all_remarks(result: LawResult) -> list[str]:
 
 
 def _figure(value: float) -> str:
-    """Four digits, and as many more as tell a share from 1."""
+    """Four significant digits, and more if needed to tell a share from 1."""
     texts = (f"{value:.{digits}g}" for digits in range(4, 18))
     return next(text for text in texts if value == 1 or float(text) != 1)
 
 
 def unconfirmed_remarks(result: LawResult) -> list[str]:
-    """What became of violations that did not show again."""
+    """What is said about violations that were not confirmed."""
     rounding, remarks = result.unconfirmed - result.unrepeatable, []
     if rounding:
-        remarks.append(f"{rounding} of the kept violate in batches only: rounding, not counted")
+        remarks.append(f"{rounding} of the kept show only in batches: rounding, not counted")
     if result.unrepeatable:
         remarks.append(
-            f"{result.unrepeatable} of the kept did not violate when run again, and not by rounding: "
+            f"{result.unrepeatable} of the kept did not show when run again, and not because of rounding: "
             "the model is not deterministic, or its answers depend on the batch"
         )
     return remarks
 
 
 def guided_remark(result: LawResult) -> str:
-    """That the cases of a guided search are no sample."""
-    return f"searched by {result.settings.search}: the cases are no random sample, and give no rate"
+    """Says that the cases of a guided search are not a sample."""
+    return f"searched by {result.settings.search}: the cases are not a random sample, so there is no rate"
 
 
 def outside_remark(result: LawResult) -> str:
     """In how many tests a record was changed to what its domain does not declare."""
     return (
-        f"in {result.outside:,} of {result.tested:,} tests a changed record is outside of what the domain "
+        f"in {result.outside:,} of {result.tested:,} tests a changed record is outside what the domain "
         "declares (ranges, kinds, constraints)"
     )
 
@@ -109,7 +109,7 @@ def _verdict(result: LawResult) -> str:
         LawVerdict.VIOLATED: "VIOLATED",
         LawVerdict.FAILED: "its code failed",
         LawVerdict.UNDECIDED: "too close to call with these tests",
-        LawVerdict.UNREPEATABLE: "no violation confirmed, and not deterministic",
+        LawVerdict.UNREPEATABLE: "no violation confirmed; not deterministic",
         LawVerdict.TOLERATED: "violated no more than is tolerated",
         LawVerdict.ROUNDING: "no violation confirmed: "
         "those found do not show when records are predicted one by one",
@@ -134,6 +134,6 @@ def _counts(result: LawResult) -> str:
 
 
 def _table(title: str, rates: NamedRates, exact: bool) -> list[str]:
-    """A line for each group; what was gone through in order has no interval."""
+    """A line for each group; without intervals if `exact`."""
     texts = [(name, rate, f"{percent(rate.value)} %" if exact else str(rate)) for name, rate in rates]
     return [f"  {title} {name}: {rate.count:,} of {rate.total:,}, {share}" for name, rate, share in texts]

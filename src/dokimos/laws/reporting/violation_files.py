@@ -1,4 +1,4 @@
-"""The result of a test as a JSON file, which holds all that it takes to run its violations again."""
+"""The result of a test as a JSON file, with everything needed to run its violations again."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from dokimos.laws.language.syntax import Law
 
 FORMAT = "dokimos-law-violations"
 _VERSION = 2
-#: In files of version 1 all calls of a case that draw at random had the same numbers.
+#: In files of version 1, all random calls of a case had the same numbers.
 _OLD_VERSION = 1
 _VIOLATED = SetOutcome.VIOLATED.value
 
 
 class _ResultForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the file holds; records and values are as `to_json` makes them."""
+    """The content of the file; records and values are as `to_json` writes them."""
 
     format: str = FORMAT
     version: int = _VERSION
@@ -188,7 +188,7 @@ def save_result(result: LawResult, path: Path) -> None:
 
 
 def _rate(rate: Rate, result: LawResult) -> _RateForm:
-    """A rate; what a guided search finds says nothing about where the true one is."""
+    """A rate; a guided search has no interval, since it says nothing about the true rate."""
     interval = (0.0, 1.0) if result.settings.search != "random" else rate.interval
     return _RateForm(rate.count, rate.total, rate.value, *interval)
 
@@ -206,7 +206,7 @@ def _finite(number: float) -> float | None:
 
 
 def _case(case: LawCase) -> dict[str, Any]:
-    """The fields of a case that forms have."""
+    """The fields of a case in the file."""
     return {
         "inputs": {
             name: _InputForm(case.rows[name], to_json(record)) for name, record in case.inputs.items()
@@ -257,7 +257,7 @@ def _read_case(form: _ViolationForm, law: Law, path: Path) -> LawCase:
 
 
 def _draw(value: Any) -> int | float:
-    """What a random call gave. Raises ValueError."""
+    """The result of a random call. Raises ValueError."""
     number = from_json(value)
     if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) >= 2.0**63:
         raise ValueError("a draw is not a number")
@@ -265,13 +265,13 @@ def _draw(value: Any) -> int | float:
 
 
 def _split(place: str) -> tuple[str, str]:
-    """FILE and :NAME of a place that is written FILE:NAME, else the place and nothing."""
+    """FILE and :NAME of a place written as FILE:NAME; otherwise the place and an empty string."""
     file, colon, name = place.rpartition(":")
     return (file, f":{name}") if colon and name.isidentifier() else (place, "")
 
 
 def _from_anywhere(place: str | None) -> str | None:
-    """A place such that other folders find it too; what is not a file (a shipped domain) as it is."""
+    """A place as an absolute path; what is not a file (a shipped domain) stays as it is."""
     if place is None:
         return None
     file, name = _split(place)
@@ -279,7 +279,7 @@ def _from_anywhere(place: str | None) -> str | None:
 
 
 def _moved(place: str | None, saved_in: str | None, now_in: Path) -> str | None:
-    """A place as it was saved; where nothing is there any more, what lies to this file as that did then."""
+    """A place as saved; if nothing is there any more, the same path relative to where this file is now."""
     if place is None or saved_in is None:
         return place
     file, name = _split(place)

@@ -1,4 +1,4 @@
-"""Our counts and rates of violations beside the paper's, as a page of Markdown."""
+"""Our counts and rates of violations next to the paper's, as a page of Markdown."""
 
 from __future__ import annotations
 
@@ -18,34 +18,35 @@ from dokimos.laws.studies.paper import (
 from dokimos.laws.studies.runs import Quality, Run, Skipped
 from dokimos.laws.studies.student import mean_interval
 
-_HEAD = """# The laws of the case studies: our counts beside the paper's
+_HEAD = """# The laws of the case studies: our counts next to the paper's
 
 `dokimos law study` made this page, and a JSON file with every run. The paper is Christakis, Eniser,
 Hoffmann, Singla, Wüstholz: *Specifying and Testing k-Safety Properties for Machine-Learning Models*
 (2022), Tables 1, 3, 4 and 5.
 
-Models and data are not the paper's: ours are trained by `dokimos law train`, on data that registries
-carry or that is made; above each table stands why its task is another one. Equal numbers are not to be
-expected; how large they are can be compared. In the tables each law has its difference from the published
-one; *figure_1a* is a law as the paper prints it, and is in no sum.
+Our models and data are not the paper's: `dokimos law train` trains the models on public or
+synthesised data; a note above each table says how the task differs. Do not expect equal numbers; their
+magnitudes can be compared. The tables say how each law differs from the published one; *figure_1a* is a
+law as the paper prints it, and is not included in any sum.
 
-A law is *violated* where any seed finds a violation. *Unique* violations differ in something that was
-drawn; the number is the mean over the test seeds, summed over the laws, as in the paper. *Per 1,000 tests*
-is the same as a rate, which makes different budgets comparable. *Right* is the share of the test set on
-which the model gives the label, beside that of always giving the most frequent one.
+A law is *violated* if any seed finds a violation. *Unique* violations differ in at least one draw; the
+number is the mean over the test seeds, summed over the laws, as in the paper. *Per 1,000 tests* is the
+same as a rate, so that different budgets can be compared. *Right* is the accuracy on the test set, with
+that of always predicting the most frequent class in parentheses.
 
-One network is one draw of its training: *over the trainings* has the mean of unique violations over
-networks that were trained with different seeds, its 95 % interval (Student's t; it takes the trainings for
-a sample from a normal distribution, which five cannot show), and the smallest and the largest. Trees are
-grown without drawing, so there is only one.
+Training is random: *over the trainings* has the mean number of unique violations over networks that
+were trained with different seeds, its 95 % interval (Student's t, which assumes a normal distribution;
+five trainings cannot show that it is one), and the smallest and the largest number. Growing trees is
+deterministic, so there is only one.
 """
 
 
 @dataclass(frozen=True)
 class LawRow:
-    """One law on one model: means over the seeds, and all draws where they were gone through.
+    """One law on one model: means over the seeds, and the result of all draws if they were enumerated.
 
-    `runs` are those of the first training; `trainings` has the mean of unique violations of every one.
+    `runs` are those of the first training; `trainings` has the mean number of unique violations of each
+    training.
     """
 
     law: str
@@ -68,13 +69,13 @@ class LawRow:
         return fmean(getattr(run, what) for run in self.runs)
 
     def share(self, what: str) -> float | None:
-        """A count as a share of the tests, over all seeds; None where there were none."""
+        """A count as a share of the tests, over all seeds; None if there were no tests."""
         tested = sum(run.tested for run in self.runs)
         return sum(getattr(run, what) for run in self.runs) / tested if tested else None
 
 
 def law_rows(runs: Iterable[Run]) -> dict[tuple[str, str], list[LawRow]]:
-    """The rows of each domain and model, from the runs of the largest budget that a law has."""
+    """The rows of each domain and model, from the runs with a law's largest budget."""
     ordered = sorted(runs, key=lambda run: (run.domain, run.model, run.law, run.training))
     rows: dict[tuple[str, str], list[LawRow]] = {}
     for (domain, model, law), group in groupby(ordered, key=lambda run: (run.domain, run.model, run.law)):
@@ -144,19 +145,19 @@ def _overview(
 
 
 def _tasks(tables: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Why the tasks of the domains are others than the paper's."""
+    """How the tasks of the domains differ from the paper's."""
     names = dict.fromkeys(domain for domain, _ in tables)
     return [(name, task_difference(name)) for name in names if task_difference(name)]
 
 
 def _summed(rows: Sequence[LawRow]) -> tuple[float, ...]:
-    """Unique violations of all laws, of each training that all laws have."""
+    """Unique violations of all laws together, for each training that all laws have."""
     count = min(len(row.trainings) for row in rows)
     return tuple(sum(row.trainings[place] for row in rows) for place in range(count))
 
 
 def _trainings(means: Sequence[float]) -> str:
-    """The mean over the trainings, its interval, and the range; a dash for less than two."""
+    """The mean over the trainings, its interval, and the range; a dash for fewer than two."""
     found = mean_interval(means, level=0.95)
     if found is None:
         return "–"
@@ -179,8 +180,8 @@ def _details(domain: str, model: str, rows: list[LawRow]) -> list[str]:
     heads += ["all draws", "violated, of the tests", "unique, of the tests", "unique, of the tests, paper"]
     lines = [
         f"\n## {domain}, {model}\n",
-        *([f"Beside the paper's task: {why}\n"] if why else []),
-        "Means over the seeds; *all draws*: how many of all violate, where they were gone through.\n",
+        *([f"Compared with the paper's task: {why}\n"] if why else []),
+        "Means over the seeds; *all draws*: how many of all possible draws violate, if all were tested.\n",
         _row([*heads, "unique over the trainings", "difference from the published law"]),
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
@@ -200,7 +201,7 @@ def _details(domain: str, model: str, rows: list[LawRow]) -> list[str]:
 
 
 def _percent(share: float | None) -> str:
-    """A share with two digits that count."""
+    """A share with two significant digits."""
     if share is None:
         return "–"
     return "0 %" if share == 0 else f"{float(f'{100 * share:.2g}'):g} %"

@@ -1,4 +1,4 @@
-"""Packages that only one case study needs, and a sentence for where one is missing."""
+"""Packages that only one case study needs, and the message if one is missing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dokimos.core.errors import InputError
 
 
 def needed(module: str, extra: str) -> Any:
-    """The module, imported. Raises InputError if it is not installed: what to install."""
+    """The imported module. Raises InputError, which says what to install, if it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as problem:
@@ -20,7 +20,7 @@ def needed(module: str, extra: str) -> Any:
 
 
 def landing_games() -> Any:
-    """gymnasium, imported, with everything that its game of landing imports."""
+    """The imported gymnasium, with everything that its LunarLander needs."""
     games = needed("gymnasium", "lander")
     for module in ("Box2D", "pygame"):
         needed(module, "lander")

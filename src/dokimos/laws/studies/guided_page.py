@@ -41,20 +41,20 @@ def markdown(
     """The page; `seeds`, `steps` and `phases` are what was asked for."""
     lines = [_HEAD, *_progress(records, seeds=seeds, steps=steps, phases=phases)]
     if not pairs:
-        return "\n".join([*lines, "\nNo seed has a test of both arms yet.\n"])
+        return "\n".join([*lines, "\nNo seed has results for both arms yet.\n"])
     lines += ["\n## Policies with the fewest bugs, and with the most reward\n", *_table(pairs)]
-    lines += ["\n## Guided less normal\n", *_differences(differences(pairs), pairs)]
+    lines += ["\n## Guided minus normal\n", *_differences(differences(pairs), pairs)]
     lines += ["\n## Reward and bugs over time\n", f"![Reward and bugs over the steps]({figure})\n"]
     many = any(len(pair.normal) > 0 for pair in pairs) and len(pairs) > 1
     shade = (
         f"shaded: {100 * LEVEL:.0f} % intervals (Student's t over the seeds)" if many else "one seed only"
     )
-    lines.append(f"Means over the seeds that have gone so far; {shade}.\n")
+    lines.append(f"Means over the seeds that have got that far; {shade}.\n")
     return "\n".join(lines)
 
 
 def _progress(records: GuidedRecords, *, seeds: int, steps: int, phases: int) -> list[str]:
-    asked = f"Asked for: {seeds} seed{'s' * (seeds != 1)} of {steps:,} steps, that is {phases} tests a run."
+    asked = f"Asked for: {seeds} seed{'s' * (seeds != 1)} of {steps:,} steps, with {phases} tests per run."
     runs = [(seed, arm, records.run(seed, arm)) for seed in range(seeds) for arm in Arm]
     whole = sum(len(run) >= phases for *_, run in runs)
     cpu = sum(run[-1].cpu_seconds for *_, run in runs if run)
@@ -89,14 +89,14 @@ def _cells(record: PhaseRecord | None) -> tuple[str, str]:
 
 def _differences(found: Sequence[Difference], pairs: Sequence[PairedRuns]) -> list[str]:
     if not found:
-        return ["In no pair do both runs have a policy that earns at least 0."]
+        return ["There is no pair in which both runs have a policy that earns at least 0."]
     level = f"{100 * LEVEL:.0f} % interval"
     lines = [_row(["", "pairs", "mean difference", level]), "|---|--:|--:|--:|"]
     for each in found:
         between = f"{each.interval.low:.1f} to {each.interval.high:.1f}" if each.interval else "–"
         lines.append(_row([each.column, str(each.pairs), f"{each.mean:.1f}", between]))
     if len({pair.steps for pair in pairs}) > 1:
-        lines.append("\nPairs of different lengths stand in one mean here.")
+        lines.append("\nThese means include pairs of different lengths.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What came of guided and of normal training, phase by phase, and the JSON file that keeps it."""
+"""Results of guided and normal training, phase by phase, and the JSON file that stores them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERSION = 1
 
 
 class Arm(Enum):
-    """How games of a training begin: as the game draws them, or in buggy states as well."""
+    """How training games begin: as the game draws them, or also in buggy states."""
 
     NORMAL = "normal"
     GUIDED = "guided"
@@ -29,10 +29,11 @@ class Arm(Enum):
 class PhaseRecord:
     """A policy after some phases of training.
 
-    `bugs` is in how many states, drawn for this test, the policy violates the law; `held_out` in how many
-    of those that are never trained on. `won` is the share of games won in these, unchanged. `reward` is
-    the mean over games of gymnasium, `landed` the share of them that landed. `pool` is how many buggy
-    states there were to begin in then, and `probability` how often games of the next phase do.
+    `bugs` counts the states, of those drawn for this test, in which the policy violates the law; `held_out`
+    counts those among the states that are never trained on. `won` is the share of games won in these,
+    unchanged. `reward` is the mean over games of gymnasium, `landed` the share of them that landed. `pool`
+    is the number of buggy states available at that time, and `probability` how often games of the next
+    phase begin in one.
     """
 
     seed: Count
@@ -55,10 +56,10 @@ class PhaseRecord:
 
 
 class GuidedRecords:
-    """The records in a JSON file, written anew, whole, with each that is added."""
+    """The records in a JSON file, which is rewritten as a whole whenever one is added."""
 
     def __init__(self, path: Path, recipe: str) -> None:
-        """Read the file where it is there. Raises UnreadableFile, and InputError for another recipe."""
+        """Read the file if it exists. Raises UnreadableFile, and InputError for another recipe."""
         self._path, self._recipe = path, recipe
         self._records: dict[tuple[int, Arm, int], PhaseRecord] = {}
         if not path.exists():
@@ -69,12 +70,12 @@ class GuidedRecords:
         form = strict_json.convert(document, _RecordsForm, file=path, what="a file of trainings")
         if form.recipe != recipe:
             raise InputError(
-                f"{path}: has trainings of another kind ({form.recipe}); choose another --out."
+                f"{path}: the file has trainings with other settings ({form.recipe}); choose another --out."
             )
         self._records = {record.key: record for record in form.phases}
 
     def add(self, record: PhaseRecord) -> None:
-        """Keep one more record, in place of that of the same policy."""
+        """Add a record; it replaces an earlier one of the same policy."""
         self._records[record.key] = record
         form = _RecordsForm(recipe=self._recipe, phases=list(self._records.values()))
         write_whole(self._path, strict_json.write(form), what="the phases")
@@ -88,7 +89,7 @@ class GuidedRecords:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of runs that have been begun."""
+        """The seeds of the runs that have begun."""
         return tuple(sorted({record.seed for record in self._records.values()}))
 
 

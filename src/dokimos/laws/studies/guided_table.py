@@ -1,4 +1,4 @@
-"""Guided beside normal training: the rows of Table 2, paired differences, and the curves of Figure 5."""
+"""Guided against normal training: the rows of Table 2, paired differences, and the curves of Figure 5."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ LEVEL = 0.9
 
 @dataclass(frozen=True)
 class ChosenPolicies:
-    """The policies of one run that the paper's Table 2 shows; None where none of the run may be chosen.
+    """The policies of one run that the paper's Table 2 shows; None if the run has no eligible policy.
 
-    A policy that always crashes violates nothing: only policies that earn at least 0 on average may be.
+    A policy that always crashes violates nothing, so only policies that earn at least 0 on average are
+    eligible.
     """
 
     fewest_bugs: PhaseRecord | None
@@ -25,9 +26,9 @@ class ChosenPolicies:
 
 
 def chosen(run: Sequence[PhaseRecord]) -> ChosenPolicies:
-    """The policy with the fewest bugs (of those, the most reward), and that with the most reward.
+    """The policy with the fewest bugs, and the one with the most reward.
 
-    Of several with the most reward, the one with the fewest bugs. Bugs are those on held-out states.
+    Ties are broken by the most reward and by the fewest bugs. Bugs are those on held-out states.
     """
     able = [record for record in run if record.reward >= 0]
     if not able:
@@ -66,7 +67,7 @@ def paired_runs(records: GuidedRecords, *, phases: int | None = None) -> list[Pa
 
 @dataclass(frozen=True)
 class Difference:
-    """Guided less normal, in one column of the table: of how many pairs, the mean, and its interval."""
+    """Guided minus normal, in one column of the table: the number of pairs, the mean, and its interval."""
 
     column: str
     pairs: int
@@ -82,10 +83,10 @@ def _number(record: PhaseRecord | None, of: str) -> float | None:
 
 
 _COLUMNS: dict[str, _Column] = {
-    "bugs of the policy with the fewest": lambda policies: _number(policies.fewest_bugs, "held_out"),
+    "bugs of the policy with the fewest bugs": lambda policies: _number(policies.fewest_bugs, "held_out"),
     "reward of the policy with the fewest bugs": lambda policies: _number(policies.fewest_bugs, "reward"),
     "bugs of the policy with the most reward": lambda policies: _number(policies.most_reward, "held_out"),
-    "reward of the policy with the most": lambda policies: _number(policies.most_reward, "reward"),
+    "reward of the policy with the most reward": lambda policies: _number(policies.most_reward, "reward"),
 }
 
 
@@ -102,7 +103,7 @@ def differences(pairs: Sequence[PairedRuns]) -> list[Difference]:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """The mean over the runs of an arm after so many steps, and its interval where there are several."""
+    """The mean over the runs of an arm after that many steps, and its interval if there are several."""
 
     steps: int
     mean: float
@@ -110,7 +111,7 @@ class CurvePoint:
 
 
 def curve(pairs: Sequence[PairedRuns], arm: Arm, of: str) -> list[CurvePoint]:
-    """How a number of the records changes with the steps: means over all pairs that have gone so far."""
+    """How a value of the records changes with the steps: means over all pairs that have got that far."""
     runs = [pair.guided if arm is Arm.GUIDED else pair.normal for pair in pairs]
     points = []
     for phase in range(max(map(len, runs), default=0)):

@@ -1,7 +1,7 @@
-"""The laws of the shipped domains tested with several seeds: the counts that stand beside the paper's.
+"""Tests the laws of the shipped domains with several seeds, to compare the counts with the paper's.
 
-Every result is kept in one JSON file as soon as it is there, and is not computed again while the law, the
-model, the seed and the budget are the same.
+Every result is saved in one JSON file as soon as it is known, and is not computed again while the law, the
+model, the seed and the budget stay the same.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from dokimos.laws.studies.paper import effort, further_seeds
 from dokimos.laws.studies.runs import Quality, Run, StudyRecords
 from dokimos.laws.studies.shipped import find_study
 
-#: What a domain's only model is called where it names none.
+#: The name of a domain's only model if the domain names none.
 ONLY_MODEL = "network"
-#: All draws are gone through as well where there are no more than this many, run in batches.
+#: All draws are tested as well if there are no more than this many and they run in batches.
 _ALL_DRAWS = 1_000_000
-#: Violations of each run that are run again one by one before they count.
+#: How many violations of each run are confirmed one by one before they count.
 _CONFIRMED = 5
 
 
 @dataclass(frozen=True)
 class StudyJob:
-    """A run to be had."""
+    """A run to do."""
 
     domain: Domain
     model_name: str
@@ -51,12 +51,12 @@ class StudyJob:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The key of the run that comes of it."""
+        """The key of the resulting run."""
         tested = self.domain.name, self.model_name, self.model.sha256, self.law_name, _sha256(self.law)
         return *tested, self.seed, self.budget, self.training
 
     def run(self) -> tuple[Run | None, bool]:
-        """The run, and whether it was interrupted; no run where not all draws can be gone through."""
+        """The run, and whether it was interrupted; no run if not all draws can be enumerated."""
         settings = LawSettings(
             budget=self.budget or 1,
             seed=self.seed or 0,
@@ -98,7 +98,7 @@ class StudyJob:
 
 
 def quality_of(job: StudyJob) -> Quality | None:
-    """How good the model of a job is; None where its domain has no labels."""
+    """How good the model of a job is; None if its domain has no labels."""
     domain = job.domain
     if domain.inputs is None or domain.labels is None:
         return None
@@ -122,9 +122,9 @@ def domains_with_laws() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class StudyPart:
-    """The runs of a domain with the models of one training: what is trained, and then tested, in one go.
+    """The runs of a domain with the models of one training, which are trained and tested together.
 
-    `laws` have their names, and whether all their draws are gone through as well.
+    `laws` has their names, and whether all their draws are tested as well.
     """
 
     domain: Domain
@@ -135,14 +135,15 @@ class StudyPart:
 
     @property
     def size(self) -> int:
-        """How many jobs it has; nothing is trained to know that."""
+        """How many jobs it has, without training anything."""
         kinds = max(1, len(self.domain.models)) if self.training == 0 else 1
         return kinds * sum(len(self._seeds(in_batches)) for _, _, in_batches in self.laws)
 
     def jobs(self) -> list[StudyJob]:
-        """Its jobs, of each model, law and seed. Trains what is not kept yet.
+        """Its jobs, for each model, law and seed.
 
-        Raises InputError if the data or the models cannot be fetched.
+        Trains models that are not cached yet. Raises InputError if the data or the models cannot be
+        fetched.
         """
         return [
             StudyJob(
@@ -173,7 +174,7 @@ class StudyPart:
 def parts_of(
     name: str, *, seeds: int | None = None, budget: int | None = None, trainings: int = 1
 ) -> list[StudyPart]:
-    """All runs of a domain: first all its models, with all draws where they are made in batches.
+    """All runs of a domain: first all its models, with all draws if they run in batches.
 
     Then the network of each further training, tested with fewer seeds. Raises InputError if there is no
     such domain.
@@ -193,7 +194,7 @@ def parts_of(
 
 
 def run_jobs(jobs: list[StudyJob], records: StudyRecords, step: Callable[[str], None]) -> None:
-    """Have every job run that is not there already. Raises KeyboardInterrupt if interrupted."""
+    """Run every job whose result is not there already. Raises KeyboardInterrupt if interrupted."""
     for job in jobs:
         quality = records.qualities.get((job.domain.name, job.model_name))
         if job.training == 0 and (quality is None or quality.model_sha256 != job.model.sha256):

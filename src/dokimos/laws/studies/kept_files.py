@@ -1,4 +1,4 @@
-"""What takes long to make, made once and kept in the home folder of Dokimos."""
+"""Files that take long to make, made once and cached in the home folder of Dokimos."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dokimos.core.home import home
 
 
 def kept_file(place: str, make: Callable[[], bytes]) -> Path:
-    """The file at a place in the home folder; `make` gives its content where it is not there yet."""
+    """The file at a path in the home folder; `make` provides its content if it is not there yet."""
     path = home() / place
     if not path.is_file():
         write_whole(path, make())
@@ -19,7 +19,7 @@ def kept_file(place: str, make: Callable[[], bytes]) -> Path:
 
 
 def kept_model(name: str, key: str, train: Callable[[int], bytes], seed: int) -> Path:
-    """The ONNX file of a network trained with a seed; `train` makes it where it is not there yet."""
+    """The ONNX file of a network trained with a seed; `train` makes it if it is not there yet."""
     trained = f"-seed-{seed}" if seed else ""
     return kept_file(f"models/{name}{trained}-{key}.onnx", lambda: train(seed))
 

@@ -1,4 +1,4 @@
-"""In which states a policy for LunarLander violates a law: where states come from, how one is tested."""
+"""States in which a policy for LunarLander violates a law: where they come from, how one is tested."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SEARCHED_STATES = 500
 
 @dataclass(frozen=True)
 class StatePools:
-    """States to draw tests from, and states that are only ever counted on."""
+    """States to draw tests from, and held-out states that are used only for counting."""
 
     searched: NDArray[np.float64]
     held_out: NDArray[np.float64]
 
 
 def fuzzed_states(count: int) -> StatePools:
-    """States that fuzzing finds with gymnasium's own rule of thumb for landing; kept once found.
+    """States that fuzzing finds with gymnasium's own landing heuristic; cached once found.
 
     `count` states are held out.
     """
@@ -61,7 +61,7 @@ def _rule_of_thumb(observations: NDArray[Any]) -> NDArray[np.int64]:
 
 
 class _Discrete:
-    """All that the rule of thumb asks of an environment: that its actions are numbers of engines."""
+    """All that the heuristic needs from an environment: that its actions are discrete."""
 
     continuous = False
 
@@ -86,7 +86,7 @@ def policy_of(layers: Layers) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
 def violates(game: Game, state: State, seeds: Sequence[int], predict: Any) -> tuple[int, bool]:
     """How many games a policy wins in a state, and whether it wins fewer with the ground lower everywhere.
 
-    The law is `lunar_lander/relax`; games whose outcome cannot change the answer are not played.
+    The law is `lunar_lander/relax`; games that cannot change the answer are not played.
     """
     won = sum(game.play(state, seed, predict) for seed in seeds)
     lowered = lunar_lander.relax_batch(state[None].copy())[0]

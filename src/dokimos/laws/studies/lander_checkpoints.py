@@ -1,4 +1,4 @@
-"""A checkpoint of a training as one file: the learner, its games, its random numbers and its pool."""
+"""A training checkpoint as one file: the learner, its games, its random state and its pool."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _WIDTH = 18
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything that a training needs to go on as if it had not been interrupted.
+    """Everything that a training needs to continue as if it had not been interrupted.
 
-    `learner` is what stable-baselines3 saves; it is opened as a pickle is, so open only your own.
+    `learner` is what stable-baselines3 saves; opening it runs code, as with a pickle, so open only your
+    own.
     """
 
     phase: int
@@ -62,13 +63,13 @@ def write_checkpoint(kept: Checkpoint) -> bytes:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """What `write_checkpoint` wrote. Raises UnreadableFile."""
+    """Read a checkpoint that `write_checkpoint` wrote. Raises UnreadableFile."""
     try:
         with np.load(io.BytesIO(read_whole(path)), allow_pickle=False) as arrays:
             return _read(dict(arrays))
     except (ValueError, KeyError, OSError, EOFError, IndexError) as problem:
         raise UnreadableFile(
-            path, f"is not a checkpoint of a training ({problem}); remove it to start that training over."
+            path, f"is not a training checkpoint ({problem}); remove it to start that training over."
         ) from None
 
 

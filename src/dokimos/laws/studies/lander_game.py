@@ -17,7 +17,7 @@ from dokimos.laws.studies.extras import landing_games, needed
 
 State = NDArray[np.float64]
 
-#: The width of the world, the number of corners of the ground and the distance between two of them.
+#: The width of the world, the number of corners of the ground, and the distance between two corners.
 WIDTH, CORNERS = 20.0, 11
 CHUNK = WIDTH / (CORNERS - 1)
 #: Columns of a record.
@@ -42,13 +42,13 @@ class Game:
         return self._env.observation_space, self._env.action_space
 
     def begin(self, seed: int) -> NDArray[np.float32]:
-        """Begin a game as gymnasium draws it. What the policy sees first."""
+        """Begin a game as gymnasium draws it; returns the first observation."""
         observation, _ = self._env.reset(seed=seed)
         self.is_over = False
         return np.asarray(observation, dtype=np.float32)
 
     def start(self, seed: int) -> State:
-        """A first state as gymnasium draws them."""
+        """An initial state as gymnasium draws it."""
         self._env.reset(seed=seed)
         corners = [fixture.shape.vertices for fixture in self._env.moon.fixtures[1:]]
         heights = dict(corner for edge in corners for corner in edge)
@@ -56,7 +56,7 @@ class Game:
         return np.array([*self.lander(), self._env.helipad_y, *ground])
 
     def place(self, state: State, seed: int) -> NDArray[np.float32]:
-        """Begin a game in a state; `seed` decides how the engines scatter. What the policy sees first."""
+        """Begin a game in a state and return the first observation; `seed` decides how engines scatter."""
         env = self._env
         env.reset(seed=0)  # always the same: the bodies, and how the legs hang, owe nothing to the seed
         env.np_random, _ = self._seeding.np_random(seed)
@@ -75,7 +75,7 @@ class Game:
             env.moon.CreateEdgeFixture(vertices=[left, right], density=0, friction=0.1)
 
     def _move_lander(self, lander: State) -> None:
-        """The lander as the state says, the legs rigidly with it."""
+        """Move the lander to where the state says, with its legs."""
         x, y, speed_x, speed_y, angle, spin = (float(value) for value in lander)
         body = self._env.lander
         old_x, old_y, old_angle = body.position.x, body.position.y, body.angle
@@ -91,7 +91,7 @@ class Game:
             part.angularVelocity = spin
 
     def step(self, action: int) -> NDArray[np.float32]:
-        """One step; what the policy sees then. `reward` is what it earned, `is_over` whether it ended."""
+        """Do one step and return the observation; `reward` is what it earned, `is_over` whether over."""
         observation, reward, self.is_over, _, _ = self._env.step(action)
         self.reward = float(reward)
         return np.asarray(observation, dtype=np.float32)
@@ -103,7 +103,7 @@ class Game:
 
     @property
     def is_flying(self) -> bool:
-        """Whether the game goes on and no leg touches the ground."""
+        """Whether the game is not over and no leg touches the ground."""
         return not self.is_over and not any(leg.ground_contact for leg in self._env.legs)
 
     def lander(self) -> State:
@@ -113,7 +113,7 @@ class Game:
         return np.array([place.x, place.y, speed.x, speed.y, body.angle, body.angularVelocity])
 
     def play(self, state: State, seed: int, predict: Any) -> bool:
-        """Whether a policy wins the game: lands within the time that there is."""
+        """Whether a policy wins the game: lands within the time limit."""
         observation = self.place(state, seed)
         for _ in range(_STEPS):
             if self.is_over:
@@ -123,7 +123,7 @@ class Game:
 
 
 def ground_below(states: NDArray[Any]) -> State:
-    """The highest ground under each lander, from one unit left of it to one unit right."""
+    """The highest ground under each lander, from one unit to its left to one unit to its right."""
     reach = np.linspace(-1, 1, 9)
     places = np.clip(states[:, :1] + reach, 0, WIDTH) / CHUNK
     left = np.minimum(places.astype(np.int64), CORNERS - 2)

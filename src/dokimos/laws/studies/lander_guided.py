@@ -1,4 +1,4 @@
-"""Training of a policy for LunarLander in phases, with a test of a law after each: guided by it, or not.
+"""Trains a policy for LunarLander in phases, with a law test after each: guided by the test, or not.
 
 As in the paper: PPO of stable-baselines3; a test every five rollouts; states in which the policy violates
 the law are kept, and in guided training a growing share of the games begins in one of them.
@@ -27,13 +27,13 @@ from dokimos.laws.studies.lander_starts import BuggyStates, GameStart, training_
 from dokimos.laws.studies.lander_training import layers_of, new_learner, rewards
 from dokimos.laws.studies.network_training import relu_network
 
-#: The probability of beginning in a buggy state rises by so much in so many steps, up to a limit.
+#: The probability of beginning in a buggy state rises by this much every so many steps, up to a limit.
 _RISE, _RISE_STEPS, _MOST = 0.15, 102_400, 0.6
 
 
 @dataclass(frozen=True)
 class GuidedSettings:
-    """How much is trained and tested.
+    """How much to train and test.
 
     A rollout is `steps` of `games` side by side, a phase `rollouts` of them. Each test is on `states`
     states with `plays` games on either side of the law; the reward is the mean over `judged` games.
@@ -53,7 +53,7 @@ class GuidedSettings:
 
     @property
     def recipe(self) -> str:
-        """What distinguishes trainings that cannot be compared."""
+        """A description of the settings; trainings with different ones cannot be compared."""
         rollout = f"PPO, rollouts of {self.games} x {self.steps} steps, a test every {self.rollouts}"
         tested = f"{self.states} states x {self.plays} games, reward of {self.judged} games"
         return f"{rollout}, {tested}"
@@ -67,13 +67,13 @@ def probability_after(steps: int) -> float:
 class GuidedRun:
     """One training: an arm and a seed. `folder` has its checkpoint and the policy of each phase.
 
-    Interrupted, it goes on from its checkpoint, and ends as if it had not been interrupted.
+    If interrupted, it continues from its checkpoint, and ends as if it had not been interrupted.
     """
 
     def __init__(
         self, arm: Arm, seed: int, *, folder: Path, settings: GuidedSettings, states: StatePools
     ) -> None:
-        """Reads the checkpoint where there is one. Raises InputError, UnreadableFile."""
+        """Read the checkpoint if there is one. Raises InputError, UnreadableFile."""
         self._arm, self._seed, self._settings, self._states = arm, seed, settings, states
         self._folder, self._game = folder, Game()
         self._pool, self.phase = BuggyStates(), 0
@@ -94,7 +94,7 @@ class GuidedRun:
         return self._folder / "checkpoint.npz"
 
     def _drawing(self, place: int) -> Callable[[int], GameStart]:
-        """How games at a place begin, each by its number."""
+        """How the games of one environment begin, each by its number."""
 
         def draw(number: int) -> GameStart:
             rng = np.random.default_rng([self._seed, place, number])
@@ -108,7 +108,7 @@ class GuidedRun:
         return probability_after(self.phase * self._settings.phase_steps)
 
     def train(self, phases: int, keep: Callable[[PhaseRecord], None]) -> None:
-        """Train up to so many phases; `keep` gets the record of each before its checkpoint is written."""
+        """Train up to that many phases; `keep` gets the record of each before its checkpoint is written."""
         if self.phase >= phases:
             return
         with _one_thread_and_own_numbers() as torch:
@@ -129,7 +129,7 @@ class GuidedRun:
         return learner
 
     def _callback(self, learner: Any, keep: Callable[[PhaseRecord], None]) -> Any:
-        """What stable-baselines3 calls: a phase ends where the next begins, or with the training."""
+        """The callback for stable-baselines3: a phase ends when the next begins, or with the training."""
         base = needed("stable_baselines3.common.callbacks", "lander").BaseCallback
         run, phase_steps = self, self._settings.phase_steps
 
@@ -180,7 +180,7 @@ class GuidedRun:
         write_whole(self._checkpoint_path, write_checkpoint(kept))
 
     def _tested(self, predict: Any) -> tuple[list[State], PhaseRecord]:
-        """The states that violate, with the ground lower: there the policy loses; and the record."""
+        """The violating states, with the ground lower (where the policy loses), and the record."""
         settings, states = self._settings, self._states
         rng = np.random.default_rng([self._seed, self.phase])
         drawn = rng.choice(len(states.searched), size=settings.states, replace=False)
@@ -212,7 +212,7 @@ class GuidedRun:
 
 @contextmanager
 def _one_thread_and_own_numbers() -> Iterator[Any]:
-    """torch on one thread; afterwards the global random numbers, which PPO draws from, as they were."""
+    """Run torch on one thread, and restore the global random state, which PPO uses, afterwards."""
     torch = needed("torch", "lander")
     threads, numbers, numpy_numbers = torch.get_num_threads(), torch.get_rng_state(), np.random.get_state()
     torch.set_num_threads(1)

@@ -12,7 +12,7 @@ import numpy as np
 from dokimos.laws.studies.extras import landing_games
 from dokimos.laws.studies.lander_game import Game, State
 
-#: A game that goes on for this many steps is ended, as gymnasium does.
+#: A game is ended after this many steps, as in gymnasium.
 _STEPS = 1000
 #: Of the games that begin in a buggy state, the share that begins in one of the latest test.
 _NEWEST = 0.5
@@ -20,7 +20,7 @@ _NEWEST = 0.5
 
 @dataclass(frozen=True)
 class GameStart:
-    """How a game begins: in a state, or, where there is none, as gymnasium draws it with the seed."""
+    """How a game begins: in a state or, if there is none, as gymnasium draws it with the seed."""
 
     seed: int
     state: State | None = None
@@ -34,14 +34,14 @@ class BuggyStates:
     older: tuple[State, ...] = ()
 
     def with_found(self, found: Sequence[State]) -> BuggyStates:
-        """The pool after a test; what was the newest is older now."""
+        """The pool after a test: the newest states become older ones."""
         return replace(self, newest=tuple(found), older=self.older + self.newest) if found else self
 
     def __len__(self) -> int:
         return len(self.newest) + len(self.older)
 
     def draw(self, probability: float, rng: np.random.Generator) -> GameStart:
-        """How the next game begins: with a probability in a state of the pool, where it has any."""
+        """How the next game begins: with some probability in a state of the pool, if it has any."""
         seed = int(rng.integers(2**31))
         if not len(self) or rng.random() >= probability:
             return GameStart(seed)
@@ -52,7 +52,7 @@ class BuggyStates:
 
 @dataclass(frozen=True)
 class GameSoFar:
-    """A game that goes on: its number, how it began, and what was done; played again, it is the same."""
+    """A game in progress: its number, its start and its actions, which reproduce it exactly."""
 
     number: int
     start: GameStart
@@ -60,10 +60,11 @@ class GameSoFar:
 
 
 def training_game(draw: Callable[[int], GameStart]) -> Any:
-    """An environment of gymnasium whose games begin as `draw` says of the number of each.
+    """A gymnasium environment whose games begin as `draw` says for the number of each.
 
-    `so_far()` is the game that goes on, and `go_on(game)` plays it again up to there: together they let a
-    training that was interrupted go on as if it had not been. Raises InputError if a package is missing.
+    `so_far()` is the game in progress, and `go_on(game)` replays it up to that point: together they let an
+    interrupted training continue as if it had not been interrupted. Raises InputError if a package is
+    missing.
     """
     return _game_class()(draw)
 

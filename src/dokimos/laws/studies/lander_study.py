@@ -18,7 +18,7 @@ from dokimos.laws.studies.kept_files import kept_file, kept_model, key_of
 from dokimos.laws.studies.lander_training import RECIPE, rewards, train_policy
 from dokimos.laws.studies.network_training import relu_network
 
-#: How many states the pool has that laws are tested on unless another is named.
+#: The size of the pool that laws are tested on by default.
 _STATES = 1000
 
 
@@ -37,7 +37,7 @@ class LanderStudy:
         return f"mean reward {np.mean(earned):.0f} ± {np.std(earned):.0f} in {len(earned)} games, {share}"
 
     def model(self, seed: int = 0) -> Path:
-        """The policy trained with a seed, trained and kept where it is not there yet."""
+        """The file of the policy trained with a seed; trained and cached if it is not there yet."""
         return kept_model("lunar_lander", key_of(RECIPE.encode()), self.train, seed)
 
     def pool(
@@ -46,7 +46,7 @@ class LanderStudy:
         walk: Callable[..., Sequence[NDArray[Any]]],
         features: Sequence[Feature],
     ) -> NDArray[Any]:
-        """The states that fuzzing finds with the study's policy and seed 0, kept once they are found."""
+        """The states that fuzzing finds with the study's policy and seed 0, cached once found."""
         content = self.model().read_bytes()
         key = key_of(content + repr((_STATES, features)).encode())
 

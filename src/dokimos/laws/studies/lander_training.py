@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dokimos.laws.studies.extras import landing_games, needed
 
-#: Games that are played side by side, steps of each between two updates, and updates.
+#: Games played in parallel, steps of each between two updates, and the number of updates.
 _GAMES, _STEPS, _UPDATES = 16, 1024, 36
 _OPTIONS = {"batch_size": 64, "n_epochs": 4, "gamma": 0.999, "gae_lambda": 0.98, "ent_coef": 0.01}
 #: Identifies this way of training.
@@ -43,9 +43,9 @@ def train_policy(
 
 
 def new_learner(games: Any, *, seed: int, steps: int, **options: Any) -> Any:
-    """PPO of stable-baselines3 before its first step, with its own settings but for the `options`.
+    """PPO of stable-baselines3 before its first step, with its default settings except the `options`.
 
-    There are `steps` of each game between two updates.
+    Each game takes `steps` steps between two updates.
     """
     ppo = needed("stable_baselines3", "lander")
     torch = needed("torch", "lander")
@@ -61,14 +61,14 @@ def new_learner(games: Any, *, seed: int, steps: int, **options: Any) -> Any:
 
 
 def layers_of(learner: Any) -> Layers:
-    """The layers of the policy that a learner has so far."""
+    """The layers of a learner's current policy."""
     policy = learner.policy
     layers = [policy.mlp_extractor.policy_net[0], policy.mlp_extractor.policy_net[2], policy.action_net]
     return [(_numbers(layer.weight), _numbers(layer.bias)) for layer in layers]
 
 
 def rewards(predict: Any, games: int = _JUDGED_GAMES) -> tuple[list[float], list[bool]]:
-    """What a policy earns in games that it was not trained on, and whether it landed in each."""
+    """The reward of a policy in games that it was not trained on, and whether it landed in each."""
     gymnasium = landing_games()
     env = gymnasium.make("LunarLander-v3")
     earned, landed = [], []

@@ -1,4 +1,4 @@
-"""Small networks trained on the data of the case studies, and written as ONNX files."""
+"""Trains small networks on the data of the case studies, and writes them as ONNX files."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class DataSplit:
 
 @dataclass(frozen=True)
 class Study:
-    """A data set and the network that is trained on it; nothing is loaded before it is asked for.
+    """A data set and the network that is trained on it; nothing is loaded before it is needed.
 
-    `load` gives records and labels, or a split of them where the data comes with one. `together` scales
-    all columns alike, as suits the pixels of a picture.
+    `load` gives records and labels, or a split of them if the data comes with one. `together` scales all
+    columns alike, as suits the pixels of a picture.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Study:
 
     @cached_property
     def split(self) -> DataSplit:
-        """The split that the data comes with, or the shuffled data, a third of it for tests."""
+        """The split that the data comes with, or else the shuffled data, with a third of it for testing."""
         loaded = self.load()
         if isinstance(loaded, DataSplit):
             return loaded
@@ -81,7 +81,7 @@ class Study:
         return rightness(np.argmax(scores, axis=1), self.split.test_labels)
 
     def model(self, seed: int = 0) -> Path:
-        """The file of the network trained with a seed, trained and kept where it is not there yet."""
+        """The file of the network trained with a seed; trained and cached if it is not there yet."""
         split = self.split
         content = split.train.tobytes() + split.train_labels.tobytes() + repr(self.hidden).encode()
         content += str((self.epochs, self.decay)).encode()
@@ -89,7 +89,7 @@ class Study:
 
 
 def rightness(decisions: Labels, labels: Labels) -> str:
-    """How many decisions are right, beside how many are where all are the most frequent one."""
+    """The accuracy of the decisions, with that of always predicting the most frequent class."""
     share, usual = float((decisions == labels).mean()), np.bincount(labels).max() / len(labels)
     return (
         f"right on {100 * share:.1f} % of {len(labels):,} test records "
@@ -111,10 +111,9 @@ def train_layers(
 ) -> list[list[Matrix]]:
     """The layers of a ReLU classifier, a weight and a bias each, trained with Adam on the cross entropy.
 
-    `decay` draws the weights towards zero, which keeps a network from learning few records by heart; the
-    `rate` of learning may fade to 0. Columns are scaled each by itself, or all alike (`together`); the
-    layers take them unscaled. The same arguments give the same layers on the same machine with as many
-    threads.
+    `decay` pulls the weights towards zero, which prevents overfitting to few records; the learning `rate`
+    may fade to 0. Columns are scaled separately, or all alike (`together`); the layers take them unscaled.
+    The same arguments give the same layers on the same machine with the same number of threads.
     """
     rng = np.random.default_rng(seed)
     mean, spread = records.mean(axis=0), records.std(axis=0)
@@ -155,7 +154,7 @@ def _gradients(layers: list[list[Matrix]], records: Matrix, labels: Labels) -> l
 
 
 class _Adam:
-    """Adam's update, in place, with weights (not biases) that decay beside it."""
+    """Adam's update, in place, with decoupled decay of weights (not biases)."""
 
     def __init__(self, layers: list[list[Matrix]], decay: float, rate: float) -> None:
         self._layers, self._decay, self.rate, self._steps = layers, decay, rate, 0

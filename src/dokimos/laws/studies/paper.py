@@ -1,4 +1,4 @@
-"""What the paper on Nomos reports of its case studies, to be put beside our own counts.
+"""What the paper on Nomos reports about its case studies, to compare with our own counts.
 
 Christakis, Eniser, Hoffmann, Singla, Wüstholz: Specifying and Testing k-Safety Properties for
 Machine-Learning Models (2022), Tables 1, 3, 4 and 5, and Section 4 for the accuracies.
@@ -74,25 +74,25 @@ _ROWS: dict[tuple[str, str], Published] = {
     ("lunar_lander", "network"): Published("reward 175", 2, 2, 3459.0, {"relax": 124.5, "unrelax": 3334.5}),
 }
 
-#: How many seeds, and tests with each: the paper's, but for the game, which a test plays 20 times.
+#: How many seeds, and tests with each: as in the paper, except for the game, which a test plays 20 times.
 _EFFORTS = {"lunar_lander": (3, 200)}
 _EFFORT = (10, 5000)
 #: Tests of each law in the paper.
 PAPER_TESTS = 5000
-#: How many networks are trained, each with another seed; and the test seeds of all but the first.
+#: How many networks are trained, each with a different seed; and the test seeds of all but the first.
 TRAININGS = 5
 _FURTHER_SEEDS = {"lunar_lander": 1}
 _FURTHER = 3
 
-#: Why the task is another than the paper's.
+#: How the task differs from the paper's.
 _TASKS = {
-    "compas": "the same data, but for the columns num_r_cases and num_vr_cases, which the registry's file "
+    "compas": "the same data, except the columns num_r_cases and num_vr_cases, which the registry's file "
     "lacks: they are 0. The network and the tree are trained here.",
     "german_credit": "the same data; the network and the tree are trained here.",
     "mnist": "the same pictures; the network is trained here.",
     "speech": "the words are synthesised, not spoken by people, and there are ten of them.",
     "reviews": "the paper classifies hotel reviews by the guest's own score, read by another encoder. "
-    "Here reviews are put together from sentences on films, and the label says which part has more "
+    "Here reviews are composed of sentences about films, and the label says which part has more "
     "sentences. A network that counts sentences has little to get wrong when a part is deleted or grows.",
     "lunar_lander": "200 tests a seed, not 5,000, on 1,000 states that our own fuzzing finds, and a policy "
     "that was trained until it lands almost always (`dokimos law train` says how often); the paper's earns "
@@ -103,7 +103,7 @@ _FEWER = "in words only in the paper; here any smaller value is as likely as any
 _COLUMN = "uses the column that it speaks of; published with "
 _SHIFTED = _COLUMN + "columns one or three places off"
 _SCREENING = _COLUMN + "column 5, the days between screening and arrest"
-#: In what a law differs from the published one of that name.
+#: How a law differs from the published one of that name.
 _DIFFERENCES: dict[str, dict[str, str]] = {
     "compas": {
         **{name: _MORE if name.endswith("_inc") else _FEWER for name in _COMPAS},
@@ -131,22 +131,22 @@ _PRINTED = {"compas": ("figure_1a",)}
 
 
 def published(domain: str, model: str) -> Published | None:
-    """What the paper says of a domain and a kind of model, None where it says nothing."""
+    """What the paper says about a domain and a kind of model; None if it says nothing."""
     return _ROWS.get((domain, model))
 
 
 def task_difference(domain: str) -> str:
-    """Why the task of a domain is another than the paper's; empty where nothing is known."""
+    """How the task of a domain differs from the paper's; empty if nothing is known."""
     return _TASKS.get(domain, "")
 
 
 def difference(domain: str, law: str) -> str:
-    """In what a law differs from the published one of that name; a dash where nothing is known."""
+    """How a law differs from the published one of that name; a dash if nothing is known."""
     return _DIFFERENCES.get(domain, {}).get(law, "–")
 
 
 def is_printed(domain: str, law: str) -> bool:
-    """Whether a law ships as the paper prints it, beside those of its tables."""
+    """Whether a law ships as the paper prints it, in addition to those of its tables."""
     return law in _PRINTED.get(domain, ())
 
 

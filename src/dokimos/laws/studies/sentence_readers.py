@@ -1,8 +1,8 @@
-"""What small networks make of single sentences, before a network sees the mean over a whole review.
+"""Small networks that rate single sentences; the main network sees their mean over a whole review.
 
-Each is trained to tell sentences of positive reviews from those of negative ones, on the sentences that
-the training set is made of. Bounded opinions of sentences add up to better ones of reviews than vectors
-do, for no sentence outweighs all others.
+Each is trained to tell sentences of positive reviews from those of negative ones, on the sentences that the
+training set is made of. Bounded ratings of sentences add up to better features of reviews than vectors do,
+since no sentence outweighs all others.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from dokimos.laws.studies.kept_files import kept_file, key_of
 from dokimos.laws.studies.network_training import Labels, train_layers
 from dokimos.laws.studies.sentence_encoder import Vectors
 
-#: How many networks read a sentence, and how each is trained.
+#: How many networks rate a sentence, and how each is trained.
 READERS = 8
 _HIDDEN, _EPOCHS, _DECAY, _RATE = 16, 8, 2.0, 1e-3
 
 
 @dataclass(frozen=True)
 class Readers:
-    """Networks of one hidden layer each: all hidden units by rows, and how they weigh with each reader."""
+    """Networks with one hidden layer each: all hidden units as rows, and their weight in each reader."""
 
     hidden: NDArray[np.float32]
     hidden_bias: NDArray[np.float32]
@@ -33,7 +33,7 @@ class Readers:
     bias: NDArray[np.float32]
 
     def __call__(self, vectors: Vectors) -> Vectors:
-        """For each sentence what each reader thinks, from -1, negative, to 1, positive."""
+        """For each sentence the rating of each reader, from -1 (negative) to 1 (positive)."""
         units = np.maximum(vectors @ self.hidden.T + self.hidden_bias, 0)
         by_reader = units.reshape(len(vectors), *self.weights.shape)
         scores = np.einsum("nrh,rh->nr", by_reader, self.weights) + self.bias
@@ -41,11 +41,11 @@ class Readers:
 
 
 def train_readers(vectors: Vectors, labels: Labels) -> Readers:
-    """Readers of sentences, labelled 0 where from positive reviews, else 1; each has its own seed."""
+    """Train readers on sentences, labelled 0 if from positive reviews, else 1; each has its own seed."""
     exact = vectors.astype(np.float64)
     how: dict[str, Any] = {"hidden": (_HIDDEN,), "epochs": _EPOCHS, "decay": _DECAY, "rate": _RATE}
     trained = [train_layers(exact, labels, **how, fades=True, seed=seed) for seed in range(READERS)]
-    # The share of the positive score less that of the negative is tanh of half their difference.
+    # The positive share minus the negative share is tanh of half the difference of the scores.
     return Readers(
         np.concatenate([first[0] for first, _ in trained]).astype(np.float32),
         np.concatenate([first[1] for first, _ in trained]).astype(np.float32),
@@ -55,7 +55,7 @@ def train_readers(vectors: Vectors, labels: Labels) -> Readers:
 
 
 def kept_readers(vectors: Vectors, labels: Labels) -> Readers:
-    """The readers of these sentences, trained once and kept."""
+    """The readers trained on these sentences, trained once and cached."""
     made_from = vectors.tobytes() + labels.tobytes()
     made_from += str((READERS, _HIDDEN, _EPOCHS, _DECAY, _RATE)).encode()
 

@@ -16,7 +16,7 @@ _LAWS = Path(__file__).parent / "library"
 
 
 def _shipped(name: str) -> Domain:
-    """A domain of this folder, with its laws in the library."""
+    """A shipped domain, with its laws in the library."""
     module = importlib.import_module(f"dokimos.laws.studies.domains.{name}")
     laws = tuple(sorted((_LAWS / name).glob("*.law")))
     printed = tuple(sorted((_LAWS / name / "printed").glob("*.law")))
@@ -32,7 +32,7 @@ speech = partial(_shipped, "speech")
 
 
 class Trainable(Protocol):
-    """What is trained for a case study."""
+    """What can be trained for a case study."""
 
     def train(self, seed: int = 0) -> bytes:
         """The trained model as the content of a file."""
@@ -43,12 +43,12 @@ class Trainable(Protocol):
         ...
 
     def model(self, seed: int = 0) -> Path:
-        """The file of the model trained with a seed, trained and kept where it is not there yet."""
+        """The file of the model trained with a seed; trained and cached if it is not there yet."""
         ...
 
 
 def find_study(name: str, kind: str = "network") -> Trainable:
-    """What is trained for a shipped domain: its network, or its tree. Raises InputError."""
+    """What can be trained for a shipped domain: its network, or its tree. Raises InputError."""
     if name not in shipped_domains():
         hint = did_you_mean(name, shipped_domains())
         raise InputError(f"There is no case study {name}{hint}; there are {', '.join(shipped_domains())}.")

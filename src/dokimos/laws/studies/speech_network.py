@@ -1,4 +1,4 @@
-"""A network that hears words: the spectrogram of a second of sound, and convolutions over it."""
+"""A network that recognises words: the spectrogram of a second of sound, and convolutions over it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dokimos.laws.studies.extras import needed
 from dokimos.laws.studies.speech_synthesis import LENGTH, RATE
 from dokimos.networks.writing.builder import GraphBuilder
 
-#: Samples of a window of the spectrogram and from one window to the next; bands.
+#: Samples in a window of the spectrogram, and from one window to the next; the number of bands.
 _WINDOW, _HOP, _BANDS = 384, 245, 32
 _LOUDEST, _LEAST = 2.0**15, 1e-6
 _BATCH = 64
@@ -30,7 +30,7 @@ def waves() -> NDArray[np.float32]:
 
 
 def bands() -> NDArray[np.float32]:
-    """How the squares of those add up to bands that are as wide as the ear hears them: [bands, 2·k, 1]."""
+    """How the squares of those add up to bands on the mel scale of hearing: [bands, 2·k, 1]."""
     frequencies = np.arange(_WINDOW // 2 + 1) * (RATE / _WINDOW)
     heard = 1127 * np.log1p(frequencies / 700)
     edges = np.linspace(0, heard[-1], _BANDS + 2)
@@ -45,9 +45,9 @@ def train_listener(
 ) -> bytes:
     """A network from a second of sound (16-bit samples at RATE) to scores, as the content of an ONNX file.
 
-    A spectrogram of 32 windows by 32 bands, two convolutions (32 and 64 filters), each with pooling,
-    a layer of 128, and the scores; trained with dropout and Adam. The same arguments give the same network
-    on the same machine: one thread adds up what several would in another order. Raises InputError if
+    A spectrogram of 32 windows by 32 bands, two convolutions (32 and 64 filters), each with pooling, a
+    layer of 128, and the scores; trained with dropout and Adam. The same arguments give the same network on
+    the same machine: it uses one thread, since several would add in varying order. Raises InputError if
     torch is not installed.
     """
     torch = needed("torch", "speech")

@@ -15,10 +15,10 @@ from dokimos.laws.studies.extras import needed
 
 Wave = NDArray[np.int32]
 
-#: Samples a second, and samples of an utterance: one second.
+#: Samples per second, and samples of an utterance: one second.
 RATE = LENGTH = 8000
 
-# Numbers of eSpeak's interface (speak_lib.h).
+# Constants of eSpeak's interface (speak_lib.h).
 _RETRIEVAL, _UTF8 = 1, 1
 _SPEED, _PITCH = 1, 3
 _CHARACTER_POSITION = 1
@@ -36,10 +36,10 @@ class Voice:
 
 
 class Synthesiser:
-    """eSpeak NG, loaded once a process. Its breath is noise that is seeded here.
+    """eSpeak NG, loaded once per process.
 
-    What it says depends on all that it has said before; the same words in the same order, from the first
-    in a process, give the same samples.
+    Its breath noise is seeded here. Its output depends on everything it has synthesised before: the same
+    words in the same order, from the start of a process, give the same samples.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Synthesiser:
         """The samples of a word, at the library's own rate. Raises InputError for an unknown voice."""
         library = self._library
         if library.espeak_SetVoiceByName(f"{voice.accent}+{voice.speaker}".encode()) != 0:
-            raise InputError(f"The speech library knows no voice {voice.accent}+{voice.speaker}.")
+            raise InputError(f"The speech library has no voice {voice.accent}+{voice.speaker}.")
         for parameter, value in ((_SPEED, voice.speed), (_PITCH, voice.pitch)):
             library.espeak_SetParameter(parameter, value, 0)
         self._samples = []
@@ -96,7 +96,7 @@ def synthesiser() -> Synthesiser:
 
 
 def _resampled(second: NDArray[np.float64]) -> Wave:
-    """A second of sound at RATE: without what is above half of it, and in whole numbers of 16 bits."""
+    """A second of sound at RATE: without frequencies above half of it, as 16-bit integers."""
     spectrum = np.fft.rfft(second)[: RATE // 2 + 1]
     wave = np.fft.irfft(spectrum, RATE) * (RATE / len(second))
     return np.clip(np.rint(wave), -(2**15), 2**15 - 1).astype(np.int32)

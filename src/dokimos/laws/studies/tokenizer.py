@@ -1,11 +1,11 @@
-"""Text as the numbers of a vocabulary's pieces, the way uncased BERT models read it: WordPiece."""
+"""WordPiece: text as indices into a vocabulary of pieces, the way uncased BERT models read it."""
 
 from __future__ import annotations
 
 from dokimos.laws.studies.extras import needed
 
 _UNKNOWN, _BEGIN, _END = "[UNK]", "[CLS]", "[SEP]"
-#: A longer word is unknown.
+#: Longer words count as unknown.
 _LONGEST = 100
 
 
@@ -16,7 +16,7 @@ class WordPiece:
     """
 
     def __init__(self, vocabulary: str) -> None:
-        """`vocabulary` is the content of a vocab.txt: one piece a line, in the order of their numbers.
+        """`vocabulary` is the content of a vocab.txt: one piece per line, in the order of their indices.
 
         Raises InputError if the package is not installed.
         """
@@ -31,6 +31,6 @@ class WordPiece:
         self._tokenizer.pre_tokenizer = library.pre_tokenizers.BertPreTokenizer()
 
     def numbers(self, text: str, *, most: int) -> list[int]:
-        """The numbers of at most `most` pieces, the marks of the beginning and of the end included."""
+        """The indices of at most `most` pieces, including the markers of the beginning and the end."""
         inner: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return [self._begin, *inner[: most - 2], self._end]

@@ -1,4 +1,4 @@
-"""Decision trees grown on the data of the case studies: CART with Gini's impurity."""
+"""Decision trees grown on the data of the case studies: CART with Gini impurity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TreeStudy:
         return rightness(np.argmax(scores, axis=1), split.test_labels)
 
     def model(self, seed: int = 0) -> Path:
-        """The file of the tree, the same for every seed, grown and kept where it is not there yet."""
+        """The file of the tree, the same for every seed; grown and cached if it is not there yet."""
         split = self.data.split
         made_from = split.train.tobytes() + split.train_labels.tobytes() + str(self.depth).encode()
         return kept_file(f"models/{self.data.name}-tree-{key_of(made_from)}.json", self.train)
@@ -42,8 +42,8 @@ class TreeStudy:
 def train_tree(records: Matrix, labels: Labels, *, depth: int, least: int = 1) -> Ensemble:
     """A tree of at most `depth` steps, each leaf of which holds at least `least` records.
 
-    Every split is the one that leaves the least Gini impurity; of equally good ones the first column, and
-    the smallest threshold in it. A leaf gives the share of each class. Nothing is drawn at random.
+    Every split is the one that leaves the least Gini impurity; ties go to the first column, and to its
+    smallest threshold. A leaf gives the share of each class. Nothing is drawn at random.
     """
     growing = _Growing(records, np.eye(int(labels.max()) + 1)[labels], least)
     growing.grow(np.arange(len(records)), depth)
@@ -51,7 +51,7 @@ def train_tree(records: Matrix, labels: Labels, *, depth: int, least: int = 1) -
 
 
 class _Growing:
-    """Nodes made so far, each before its children."""
+    """The nodes so far, each before its children."""
 
     def __init__(self, records: Matrix, hot: Matrix, least: int) -> None:
         self._records, self._hot, self._least = records, hot, least
@@ -60,7 +60,7 @@ class _Growing:
         self._values: list[Matrix] = []
 
     def grow(self, rows: NDArray[np.int64], depth: int) -> int:
-        """The node of some records and, behind it, all below it; its index."""
+        """Add the node of some records and everything below it; returns its index."""
         node = len(self._nodes)
         counts = self._hot[rows].sum(axis=0)
         self._nodes.append((LEAF, 0.0, node, node))
@@ -75,7 +75,7 @@ class _Growing:
         return node
 
     def _split(self, rows: NDArray[np.int64]) -> tuple[int, float] | None:
-        """The column and the threshold that leave the least impurity; None where none leaves less."""
+        """The column and the threshold that leave the least impurity; None if no split reduces it."""
         values = self._records[rows]
         order = np.argsort(values, axis=0, kind="stable")
         ordered = np.take_along_axis(values, order, axis=0)
@@ -95,7 +95,7 @@ class _Growing:
         return int(column), middle if low <= middle < high else low
 
     def tree(self) -> DecisionTree:
-        """What has grown."""
+        """The finished tree."""
         feature, threshold, left, right = zip(*self._nodes, strict=True)
         return DecisionTree(
             np.array(feature, dtype=np.int64),

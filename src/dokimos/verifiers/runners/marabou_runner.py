@@ -46,7 +46,7 @@ def op_being_read(trace: TracebackType | None) -> str | None:
 def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, threads: int) -> dict[str, Any]:
     """Marabou's answer as the fields of a result file."""
     if "(vnnlib-version" in property_file.read_text():
-        return {"answer": "unsupported", "detail": "Marabou reads VNN-LIB 1.0, and this is a later one"}
+        return {"answer": "unsupported", "detail": "Marabou reads VNN-LIB 1.0, but this is a later version"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from maraboupy import Marabou

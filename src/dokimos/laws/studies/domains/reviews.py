@@ -1,9 +1,9 @@
-"""Reviews: is a review of a film, which has a positive and a negative part, positive or negative in all?
+"""Reviews: is a film review with a positive and a negative part positive or negative overall?
 
-Such reviews are put together here from sentences of positive and of negative reviews (see `opinions`): the
-parts are as positive or negative as the reviews that their sentences come from, and the label says which
-part has more sentences. A part has one sentence a line. A network sees the mean of what small networks make
-of the vectors that a sentence encoder gives the sentences (see `reading`).
+The reviews are composed of sentences of positive and negative reviews (see `opinions`): the parts are as
+positive or negative as the reviews that their sentences come from, and the label says which part has more
+sentences. A part has one sentence per line. The network's input is the mean, over the sentences, of what
+small networks compute from the vectors of a sentence encoder (see `reading`).
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ def inputs() -> Any:
 
 
 def labels() -> Any:
-    """Which part of each has more sentences: 0 the positive, 1 the negative."""
+    """Which part of each review has more sentences: 0 the positive, 1 the negative."""
     return _reviews().test.labels
 
 
 def model() -> Any:
-    """The network of the study, trained where it is not kept yet."""
+    """The network of the study, trained if it is not cached yet."""
     return STUDY.model()
 
 
 def encode(records: NDArray[Any]) -> NDArray[np.float32]:
-    """What a network sees of reviews: the mean of what readers make of all sentences of both parts."""
+    """The network's input for reviews: the mean of the readers' ratings of all sentences of both parts."""
     readers = _readers()
     split = {part: sentences_of(part) for part in {part for record in records for part in record}}
     _MEMORY.learn([sentence for sentences in split.values() for sentence in sentences])
@@ -79,7 +79,7 @@ def encode(records: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def text(record: Any) -> str:
-    """The sentences, those of the positive part behind a plus, the others behind a minus."""
+    """The sentences: those of the positive part after a plus, the others after a minus."""
     marked = [
         f"{mark} {sentence}"
         for mark, part in zip("+-", record, strict=True)

@@ -1,7 +1,7 @@
 """Spoken commands: which of ten words is said in a second of sound?
 
-Nobody spoke them: eSpeak NG does, in many accents, speakers, speeds and pitches; those who speak in the
-test set do not speak in the training set. A record is one second of sound, 8,000 samples of 16 bits.
+The words are synthesised by eSpeak NG with many accents, speakers, speeds and pitches; the speakers of the
+test set do not occur in the training set. A record is one second of sound, 8,000 samples of 16 bits.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _SPEAKERS = (
 _TEST_SPEAKERS = ("m7", "m8", "f4", "Alicia", "Andy", "Mike", "robert", "steph")
 _UTTERANCES, _TEST_UTTERANCES = 3000, 2000
 _SEED = 1
-#: Loudness of the word above that of the noise, in decibels.
+#: How much louder the word is than the noise, in decibels.
 _SIGNAL_TO_NOISE = 10.0
-#: Sounds that noise is added to at once: so few that they stay in the processor's cache.
+#: How many sounds get noise at once: few enough to stay in the processor's cache.
 _TOGETHER = 8
 
 
 def _spoken(
     speakers: tuple[str, ...], count: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Utterances of words that take turns, everything else drawn."""
+    """Utterances of the words in turn; everything else is drawn at random."""
     sounds: list[Wave] = []
     for index in range(count):
         voice = Voice(
@@ -71,7 +71,7 @@ def _all_spoken() -> tuple[NDArray[Any], ...]:
 
 
 def _afresh(work: Callable[[], tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
-    """What some work gives in a new process, where nothing has been said yet."""
+    """The result of some work in a new process, in which nothing has been synthesised yet."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         return process.submit(work).result()
 
@@ -91,7 +91,7 @@ def _speech_file() -> bytes:
 
 
 def _load() -> DataSplit:
-    """The utterances, spoken once and kept."""
+    """The utterances, synthesised once and cached."""
     path = kept_file(f"data/speech-{_UTTERANCES}-{_TEST_UTTERANCES}-{_SEED}.npz", _speech_file)
     with np.load(path, allow_pickle=False) as kept:
         train, test = (kept[name].astype(np.int32) for name in ("train", "test"))
@@ -121,14 +121,14 @@ def labels() -> Any:
 
 
 def model() -> Any:
-    """The network of the study, trained where it is not kept yet."""
+    """The network of the study, trained if it is not cached yet."""
     return STUDY.model()
 
 
 def wNoise_batch(  # noqa: N802  # the paper's name
     records: NDArray[Any], rngs: Sequence[np.random.Generator]
 ) -> NDArray[Any]:
-    """The sounds with white noise added to their samples, 10 decibels below the word (where there is one).
+    """The sounds with white noise added to their samples, 10 decibels below the word (if there is one).
 
     The same generator adds the same noise, whatever the batch.
     """
