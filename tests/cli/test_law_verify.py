@@ -107,7 +107,7 @@ def test_a_law_that_is_violated_and_replayed(folder: Path) -> None:
     out = folder / "out"
     done = run("verify", folder / "income.law", "--model", folder / "falling.json", "--out", out)
     assert done.exit_code == 1 and "income.law: violated in the whole domain" in done.stdout
-    assert "with 1 more income the loan falls from yes to no" in done.stdout
+    assert "with income 51 instead of 50 the loan falls from yes to no" in done.stdout
     again = run("replay", "--allow-code", out / "income.json")
     assert again.exit_code == 1 and "the loan falls from yes to no" in again.stdout
 

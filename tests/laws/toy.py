@@ -18,7 +18,7 @@ from dokimos.laws.language.syntax import Law
 
 FEATURES: list[Feature] = [
     integer("age", 18, 90),
-    integer("felonies", 0, 20),
+    integer("felonies", 0, 20, words="felonies"),
     real("income", 0, 10),
     flag("recid"),
     choice("sex", "Female", "Male"),

@@ -356,7 +356,7 @@ def new_law(
     it is about predictions that are numbers, and may differ by so much.
 
     >>> dokimos.new_law("monotone", feature="age").splitlines()[0]
-    '# With more age the decision never falls.'
+    '# A larger age never lowers the decision.'
     """
     text = templates.new_law(template, feature=feature, amount=amount, tolerance=tolerance, domain=domain)
     if out is not None:

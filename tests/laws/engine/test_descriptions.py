@@ -31,7 +31,8 @@ def test_words() -> None:
         == "with 3 more felonies the risk falls from high to low (x1 is row 3, 0-based)"
     )
     assert told(c1=record[1] - 1).startswith("with 1 fewer felony the risk")
-    assert told(c2=record[2] - 0.5).startswith("with 0.5 less income the risk")
+    assert told(c2=record[2] - 0.5).startswith(f"with income {record[2] - 0.5:g} instead of {record[2]:g} ")
+    assert told(c2=record[2] * (1 - 1e-9)).partition(" the risk")[0].endswith("less income")
     assert told(c3=1 - record[3]).startswith(f"with recid {1 - record[3]:g} instead of {record[3]:g} ")
     hot = int(record[5])
     names = ["Female", "Male"]

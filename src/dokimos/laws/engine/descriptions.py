@@ -118,7 +118,8 @@ def _slot_change(slot: Slot, base: Any, other: Any) -> str:
         return f"{feature.spoken} {new} instead of {old}"
     old, new = base[slot.start], other[slot.start]
     is_flag = (feature.low, feature.high) == (0, 1)
-    if feature.holds_strings or is_flag:
+    is_counted = bool(feature.words) or _shown(old) == _shown(new)
+    if feature.holds_strings or is_flag or not is_counted:
         return f"{feature.spoken} {_from_to(old, new)}"
     fewer = "fewer" if feature.kind is Kind.INTEGER else "less"
     amount = abs(new - old)

@@ -39,8 +39,8 @@ _MOST = 10**15
 
 TEMPLATES: Mapping[str, Template] = {
     "monotone": Template(
-        "more of a feature never lowers the decision",
-        "# With more {feature} the {what} never falls{within}.\n"
+        "a larger value of a feature never lowers the decision",
+        "# A larger {feature} never lowers the {what}{within}.\n"
         "input x1;\nvar v1 := x1.{feature};\nvar v2 := v1 + {more};\n"
         "var x2 := x1[{feature} := v2];\n" + _BLOCK + "ensures {ordered};\n",
     ),
@@ -51,8 +51,8 @@ TEMPLATES: Mapping[str, Template] = {
         "requires x1 != x2;\n" + _BLOCK + "ensures {same};\n",
     ),
     "robust": Template(
-        "a little more or less of a feature does not change the decision",
-        "# {amount} more or less of {feature} does not change the {what}{within}.\n"
+        "a small change of a feature does not change the decision",
+        "# Changing {feature} by up to {amount} does not change the {what}{within}.\n"
         "input x1;\nvar x2 := x1[{feature} := x1.{feature} + {noise}];\n" + _BLOCK + "ensures {same};\n",
     ),
     "fair": Template(
