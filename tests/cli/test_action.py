@@ -7,6 +7,7 @@ import re
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,36 @@ def test_every_option_of_the_action_and_the_documentation_is_one_of_the_gate() -
     named = set(re.findall(r"(?<![\w'-])--[a-z][a-z-]+", page + gate_script())) - {"--fast"}
     assert named <= known
     assert named
+
+
+def commands_of_the_page() -> list[str]:
+    """Every whole command of the page on gates that runs one with files to write."""
+    page = (ROOT / "docs" / "gate.md").read_text()
+    return [line.strip(" -") for line in page.splitlines() if "dokimos gate " in line and "--junit" in line]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_the_action_and_the_commands_of_the_page_run_where_nothing_is_there_yet(
+    copy_of_tiny: Callable[[Path], Path], tmp_path: Path, number: int
+) -> None:
+    """With the real `dokimos`, on a folder called quick and a tool that answers nothing: the gate closes,
+    and all files are written."""
+    copy_of_tiny(tmp_path / "quick")
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / "run_instance.sh").write_text('echo unknown > "$5"\n')
+    script = [gate_script(), *commands_of_the_page()][number]
+    given = {"SUITES": "quick", "VERIFIER": "mine=./tool", "JOBS": "2"}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, **given, "PATH": path, "GITHUB_STEP_SUMMARY": str(tmp_path / "shown")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "FAIL  answers nothing: mine decides none of its 4 runs" in done.stdout
+    assert "answers nothing" in next(tmp_path.rglob("junit.xml")).read_text()
+    assert next(tmp_path.rglob("report.html")).stat().st_size
+    assert number != 0 or "Verifiers that answer nothing" in (tmp_path / "shown").read_text()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from dokimos.judging.gate import (
     write_baseline,
 )
 from dokimos.judging.judged_campaign import JudgedCampaign, JudgedCampaigns
-from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.verdicts import Counterexample, Judgement, Replay, Verdict
 from dokimos.reports.gate_summaries import as_junit, as_markdown, headline
 from dokimos.suites.answers import Answer
 from tests.difficulty.explain.sample import record
@@ -258,6 +260,16 @@ def test_junit_names_failures_and_skips_what_is_undecided() -> None:
     assert failure is not None
     assert "reproduce: dokimos run again" in (failure.text or "")
     assert suites["gate"].attrib["failures"] == "1"
+
+
+def test_a_wrong_unsat_is_shown_with_its_point() -> None:
+    one, margin = Fraction(1), Fraction(1, 8)
+    shown = Replay(True, Fraction(0), True, margin, (one,), True, (1.0,), witness_in_float32=True)
+    point = Counterexample((one,), shown, "gate/x.counterexample", "dokimos replay x")
+    outcome = pass_gate(judged(replace(run("a", Verdict.WRONG_UNSAT), counterexample=point)))
+    assert outcome.findings[0].text.endswith("; the point in gate/x.counterexample violates by 0.125")
+    assert "- counterexample: `dokimos replay x`" in as_markdown(outcome)
+    assert b"counterexample: dokimos replay x" in as_junit(outcome)
 
 
 def test_the_summary_cannot_be_broken_by_a_name() -> None:

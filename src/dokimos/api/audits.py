@@ -94,7 +94,8 @@ def audit(
         )
     for path in (html, json, sarif):
         if path is not None:
-            expect_writable(Path(path), what="report", example="audit.html")
+            made = None if results is None else Path(out)
+            expect_writable(Path(path), what="report", example="audit.html", made=made)
     places = [place for folder in given for place in benchmark_folders(Path(folder))]
     processes = default_jobs() if jobs is None else jobs
     suites = [] if results is None else suites_with_results(places, Path(results))

@@ -66,11 +66,11 @@ def gate(
     """
     if update_baseline and baseline is None:
         raise InputError("Say with --baseline which file is to be updated.")
+    folder = Path(out)
     for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
         if path is not None:
-            expect_writable(Path(path), what=what, example="gate.xml")
+            expect_writable(Path(path), what=what, example="gate.xml", made=folder)
     chosen = chosen_verifiers(verifiers)
-    folder = Path(out)
     is_first = update_baseline and baseline is not None and not Path(baseline).exists()
     held = None if baseline is None or is_first else read_baseline(Path(baseline))
     last = read_baseline(folder / _LAST) if (folder / _LAST).is_file() else None

@@ -113,8 +113,13 @@ def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
         raise UnreadableFile(path, f"cannot be read: {reason}.") from None
 
 
-def expect_writable(path: Path, *, what: str, example: str) -> None:
-    """See to it before the work that a file can be written at `path`, or raise InputError."""
+def expect_writable(path: Path, *, what: str, example: str, made: Path | None = None) -> None:
+    """See to it before the work that a file can be written at `path`, or raise InputError.
+
+    `made` is a folder that the work itself makes where it is missing.
+    """
+    if made is not None and not made.exists() and Path(os.path.realpath(path)).parent == made.resolve():
+        return
     _expect_folder(path, f"the {what}")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; give the {what} a name, such as {path / example}.")

@@ -27,6 +27,7 @@ from dokimos.core import strict_json
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.known_keys import require_known_keys
+from dokimos.core.readable import exact_number
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.judging.verdicts import Judgement, Verdict
 
@@ -252,12 +253,23 @@ def _bad_answers(judgements: Sequence[Judgement], expected: Mapping[RunKey, str]
             found.append(GateFinding(GateFindingKind.EXPECTED, text, key))
         else:
             kind = GateFindingKind.WRONG if judgement.verdict.is_wrong else GateFindingKind.UNWITNESSED
-            found.append(GateFinding(kind, f"{said}: {judgement.reason}", key))
+            found.append(GateFinding(kind, f"{said}: {judgement.reason}{_shown(judgement)}", key))
     ran = {_key(j) for j in judgements}
     for key in sorted(expected.keys() & ran - bad):
         text = f"{_named(key)} no longer fails; remove it from the baseline"
         found.append(GateFinding(GateFindingKind.MENDED, text, key))
     return found
+
+
+def _shown(judgement: Judgement) -> str:
+    """Where the point is that shows an `unsat` to be wrong, and by how much it violates."""
+    found = judgement.counterexample
+    if found is None:
+        return ""
+    margin = found.replay.violation
+    least = "at least " if found.replay.output_error else ""
+    by = "" if margin is None else f" by {least}{exact_number(margin).short}"
+    return f"; the point in {found.file} violates{by}"
 
 
 def _missing(judged: JudgedCampaigns) -> list[GateFinding]:

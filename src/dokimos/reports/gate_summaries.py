@@ -102,7 +102,8 @@ def _case(
     if finding is not None:
         words = printable(finding.text)
         failure = ElementTree.SubElement(case, "failure", message=words, type=judgement.verdict.value)
-        failure.text = printable(f"{words}\nreproduce: {judgement.reproduce}")
+        commands = [f"{what}: {command}" for what, command in _commands(judgement).items()]
+        failure.text = printable("\n".join([words, *commands]))
     elif judgement.verdict is Verdict.UNDECIDED:
         ElementTree.SubElement(case, "skipped", message=f"{record.answer.value}")
     return case
@@ -125,8 +126,8 @@ def as_markdown(outcome: GateOutcome) -> str:
     for verifier, found in counts.items():
         cells = [str(found[column]) for column in ("right", "wrong", "undecided", "other")]
         lines.append(f"| {_cell(verifier)} | {' | '.join(cells)} | {found.total()} |")
-    reproduce = {
-        (j.record.verifier, j.record.suite, j.record.instance): j.reproduce
+    commands = {
+        (j.record.verifier, j.record.suite, j.record.instance): _commands(j)
         for j in outcome.judged.judgements
     }
     for kind in _ORDER:
@@ -136,8 +137,15 @@ def as_markdown(outcome: GateOutcome) -> str:
         for finding in findings:
             lines.append(f"- {_cell(finding.text)}")
             if kind in _WITH_COMMAND and finding.run is not None:
-                lines += [f"  `{printable(reproduce[finding.run]).replace('`', '')}`"]
+                said = commands[finding.run].items()
+                lines += [f"  - {what}: `{printable(text).replace('`', '')}`" for what, text in said]
     return "\n".join(lines) + "\n"
+
+
+def _commands(judgement: Judgement) -> dict[str, str]:
+    """What shows a bad answer again: the point alone, where one is known, and the verifier."""
+    found = judgement.counterexample
+    return {**({"counterexample": found.command} if found else {}), "reproduce": judgement.reproduce}
 
 
 def _column(judgement: Judgement) -> str:
