@@ -1,6 +1,7 @@
 """The tables of docs/profile.md: `python scripts/profile_table.py SUITE PROFILES` for a profiled suite.
 
-For each network of the suite, the least and the largest value of each component over its instances; then,
+For each network of the suite, or each family with `--by family`, the least and the largest value of each
+component over its instances; then,
 for the component given with `--above COMPONENT VALUE`, which rows of the suite's table exceed the value.
 """
 
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument("suite", type=Path)
     parser.add_argument("profiles", type=Path, nargs="?")
     parser.add_argument("--above", nargs=2, metavar=("COMPONENT", "VALUE"))
+    parser.add_argument("--by", choices=("network", "family"), default="network")
     given = parser.parse_args()
     suite = read_suite(given.suite)
     folder = given.profiles or given.suite / FOLDER
@@ -43,11 +45,12 @@ def main() -> None:
     rows: list[tuple[int, SuiteEntry, Profile]] = []
     for number, entry in enumerate(suite.entries, start=1):
         profile = load_profile(folder / f"{entry.name}.json")
-        networks[entry.network_path.name.removesuffix(".gz").removesuffix(".onnx")].append(profile)
+        network = entry.network_path.name.removesuffix(".gz").removesuffix(".onnx")
+        networks[entry.family if given.by == "family" else network].append(profile)
         rows.append((number, entry, profile))
-    print(f"| network | instances | {' | '.join(map(symbol, SHOWN))} |")
+    print(f"| {given.by} | instances | {' | '.join(map(symbol, SHOWN))} |")
     print("|---|" + "---:|" * (1 + len(SHOWN)))
-    for name, profiles in networks.items():
+    for name, profiles in sorted(networks.items()) if given.by == "family" else networks.items():
         cells = " | ".join(spread(profiles, component) for component in SHOWN)
         print(f"| {name} | {len(profiles)} | {cells} |")
     if given.above:

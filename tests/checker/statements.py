@@ -186,7 +186,8 @@ def rewritten() -> list[LabelStatement]:
                 drafts(family, seed, **knobs)[:1], steps, np.random.default_rng(seed)
             )
             made.append(statement_of(draft, margin=bool((number + seed) % 2)))
-    return made
+    tiny = {"inputs": 2, "directions": 1, "kinks": 1, "spread": 1, "pairs": 1}
+    return made + [statement_of(drafts("dials", seed, **tiny)[0], margin=bool(seed)) for seed in range(2)]
 
 
 def locked() -> list[LabelStatement]:

@@ -27,7 +27,7 @@ from tests.making import shipped_once
 RECORD = Path(__file__).with_name("recorded_suites.json")
 RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text(encoding="utf-8"))
 #: These take minutes.
-LONG = ("ladder", "large", "twins", "veristress", "veristress-wide")
+LONG = ("axes", "ladder", "large", "twins", "veristress", "veristress-wide")
 SUITES = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RECORDED]
 
 

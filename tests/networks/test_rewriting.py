@@ -16,6 +16,7 @@ from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
 from dokimos.networks.chain import Chain, Layer, as_chain
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.rewriting import (
+    CancelPair,
     Duplicate,
     Identity,
     Merge,
@@ -64,6 +65,10 @@ def some_step(kind: str, chain: Chain, rng: np.random.Generator) -> Rewriting:
         return Rescale(0, tuple(int(e) for e in rng.integers(-5, 6, size=size)))
     if kind == "duplicate":
         return Duplicate(1, int(rng.integers(len(chain.layers[1].bias))), int(rng.integers(1, 4)))
+    if kind == "cancel":
+        row = tuple((i, Fraction(int(w), 4)) for i, w in enumerate(rng.integers(-8, 9, size=2)))
+        column = tuple(Fraction(int(v), 8) for v in rng.integers(-9, 10, size=len(chain.layers[1].bias)))
+        return CancelPair(0, row, Fraction(int(rng.integers(-9, 10)), 4), column)
     if kind == "split":
         return SplitUnit(0, tuple(Fraction(int(t), 8) for t in rng.integers(-20, 21, size=size)))
     return Identity(1) if kind == "identity" else Merge(1)
@@ -138,6 +143,11 @@ def test_what_is_no_dense_chain_is_refused() -> None:
     [
         Permute(0, (0, 0, 1)),
         Permute(2, (0, 1)),
+        CancelPair(0, ((3, Fraction(1)),), Fraction(0), (Fraction(1), Fraction(1))),
+        CancelPair(0, ((0, Fraction(1)), (0, Fraction(1))), Fraction(0), (Fraction(1), Fraction(1))),
+        CancelPair(0, ((-1, Fraction(1)),), Fraction(0), (Fraction(1), Fraction(1))),
+        CancelPair(0, ((0, Fraction(1)),), Fraction(0), (Fraction(1),) * 9),
+        CancelPair(2, ((0, Fraction(1)),), Fraction(0), (Fraction(1),)),
         Permute(-1, (0, 1)),
         Rescale(0, (0,)),
         Rescale(0, (200, 0, 0)),

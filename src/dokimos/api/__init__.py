@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dokimos.api.campaigns import read_campaign, run, watch
     from dokimos.api.configuration import init_config, read_config
     from dokimos.api.data import get_data, list_data
+    from dokimos.api.designing import design
     from dokimos.api.difficulty import profile
     from dokimos.api.gating import gate
     from dokimos.api.hiding import ablate_hiding, assess_hiding, hide, hide_soundness
@@ -53,6 +54,7 @@ __all__ = [
     "check_law",
     "compare_studies",
     "convert_model",
+    "design",
     "diagnose_verifier",
     "evaluate",
     "explain",
@@ -118,6 +120,7 @@ _NAMES = {
     "law_studies": ("compare_studies", "train_study"),
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),
     "networks": ("evaluate", "read_network", "read_property"),
+    "designing": ("design",),
     "difficulty": ("profile",),
     "releasing": ("release",),
     "properties": ("make_properties",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -48,6 +49,15 @@ def generate(
     timeout: Annotated[
         float | None, typer.Option(help="Seconds an instance; 60 unless given.", min=0.001, max=1e9)
     ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(help="Search the knobs for this profile, such as U=0.9,G_IBP=1e3,d_eff=20."),
+    ] = None,
+    within: Annotated[str, typer.Option(help="How near to --profile is near enough.")] = "10%",
+    tries: Annotated[int, typer.Option(help="How many knobs --profile may try.", min=1, max=10_000)] = 150,
+    search_seconds: Annotated[
+        float, typer.Option(help="How long --profile may search, whatever it has found.", min=1, max=1e6)
+    ] = 300.0,
     plugin_proofs: Annotated[
         bool,
         typer.Option("--plugin-proofs", help="Trust kinds of proof that installed packages add, too."),
@@ -65,12 +75,20 @@ def generate(
     is_clear = (family is None) != (suite is None)
     if is_clear and out is None:
         raise InputError("Say where to write the instances: --out FOLDER.")
+    knobs: Mapping[str, object] = _knobs(words) if is_clear else {}
+    if profile is not None:
+        given = {"--suite": suite, "--count": count, "--lock": lock, "--disguise": disguise}
+        for name in (name for name, value in given.items() if value is not None):
+            raise InputError(f"--profile makes one pair of one family; leave out {name}.")
+        if family is None:
+            raise InputError("--profile needs a family to search; see `dokimos families`.")
+        knobs = _designed(family, profile, within, knobs, seed or 0, tries, search_seconds)
     with progress_bar("proving") as show:
         made = dokimos.generate(
             out or "",
             family=family,
             suite=suite,
-            knobs=_knobs(words) if is_clear else {},
+            knobs=knobs,
             seed=seed,
             count=count,
             disguise=listed(disguise or ""),
@@ -91,6 +109,42 @@ def generate(
         typer.echo(line)
     state = "already there, as this recipe makes it" if made.was_there else "written, each label proven"
     typer.echo(f"{out}: {len(made.suite.entries)} instances, {state}")
+
+
+def _designed(
+    family: str,
+    profile: str,
+    within: str,
+    knobs: Mapping[str, object],
+    seed: int,
+    tries: int,
+    seconds: float,
+) -> Mapping[str, object]:
+    """Knobs for the profile; what they come to is printed. Raises InputError where none are found."""
+    import dokimos
+    from dokimos.cli.output import progress_bar
+    from dokimos.core.errors import InputError
+
+    with progress_bar("searching") as show:
+        found = dokimos.design(
+            family,
+            profile,
+            within=within,
+            knobs=knobs,
+            seed=seed,
+            tries=tries,
+            seconds=seconds,
+            progress=show,
+        )
+    words = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in found.knobs.items())
+    if not found.is_met:
+        over = f"{seconds:g} seconds" if found.stopped_by_clock else f"{found.tries} tries"
+        raise InputError(
+            f"{family}: nothing within {within} of {profile} in {over}; the nearest has {found.told}: make "
+            f"it with {words}, or give a larger --within, more --tries or another family."
+        )
+    typer.echo(f"{family}: {found.told}, found in {found.tries} tries: {words}")
+    return found.knobs
 
 
 def _knobs(words: list[str]) -> dict[str, str]:

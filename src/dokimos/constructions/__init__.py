@@ -11,6 +11,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "constant-on-box": "dokimos.constructions.families.constant_on_box:ConstantOnBox",
         "contractive-cnn": "dokimos.constructions.families.contractive_cnn:ContractiveCnn",
         "convex-corners": "dokimos.constructions.families.convex_corners:ConvexCorners",
+        "dials": "dokimos.constructions.families.dials:Dials",
         "disjuncts": "dokimos.constructions.families.disjuncts:Disjuncts",
         "exact-radius": "dokimos.constructions.families.exact_radius:ExactRadius",
         "exclusive-pairs": "dokimos.constructions.families.exclusive_pairs:ExclusivePairs",

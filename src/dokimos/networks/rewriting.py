@@ -130,6 +130,32 @@ class Duplicate(Rewriting, frozen=True, tag="duplicate"):
         )
 
 
+class CancelPair(Rewriting, frozen=True, tag="cancel"):
+    """Two neurons are appended, both z = row·h + bias; the next layer reads them by `reading`, + and −.
+
+    v·max(0, z) − v·max(0, z) = 0, whatever z is.
+    """
+
+    row: tuple[tuple[int, Fraction], ...]
+    bias: Fraction
+    reading: tuple[Fraction, ...]
+
+    def apply(self, chain: Chain) -> Chain:
+        """Append the row twice, and the two columns that cancel."""
+        here, after = self._hidden(chain)
+        places = [place for place, _ in self.row]
+        inside = all(0 <= place < here.weight.shape[1] for place in places)
+        if not inside or len(set(places)) < len(places) or len(self.reading) != len(after.bias):
+            raise InputError("step 'cancel': its row or its column does not fit the layers")
+        row = np.zeros(here.weight.shape[1], dtype=np.float32)
+        row[places] = _in_float32(np.array([weight for _, weight in self.row], dtype=object))
+        (bias,) = _in_float32(np.array([self.bias], dtype=object))
+        column = _in_float32(np.array(self.reading, dtype=object))
+        both = Layer(np.vstack([here.weight, row, row]), np.append(here.bias, [bias, bias]), True)
+        reading = np.column_stack([after.weight, column, -column])
+        return self._replaced(chain, 2, both, replace(after, weight=reading))
+
+
 class SplitUnit(Rewriting, frozen=True, tag="split"):
     """Every preactivation z_i goes through two ReLUs first: z = max(0, z − t) − max(0, t − z) + t.
 
@@ -176,5 +202,5 @@ class Merge(Rewriting, frozen=True, tag="merge"):
         return self._replaced(chain, 2, _layer(v.dot(w), bias, rectified=after.rectified))
 
 
-Step = Permute | Rescale | Duplicate | SplitUnit | Identity | Merge
+Step = Permute | Rescale | Duplicate | CancelPair | SplitUnit | Identity | Merge
 """Any step; its name stands under "step"."""

@@ -6,7 +6,7 @@ chance). On the suite `ladder` every family has one; in other suites there may b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from dokimos.difficulty.explain.observations import SEVERITY
@@ -20,27 +20,32 @@ def breaking_curves(subject: str, observations: Sequence[Observation]) -> tuple[
 
     Unchecked answers are left out: they are neither solved nor failed.
     """
+    curves = [_curve(subject, knob, fixed, group) for knob, fixed, group in sweeps(observations)]
+    return tuple(sorted(curves, key=lambda c: (c.suite, c.family, c.knob, -len(c.points))))
+
+
+def sweeps(
+    observations: Sequence[Observation],
+) -> Iterator[tuple[str, Mapping[str, float], list[Observation]]]:
+    """Every knob with at least two values, what is equal along it, and what was seen; without unchecked."""
     observations = [o for o in observations if o.status is not Status.UNCHECKED]
-    sweeps: dict[tuple[str, _Sweep], list[Observation]] = {}
+    found: dict[tuple[str, _Sweep], list[Observation]] = {}
     for knob in sorted({name for o in observations for name in o.knobs}):
         for o in observations:
             if knob in o.knobs:
                 fixed = tuple(sorted((name, value) for name, value in o.knobs.items() if name != knob))
                 key = (o.suite, o.family, o.label, o.variant, fixed)
-                sweeps.setdefault((knob, key), []).append(o)
-    curves = [
-        _curve(subject, knob, dict(fixed), group)
-        for (knob, (*_, fixed)), group in sweeps.items()
-        if len({o.knobs[knob] for o in group}) > 1
-    ]
-    return tuple(sorted(curves, key=lambda c: (c.suite, c.family, c.knob, -len(c.points))))
+                found.setdefault((knob, key), []).append(o)
+    for (knob, (*_, fixed)), group in found.items():
+        if len({o.knobs[knob] for o in group}) > 1:
+            yield knob, dict(fixed), group
 
 
 def _curve(
     subject: str, knob: str, fixed: Mapping[str, float], group: Sequence[Observation]
 ) -> BreakingCurve:
     points = tuple(
-        _rung(value, [o for o in group if o.knobs[knob] == value])
+        rung(value, [o for o in group if o.knobs[knob] == value])
         for value in sorted({o.knobs[knob] for o in group})
     )
     breaks_at, rising, note = _breaking_point(points)
@@ -62,7 +67,8 @@ def _curve(
     )
 
 
-def _rung(value: float, group: Sequence[Observation]) -> Rung:
+def rung(value: float, group: Sequence[Observation]) -> Rung:
+    """All results at one value of what moves."""
     status = min((o.status for o in group), key=SEVERITY.index)
     return Rung(
         value=value,

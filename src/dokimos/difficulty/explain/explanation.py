@@ -13,6 +13,7 @@ from dokimos.core import strict_json
 from dokimos.core.finite_json import finite
 from dokimos.difficulty.explain.bootstrap import Resampling
 from dokimos.difficulty.explain.breaking_points import breaking_curves
+from dokimos.difficulty.explain.causes import isolated_axes
 from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.observations import observe
 from dokimos.difficulty.explain.rows import (
@@ -143,6 +144,7 @@ def _account(
         separations=tuple(replace(row, subject=subject) for row in separating),
         interactions=tuple(replace(row, subject=subject) for row in interacting),
         curves=breaking_curves(subject, best),
+        axes=isolated_axes(subject, best),
         alone=tuple(row for row in lone if row.subject == subject),
     )
 

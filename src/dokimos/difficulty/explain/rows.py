@@ -221,6 +221,40 @@ class BreakingCurve:
         object.__setattr__(self, "fixed", MappingProxyType(dict(self.fixed)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class IsolatedAxis:
+    """One verifier along a sweep in which one of the five components moves and the other four stay.
+
+    The sweep is that of one `knob` of a `family`. `low` and `high` are the ends of the component, `fold` is
+    how many times as large the one is as the other (for A_τ, a logarithm: how many times as many classes).
+    What else is measured and moves is named in `moving`. `rungs` are in the order of the component.
+    `auc` is the chance that a timeout has a larger value than a solved instance of the sweep, `p_value`
+    that of permuting outcomes among its networks, times the number of axes that were tested for the
+    subject; both are None where `note` says why.
+    """
+
+    subject: str
+    suite: str
+    family: str
+    knob: str
+    component: str
+    low: float
+    high: float
+    fold: float
+    moving: tuple[str, ...]
+    rungs: tuple[Rung, ...]
+    solved: int
+    timeouts: int
+    auc: float | None
+    p_value: float | None
+    note: str = ""
+
+    @property
+    def causes(self) -> bool:
+        """Whether the component makes the difference, and not chance: nothing else of the five moves."""
+        return self.p_value is not None and self.p_value <= CLAIM_LEVEL
+
+
 class Uniqueness(Enum):
     """What only one verifier did."""
 
@@ -279,6 +313,7 @@ class Account:
     separations: tuple[Separation, ...]
     interactions: tuple[Interaction, ...]
     curves: tuple[BreakingCurve, ...]
+    axes: tuple[IsolatedAxis, ...]
     alone: tuple[UniqueResult, ...]
 
     def __post_init__(self) -> None:

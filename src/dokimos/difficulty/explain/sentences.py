@@ -11,6 +11,7 @@ from dokimos.difficulty.explain.rows import (
     Account,
     BreakingCurve,
     Interaction,
+    IsolatedAxis,
     MissingProfiles,
     Separation,
     Status,
@@ -145,6 +146,43 @@ def interaction_in_words(row: Interaction) -> str:
         f"from {neither} to {only_first} if {second} <= {row.second_cut:.3g}, and from "
         f"{only_second} to {both} if {second} is above that."
     )
+
+
+def which_causes(rows: Sequence[IsolatedAxis]) -> list[str]:
+    """What each sweep says in which one component moves alone; nothing where there is none."""
+    return [axis_in_words(row) for row in rows]
+
+
+def axis_in_words(row: IsolatedAxis) -> str:
+    """One component that moves while the other four stay: whether it causes timeouts."""
+    name, ends = symbol(row.component), f"from {row.low:.3g} to {row.high:.3g}"
+    where = f"{row.family}, {row.knob}"
+    if row.component == "regions":
+        ends += f" ({row.fold:.0f} times as many regions)"
+    alone = f"{name} {ends} ({where}), the other four within 10 %"
+    others = _listed([symbol(each) for each in row.moving])
+    also = f" What is measured beside the five and moves, too: {others}." if row.moving else ""
+    if row.auc is None or row.p_value is None:
+        return f"{alone}: {row.note}; it causes no timeout here.{also}"
+    if not row.causes:
+        return (
+            f"{alone}: {row.timeouts} timed out and {row.solved} solved, which could be chance "
+            f"(AUC {row.auc:.2f}, p = {row.p_value:.2g})."
+        )
+    side = "higher" if row.auc > 0.5 else "lower"
+    return (
+        f"{symbol_and_meaning(row.component)} causes timeouts: {alone}, {row.timeouts} timed out and "
+        f"{row.solved} solved, timeouts at {side} values (AUC {row.auc:.2f}, p = {row.p_value:.2g}); "
+        f"{_steps(row)}.{also}"
+    )
+
+
+def _steps(row: IsolatedAxis) -> str:
+    return ", ".join(f"{r.value:.3g}: {r.solved}/{r.total} solved" for r in row.rungs)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def curve_in_words(curve: BreakingCurve) -> str:

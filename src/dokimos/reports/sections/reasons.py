@@ -19,6 +19,7 @@ from dokimos.difficulty.explain.rows import (
     Explanation,
     FamilySeparation,
     Interaction,
+    IsolatedAxis,
     Separation,
     Status,
     UniqueResult,
@@ -32,6 +33,7 @@ from dokimos.difficulty.explain.sentences import (
     separation_side,
     strongest_first,
     unique_results_in_words,
+    which_causes,
     which_interact,
     which_separates,
 )
@@ -100,6 +102,8 @@ class Reasons(Section[Explanation]):
             (kind, row.subject, row.component, one) for kind, row in separations for one in row.by_family
         ]
         yield table("separations_by_family", ["kind", "subject", "component", FamilySeparation], by_family)
+        axes = [(kind, row) for kind, account in accounts for row in account.axes]
+        yield table("axes", ["kind", IsolatedAxis], axes)
         edges = ["first_from", "first_to", "second_from", "second_to"]
         bins = [
             (kind, row, *row.first_edges[i : i + 2], *row.second_edges[j : j + 2], cell)
@@ -205,6 +209,7 @@ def _about_components(account: Account) -> list[str]:
         which_separates(account.separations),
         *family_by_family(account.separations),
         which_interact(account.interactions),
+        *which_causes(account.axes),
     ]
 
 

@@ -1,0 +1,305 @@
+"""The knobs of a family for an instance with a wanted profile.
+
+A pattern search (Hooke and Jeeves) in the logarithms of the components. Each knob is moved a little to see
+what it does. Then, the most telling first, one after another is moved further, twice as far each time, as
+long as that closes the gap; where neither way helps, its next step is shorter. After each round all are
+moved at once, by what was seen of them (Gauss and Newton). Where nothing helps any more, the search starts
+again from a place drawn near the defaults.
+
+Every random choice comes from the seed, and the number of tries ends the search, so that the same call
+finds the same knobs; the clock is a second limit, and it is said where that was hit.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dokimos.constructions import CONSTRUCTIONS
+from dokimos.constructions.knobs import Knob, knobs_of, make_knobs
+from dokimos.core.errors import ConstructionFailed, InputError
+from dokimos.difficulty.components import component
+from dokimos.difficulty.inspection import Inspection
+from dokimos.difficulty.sampling import Floats
+from dokimos.difficulty.wanted_profile import WantedProfile
+from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.profile_file import ProfileSettings
+
+#: How far each knob is moved at first, and at least, as a share of its range.
+FIRST_STEP, LEAST_STEP = 0.1, 0.004
+#: Where neither way helps, the next step is so much shorter.
+SHORTER = 0.35
+#: How far all knobs together may be moved at once.
+LONGEST = 0.4
+#: Knobs that promise less than this share of what the best one does are left alone for a round.
+TELLING = 0.03
+#: How far from the defaults a new start is drawn, and how likely a knob is to be moved.
+SPREAD, MOVED = 0.12, 0.6
+#: Ranges that are longer than this are walked in the logarithm.
+LONG_RANGE = 50
+#: Networks above this size are not measured: they take minutes.
+MOST_BYTES = 8_000_000
+
+
+@dataclass(frozen=True)
+class TriedKnobs:
+    """One try: the knobs, and what was measured of the instance; nothing where there was none."""
+
+    knobs: Mapping[str, Any]
+    measured: Mapping[str, float | None]
+    distance: float
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a search came to: the best try, whether it is near enough, and how many there were."""
+
+    best: TriedKnobs
+    is_met: bool
+    tries: int
+    stopped_by_clock: bool
+
+
+@dataclass
+class _Search:
+    """The state of one search."""
+
+    family: str
+    wanted: WantedProfile
+    free: Sequence[Knob]
+    fixed: Mapping[str, Any]
+    measure: Callable[[Mapping[str, Any]], Mapping[str, float | None]]
+    rng: np.random.Generator
+    most_tries: int
+    deadline: float
+    progress: Callable[[int, TriedKnobs], None]
+    seen: dict[tuple[Any, ...], TriedKnobs] = field(default_factory=dict)
+    places: dict[tuple[Any, ...], Floats] = field(default_factory=dict)
+    best: TriedKnobs | None = None
+    is_late: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has found what it looks for, or may not go on."""
+        self.is_late = self.is_late or time.monotonic() > self.deadline
+        met = self.best is not None and self.wanted.is_met_by(self.best.measured)
+        return met or self.is_late or len(self.seen) >= self.most_tries
+
+    def look(self, place: Floats) -> tuple[TriedKnobs, Floats]:
+        """Try the knobs at a place of the unit cube; also where it is once whole numbers are whole."""
+        values = [_value(knob, x) for knob, x in zip(self.free, place, strict=True)]
+        key = tuple(values)
+        if key not in self.seen:
+            knobs = {**self.fixed, **{k.name: v for k, v in zip(self.free, values, strict=True)}}
+            measured = self.measure(knobs)
+            gaps = self.wanted.gaps(measured)
+            self.seen[key] = TriedKnobs(knobs, measured, math.sqrt(sum(g * g for g in gaps)))
+            places = [_place(knob, value) for knob, value in zip(self.free, values, strict=True)]
+            self.places[key] = np.array(places)
+            self.progress(len(self.seen), self.seen[key])
+        tried = self.seen[key]
+        if self.best is None or tried.distance < self.best.distance:
+            self.best = tried
+        return tried, self.places[key]
+
+    def run(self) -> None:
+        """From the defaults on."""
+        usual = np.array([_place(knob, knob.default) for knob in self.free])
+        start = usual
+        while True:
+            _Descent(self, *self.look(start)).run()
+            if self.is_over or not len(usual):
+                return
+            moved = self.rng.normal(0, SPREAD, len(usual)) * (self.rng.random(len(usual)) < MOVED)
+            start = np.clip(usual + moved, 0, 1)
+
+
+class _Descent:
+    """A pattern search from one place, until no step helps any more."""
+
+    def __init__(self, search: _Search, tried: TriedKnobs, at: Floats) -> None:
+        self._search, self._tried, self._at = search, tried, at
+        self._steps = np.full(len(at), FIRST_STEP)
+        self._slopes = np.zeros((len(search.wanted.values), len(at)))
+
+    def run(self) -> None:
+        """Round after round."""
+        for k in range(len(self._at)):
+            self._see(k)
+        while not self._search.is_over:
+            before = self._tried.distance
+            promising = np.abs(self._gaps(self._tried) @ self._slopes)
+            order = np.argsort(-promising, kind="stable")
+            due = [int(k) for k in order if promising[k] > TELLING * promising.max(initial=0.0)]
+            for k in due:
+                if not self._search.is_over:
+                    self._along(k)
+            self._all_at_once()
+            if self._tried.distance >= before and self._steps[due].max(initial=0.0) < LEAST_STEP:
+                return
+
+    def _see(self, k: int) -> None:
+        """Move one knob a little, to learn what it does."""
+        for way in (1, -1):
+            place = self._at.copy()
+            place[k] = _moved(self._search.free[k], place[k], way * FIRST_STEP)
+            if not self._search.is_over and place[k] != self._at[k]:
+                tried, there = self._search.look(place)
+                self._learn(k, tried, there)
+                if tried.measured:
+                    return
+
+    def _learn(self, k: int, tried: TriedKnobs, there: Floats) -> None:
+        """What a move of one knob has done to the gaps."""
+        if tried.measured and self._tried.measured and there[k] != self._at[k]:
+            change = self._gaps(tried) - self._gaps(self._tried)
+            self._slopes[:, k] = change / (there[k] - self._at[k])
+
+    def _along(self, k: int) -> None:
+        """Move one knob as far as that helps."""
+        for way in (1, -1):
+            step, helped = float(self._steps[k]), False
+            while not self._search.is_over:
+                place = self._at.copy()
+                place[k] = _moved(self._search.free[k], place[k], way * step)
+                if place[k] == self._at[k]:
+                    break
+                tried, there = self._search.look(place)
+                self._learn(k, tried, there)
+                if not self._accept(tried, there):
+                    break
+                helped, step = True, 2 * step
+            if helped:
+                self._steps[k] = step / 2
+                return
+        self._steps[k] *= SHORTER
+
+    def _all_at_once(self) -> None:
+        """The step that would close all gaps if what was seen of each knob went on."""
+        slopes = self._slopes
+        inverse = np.linalg.pinv(slopes.T @ slopes + 1e-3 * np.eye(len(self._at)))
+        step = -inverse @ slopes.T @ self._gaps(self._tried)
+        longest = float(np.abs(step).max(initial=0.0))
+        if longest > 0 and not self._search.is_over:
+            place = np.clip(self._at + step * min(1.0, LONGEST / longest), 0, 1)
+            self._accept(*self._search.look(place))
+
+    def _accept(self, tried: TriedKnobs, at: Floats) -> bool:
+        """Go there if it is nearer."""
+        if tried.distance >= self._tried.distance:
+            return False
+        self._tried, self._at = tried, at
+        return True
+
+    def _gaps(self, tried: TriedKnobs) -> Floats:
+        return np.array(self._search.wanted.gaps(tried.measured))
+
+
+def design(
+    family: str,
+    wanted: WantedProfile,
+    *,
+    fixed: Mapping[str, Any],
+    seed: int,
+    draw_seed: int,
+    tries: int,
+    seconds: float,
+    progress: Callable[[int, TriedKnobs], None],
+) -> Design:
+    """Search the knobs of a family, but for those that are `fixed`, for an instance with a profile.
+
+    The instance is the one that the construction draws with `draw_seed`; `seed` is that of the search. Each
+    try is proven. Raises InputError for knobs that do not exist, ConstructionFailed where no try gives an
+    instance.
+    """
+    construction = CONSTRUCTIONS[family]
+    make_knobs(construction.knobs_class, fixed, family=family)
+    names = tuple(wanted.values)
+
+    def measure(knobs: Mapping[str, Any]) -> Mapping[str, float | None]:
+        try:
+            drawn = construction.draw(
+                seed=draw_seed, timeout_seconds=60.0, disguise=(), with_twin=True, knobs=knobs
+            )
+        except (ConstructionFailed, InputError, ArithmeticError, MemoryError):
+            return {}
+        instance = drawn.instances[0].instance
+        if len(instance.network_file) > MOST_BYTES:
+            return {}
+        seen = Inspection(
+            read_onnx(instance.network_file),
+            read_vnnlib(instance.property_file, file=instance.name),
+            ProfileSettings(),
+        )
+        return {name: component(name)(seen).value for name in names}
+
+    search = _Search(
+        family=family,
+        wanted=wanted,
+        free=[k for k in knobs_of(construction.knobs_class) if k.name not in fixed and not k.options],
+        fixed=fixed,
+        measure=measure,
+        rng=np.random.default_rng(seed),
+        most_tries=tries,
+        deadline=time.monotonic() + seconds,
+        progress=progress,
+    )
+    search.run()
+    assert search.best is not None
+    if not search.best.measured:
+        raise ConstructionFailed(
+            f"{family}: none of {len(search.seen)} tries gave an instance; fix knobs that do, or leave "
+            "some free."
+        )
+    met = wanted.is_met_by(search.best.measured)
+    return Design(search.best, met, len(search.seen), search.is_late and not met)
+
+
+def _offset(knob: Knob) -> float:
+    """What is added before the logarithm is taken, so that the least value has one."""
+    usual = knob.default - knob.least
+    return (usual if usual > 0 else (knob.most - knob.least) / 1000) / 30
+
+
+def _is_long(knob: Knob) -> bool:
+    return knob.most - knob.least > LONG_RANGE * max(knob.default - knob.least, 1e-12) or (
+        knob.least > 0 and knob.most / knob.least > LONG_RANGE
+    )
+
+
+def _place(knob: Knob, value: float) -> float:
+    """Where in its range a value lies, from 0 to 1."""
+    span = knob.most - knob.least
+    if not _is_long(knob):
+        return float((value - knob.least) / span)
+    offset = _offset(knob)
+    return math.log((value - knob.least + offset) / offset) / math.log((span + offset) / offset)
+
+
+def _value(knob: Knob, place: float) -> float:
+    """The value at a place of the range, of five digits, or whole."""
+    x, span = min(max(float(place), 0.0), 1.0), knob.most - knob.least
+    if _is_long(knob):
+        offset = _offset(knob)
+        value = knob.least + offset * (math.exp(x * math.log((span + offset) / offset)) - 1)
+    else:
+        value = knob.least + x * span
+    if knob.is_integer:
+        return int(min(max(round(value), knob.least), knob.most))
+    return min(max(float(f"{value:.5g}"), float(knob.least)), float(knob.most))
+
+
+def _moved(knob: Knob, place: float, by: float) -> float:
+    """The place that lies so far away, or at the next whole number; the same at the end of the range."""
+    moved = min(max(place + by, 0.0), 1.0)
+    here = _value(knob, place)
+    if knob.is_integer and _value(knob, moved) == here:
+        beside = here + (1 if by > 0 else -1)
+        return _place(knob, beside) if knob.least <= beside <= knob.most else place
+    return moved
