@@ -132,7 +132,7 @@ def old_opset(content: int = 0) -> bytes:
 @pytest.mark.parametrize(
     ("text", "contents", "reason"),
     [
-        (HEADER, {"f": F}, "speaks of the network g, for which there is no file"),
+        (HEADER, {"f": F}, "declares the network g, for which there is no file"),
         (HEADER, {"f": F, "g": G, "h": G}, "declares no network 'h', only f, g"),
         (equal_to(HEADER), {"f": F, "g": G}, "g is declared equal-to f, but their files differ"),
         (HEADER, {"f": F, "g": network(3, 4)}, "g is declared isomorphic-to f, but their layers differ"),

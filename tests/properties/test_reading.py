@@ -196,7 +196,7 @@ def test_a_comment_ends_with_its_line_however_that_is_written(end: str) -> None:
 
 @pytest.mark.parametrize("end", ["\v", "\f", "\x1c", "\x85", "\u2028"])
 def test_what_ends_a_line_for_some_readers_only_is_refused(end: str) -> None:
-    with pytest.raises(UnreadableFile, match="for some readers only"):
+    with pytest.raises(UnreadableFile, match="for some readers but not for others"):
         parse_vnnlib(FLAT + UNIT + f"; safe{end}(assert (<= Y_0 1))")
 
 
@@ -264,7 +264,7 @@ def test_published_files_are_read_or_refused_with_a_reason() -> None:
         "monotonic_acasxu_2026": (
             30,
             9,
-            "the operator '<' stands between its operands; write it first: (< Y_f[3] Y_g[3]).",
+            "the operator '<' is between its operands; write it first: (< Y_f[3] Y_g[3]).",
         ),
     }
 

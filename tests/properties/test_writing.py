@@ -79,7 +79,7 @@ def test_cases_carry_the_bounds_in_which_they_differ() -> None:
     ("property", "reason"),
     [
         (one_case((Linear((), ((0, F(1)),), F(0), True),)), "no strict comparison"),
-        (Property((PLAIN, PLAIN), ()), "one network only"),
+        (Property((PLAIN, PLAIN), ()), "only one network"),
         (one_case((Linear((), ((0, F(1, 3)),), F(0)),)), "1/3 has no finite decimal expansion"),
         (one_case(), "calls nothing unsafe"),
         (Property((PLAIN,), ()), "calls nothing unsafe"),

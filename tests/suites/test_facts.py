@@ -70,7 +70,7 @@ def test_a_profile_of_other_files_does_not_count(folder: Path) -> None:
     path.write_text(path.read_text().replace('"network": "', '"network": "0'))
     fact = facts_of(folder)["whole"]
     assert fact.profile is None
-    assert fact.problem == "the profile was measured on other files than were run"
+    assert fact.problem == "the profile was measured on other files than those that were run"
 
 
 DAMAGED = (

@@ -93,13 +93,17 @@ def test_other_properties_stay_where_they_are(folder: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("('g', 'onnx/b.onnx')", "('g')", r"instances\.csv:1: several networks are written \[\('f', "),
-        ("'g'", "'f'", r"instances\.csv:1: each of several networks needs a name of its own"),
+        (
+            "('g', 'onnx/b.onnx')",
+            "('g')",
+            r"instances\.csv:1: several networks must be written as \[\('f', ",
+        ),
+        ("'g'", "'f'", r"instances\.csv:1: each of several networks needs its own name"),
         ("'g'", "'h'", r"instances\.csv:1: the property declares no network 'h', only f, g"),
         (
             ", ('g', 'onnx/b.onnx')",
             "",
-            r"instances\.csv:1: the property speaks of the network g, for which",
+            r"instances\.csv:1: the property declares the network g, for which",
         ),
         ("onnx/b.onnx", "onnx/none.onnx", r"onnx/none\.onnx: there is no such file"),
         ("onnx/b.onnx", "../b.onnx", r"instances\.csv:1: '\.\./b\.onnx': its name leads out of the folder"),
@@ -119,7 +123,7 @@ def test_rows_that_do_not_fit_are_refused(folder: Path, old: str, new: str, reas
             "equal-to",
             r"instances\.csv:1: g is declared equal-to f, but their files differ",
         ),
-        ("(> (* Y[0] V[0]) 0.4)", "(Y[0] < V[0])", r"p\.vnnlib:6:9: the operator '<' stands between"),
+        ("(> (* Y[0] V[0]) 0.4)", "(Y[0] < V[0])", r"p\.vnnlib:6:9: the operator '<' is between"),
     ],
 )
 def test_properties_that_do_not_fit_are_refused(folder: Path, old: str, new: str, reason: str) -> None:

@@ -30,11 +30,11 @@ from dokimos.suites.instance import Instance, LabelledInstance, Truth, sha256
 
 P = TypeVar("P")
 
-#: From so many bits of a lock on, 10,000 samples should not find its cell.
+#: With at least this many bits in a lock, 10,000 samples should not find its cell.
 HIDDEN_BITS = 20
-#: How often a draw may turn out unusable before the parameters are given up.
+#: How many unusable draws there may be before the family gives up on these knobs.
 ATTEMPTS = 20
-#: Classes are mixed by a generator of their own, so that what else is drawn does not depend on it.
+#: Classes are mixed by a separate generator, so that no other draw depends on mixing.
 MIXING = 1
 
 

@@ -72,14 +72,14 @@ def _identities(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
 
 
 def _mergers(chain: Chain, rng: np.random.Generator) -> list[Rewriting]:
-    """From the last on, so that the numbers of the layers before stay what they are."""
+    """From the last layer to the first, so that the numbers of earlier layers do not change."""
     plain = [k for k, layer in enumerate(chain.layers[:-1]) if not layer.rectified]
     if not plain:
         raise InputError("it has no two adjacent affine layers (without a ReLU between them) to merge")
     return [Merge(k) for k in reversed(plain)]
 
 
-#: What can be asked for, and the steps that it draws for a chain.
+#: The kinds of disguise, and the steps that each draws for a chain.
 DISGUISES: Mapping[str, Callable[[Chain, np.random.Generator], list[Rewriting]]] = MappingProxyType(
     {
         "permute": _permutations,

@@ -224,7 +224,7 @@ def _processes(jobs: int | None, pairs: int) -> int:
 def _build(
     pairs: list[_Pair], building: Path, jobs: int, progress: Callable[[GeneratedInstance], None]
 ) -> list[str]:
-    """Make the pairs that are not there yet; the names of all instances, pair by pair."""
+    """Make the pairs that are missing; returns the names of all instances, pair by pair."""
     finished = _finished(building, pairs)
     groups = _in_groups(pairs, [number for number in range(len(pairs)) if number not in finished])
     work = [[pairs[number] for number in group] for group in groups]
@@ -243,7 +243,7 @@ def _build(
 
 
 def _finished(building: Path, pairs: Sequence[_Pair]) -> dict[int, list[str]]:
-    """Which pairs an interrupted call has left, by number; a torn last line is made again."""
+    """Which pairs an interrupted call has finished, by number; a truncated last line is ignored."""
     journal = building / "done.jsonl"
     finished: dict[int, list[str]] = {}
     if journal.exists():

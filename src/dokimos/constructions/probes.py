@@ -85,7 +85,7 @@ def write_probes(entries: Sequence[SuiteEntry], folder: Path) -> Probes:
 
 
 def _already(folder: Path, made: Mapping[str, LabelledInstance]) -> Suite | None:
-    """The suite in `folder`, if it is these very probes: another process may be at work on them."""
+    """The suite in `folder`, if it holds exactly these probes: another process may be using them."""
     try:
         suite = read_suite(folder)
         found = {e.name: (e.network_sha256, e.property_sha256, e.read_truth()) for e in suite.entries}
@@ -141,7 +141,7 @@ def _number_in(low: Fraction, high: Fraction) -> Fraction:
 
 
 def _around(value: Fraction) -> list[Fraction]:
-    """The float32 numbers next to a number, itself first where it is one."""
+    """The float32 numbers next to a number; itself first, if it is one."""
     if abs(value) >= 2**127:
         return []
     near = np.float32(float(value))

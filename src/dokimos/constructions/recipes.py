@@ -45,7 +45,7 @@ _DRAW_KEYS = {
     "seed": int,
 }
 _LABELS = ("unsat", "sat")
-#: More than anybody runs; a slip of the hand should not fill the memory.
+#: More than anyone runs; a typing error should not exhaust the memory.
 MOST_INSTANCES = 1_000_000
 _MOST_SECONDS = 1e9
 

@@ -21,7 +21,7 @@ from dokimos.networks.graph import Network
 from dokimos.properties.margins import MarginForm, float_ends
 from dokimos.properties.model import Box
 
-#: Of so many samples, one face and one descent.
+#: For this many samples, one face and one descent.
 SAMPLES_A_FACE, SAMPLES_A_DESCENT = 10, 25
 #: Eight steps reach from one end of the box to the other.
 STEPS, STEP = 12, 0.25

@@ -17,7 +17,7 @@ from dokimos.networks.semantics.exact import Undecided
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.violation import violation_at
 
-#: The radius of the largest ball is looked for by so many halvings.
+#: The radius of the largest ball is found by this many halvings.
 _HALVINGS = 24
 
 

@@ -31,7 +31,7 @@ from dokimos.properties.model import Box
 PLAIN_STEPS, GROWING_STEPS, LAST_STEPS = 100, (600, 2500), 400
 #: The boxes of training are this much larger than those of the points.
 SPARE = 1.05
-#: Where padding of average pools is counted by mistake, the lead is at least so many times the right one.
+#: If the padding of average pools is counted by mistake, the lead is at least this many times larger.
 PADDING_LEADS = 1.5
 _MONOTONE = ("Relu", "Tanh", "Sigmoid", "AveragePool", "Reshape", "Flatten", "Transpose")
 Range = tuple[Tensor, Tensor]
@@ -122,7 +122,7 @@ def _least_leads(low: Tensor, high: Tensor, labels: Tensor) -> Tensor:
 
 
 def _with_padding_counted(graph: Network) -> Network | None:
-    """The network as a tool reads it that counts the padding of average pools; None if it has none.
+    """The network as read by a tool that counts the padding of average pools; None if it has no such pool.
 
     Its leads are trained to be so large that it has no counterexample where the right one has: whether
     there is a violation then depends on the border, and a tool with that bug says `unsat`.
@@ -138,7 +138,7 @@ def _with_padding_counted(graph: Network) -> Network | None:
 
 
 def _outputs(graph: Network, weights: Mapping[str, Tensor], low: Tensor, high: Tensor) -> Range:
-    """What the outputs lie between, for each row of inputs between `low` and `high`."""
+    """Bounds of the outputs, for each row of inputs between `low` and `high`."""
     shape = (len(low), *graph.input_shape[1:])
     values: dict[str, Range] = {graph.input: (low.reshape(shape), high.reshape(shape))}
     for node in graph.nodes:

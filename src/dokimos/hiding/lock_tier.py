@@ -75,7 +75,7 @@ def _trained_bases(
 
 
 def _own_bases(settings: HideSettings) -> list[_Base]:
-    """The user's network at each of his points, with a proof where one is found in time."""
+    """The user's network at each of their points, with a proof if one is found in time."""
     found: list[_Base] = []
     points: tuple[DataPoint, ...] = points_of_model(settings)
     for point in points:

@@ -18,7 +18,7 @@ from dokimos.networks.semantics.replay import replay
 from dokimos.properties.model import Box, Property
 from dokimos.suites.entry import read_content
 
-#: The radius of a box has so many steps of the grid that points are moved to: locks stay exact in float32.
+#: The radius of a box is this many steps of the points' grid: so locks stay exact in float32.
 STEPS = 2**6
 _MOST_VALUES = 50_000_000
 

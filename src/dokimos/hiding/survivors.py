@@ -141,7 +141,7 @@ def _key(task: AttackTask) -> _Key:
 
 
 def _read_journal(path: Path) -> dict[_Key, AttackOutcome]:
-    """What is kept; a last line that was torn by a kill counts as not there."""
+    """The kept outcomes; a truncated last line is ignored."""
     if not path.exists():
         return {}
     found: dict[_Key, AttackOutcome] = {}

@@ -36,9 +36,9 @@ from dokimos.networks.semantics.propagation import propagate
 STEPS = (0.5, 0.2, 0.05, 0.01)
 #: Around the plant, as a share of the radius, nothing is trained to be safe.
 LEFT_OUT = 0.1
-#: An attack of training takes up to so many times as many steps as at the beginning.
+#: An attack in training takes up to this many times as many steps as at the beginning.
 MOST_ESCALATION = 8
-#: Every so many epochs an attack that training does not use counts what is hidden.
+#: After each of this many epochs, an attack that training does not use counts what is hidden.
 LOOK_EVERY = 20
 
 

@@ -25,8 +25,8 @@ sat               sat                 none of them                `bad-witness`
 sat               sat                 none                        `unwitnessed`
 none              sat                 none of them                `bad-witness`
 none              sat or unsat        no E or C beside it         `unlabelled`
-none, settled     as for a `sat` label proven for the reals, by a witness (E or C) that somebody gave;
-                  as for the label of a certificate that somebody gave, once it is checked (`settling`)
+none, settled     as for a `sat` label proven for the reals, by a witness (E or C) from any verifier;
+                  as for the label of any verifier's certificate, once it is checked (`settling`)
 ================  ==================  ==========================  ===============
 
 If no precision decides whether a witness violates, it does not count against the verifier: it is treated as
@@ -183,9 +183,9 @@ def _verdicts(
     replays: Mapping[str, WitnessReplays],
     check_label: Callable[[], LabelCheck],
 ) -> tuple[LabelCheck | None, list[Judgement]]:
-    """The verdicts by a label that was checked where that matters, and what came of checking it.
+    """The verdicts by a label that was checked if it matters, and the result of that check.
 
-    A witness that violates exactly settles an instance that has no label, or none that stands.
+    A witness that violates exactly settles an instance without a valid label.
     """
     checked = _check_to_blame(instance, truth, runs, replays, check_label)
     no_label = "" if checked is None or checked.is_proven else _no_label(checked)
@@ -478,7 +478,7 @@ def _replays(
 ) -> tuple[Question | None, Mapping[str, WitnessReplays]]:
     """The replays of all witnesses given on one instance, by job; its files are read only for those.
 
-    Where we cannot evaluate a network, its witnesses settle nothing.
+    If Dokimos cannot evaluate a network, its witnesses settle nothing.
     """
     witnessed = [(r.job, r.witness) for r in records if r.answer is Answer.SAT and r.witness is not None]
     if not witnessed:

@@ -217,7 +217,7 @@ def _judge_and_read(
 ) -> tuple[dict[str, Judgement], list[dict[InstanceKey, Facts]]]:
     """The verdicts on all runs by job, and the facts about the instances of each campaign.
 
-    Both need the truth file of an instance, which may be large: it is read once, and let go of.
+    Both need the truth file of an instance, which may be large: it is read once, and then released.
     """
     unjudged: dict[InstanceKey, list[RunRecord]] = {}
     for run in (run for own in runs for run in own):
@@ -342,8 +342,8 @@ def _reproduce(record: RunRecord, manifest: Manifest, where: Mapping[str, Path])
 
 
 def _pasted(name: str, path: Path) -> str:
-    """How a command names a suite that anybody can run: a shipped one by its name, wherever it is cached;
-    any other by its path, as seen from here where that is shorter."""
+    """How a command names a suite: a shipped one by its name, wherever it is cached; any other by its path,
+    relative to the working folder if that is shorter."""
     if path.parent == home() / "suites" and name in shipped_names():
         return name
     return seen_from_here(path)

@@ -31,7 +31,7 @@ from dokimos.suites.instance import sha256
 from dokimos.verifiers.own_interpreter import our_module
 
 CPU_SECONDS = 60.0
-#: Where others use the machine, CPU time takes longer than it says.
+#: On a busy machine, CPU time takes more wall-clock time.
 _WALL_SECONDS = 900.0
 
 
@@ -75,7 +75,7 @@ class LabelledFiles(CampaignInstance, Protocol):
 
 @dataclass(frozen=True)
 class _Finding:
-    """What is kept of a check: `cpu_seconds` is what it was allowed."""
+    """A stored check: `cpu_seconds` is its limit."""
 
     standing: LabelStanding
     problem: str
@@ -136,7 +136,7 @@ def _keep(place: Path, finding: _Finding) -> None:
 
 
 def _check(instance: LabelledFiles, cpu_seconds: float) -> tuple[LabelCheck, bool]:
-    """What the checker says in a process of its own, and whether it would say so again."""
+    """The checker's result in a separate process, and whether it would be the same again."""
     files = (instance.network_path, instance.property_path, instance.truth_path)
     with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
         result = Path(folder, "result.json")

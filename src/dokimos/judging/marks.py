@@ -33,7 +33,7 @@ def marks_of(rules: RuleSet, referee: Referee | None, judgements: Sequence[Judge
 
 
 def _class_of(rules: RuleSet, referee: Referee | None, record: RunRecord) -> ClassifiedWitness | None:
-    """The class of the witness of a `sat`; None for other answers, and where nobody can tell."""
+    """The class of the witness of a `sat`; None for other answers, and if it cannot be determined."""
     if record.answer is not Answer.SAT or (referee is None and record.witness is not None):
         return None
     try:
@@ -86,5 +86,5 @@ def _is_answered_in_time(record: RunRecord) -> bool:
 
 
 def _is_late(record: RunRecord) -> bool:
-    """Whether a run took longer than it had: then it is a timeout, whatever it says."""
+    """Whether a run exceeded its time: then it is a timeout, whatever it answers."""
     return record.limits is not None and record.wall_seconds > record.limits.wall_seconds

@@ -37,7 +37,7 @@ def contradiction(
 def _points_that_decide(
     judgements: Sequence[Judgement], replays: Mapping[str, WitnessReplays]
 ) -> Iterator[Point]:
-    """The witnesses that are taken for rounding or for bad ones, and the one that refutes an `unsat`.
+    """The witnesses judged `rounding` or `bad-witness`, and the one that refutes an `unsat`.
 
     A witness outside the box fails whatever the network computes there.
     """

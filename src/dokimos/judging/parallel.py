@@ -153,7 +153,7 @@ def _restored(documents: Sequence[Any], task: JudgingTask) -> tuple[Judgement, .
 
 
 def _read(path: Path) -> Mapping[str, Sequence[Any]]:
-    """What is kept, by key. A line that was never completed is passed over, and closed."""
+    """The kept judgements, by key. An incomplete last line is skipped, and terminated."""
     if not exists(path):
         return {}
     found: dict[str, Sequence[Any]] = {}

@@ -76,8 +76,9 @@ class Replay:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A point of the box that violates exactly although a verifier answers `unsat`, and its replay. `file`
-    is where it is, or can be, written in VNN-COMP's format; `command` replays that file.
+    """A point of the box that violates exactly although a verifier answers `unsat`, and its replay.
+
+    `file` is where it is, or can be, written in VNN-COMP's format; `command` replays that file.
     """
 
     point: Point

@@ -100,7 +100,7 @@ def classify_witness(rules: RuleSet, referee: Referee | None, record: RunRecord)
 
 
 def _outputs_problem(rule: WitnessRule, seen: _Seen) -> str:
-    """What `rule` has against the outputs that the verifier states; empty: nothing."""
+    """Why `rule` rejects the outputs that the verifier states; empty if it accepts them."""
     if rule.own_outputs is None or seen.error <= float(rule.own_outputs):
         return ""
     return f"the outputs it states differ from onnxruntime's by {seen.error:.3g}, relatively"
@@ -122,7 +122,7 @@ def _look(rule: WitnessRule, referee: Referee, record: RunRecord, replayed: Doub
 
 
 def _problem(rule: WitnessRule, referee: Referee, seen: _Seen) -> str:
-    """What `rule` has against the point: it leaves the box, or violates nothing; empty: nothing."""
+    """Why `rule` rejects the point: it leaves the box, or violates nothing; empty if it accepts it."""
     cases = [case for case in referee.cases if _is_near(rule, referee, case, seen)]
     if not cases:
         return f"its witness leaves the box by {_outside_by(referee, seen):.3g}"

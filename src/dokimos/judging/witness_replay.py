@@ -212,8 +212,8 @@ def _rounding_at(bound: Fraction) -> Fraction:
 def _replay_clipped(question: Question, witness: Point) -> tuple[Point, Replay | None]:
     """The witness clipped to a box that it leaves by a rounding, and the replay there.
 
-    A box where it violates goes first. The runtime is asked at the point of the network's type that is
-    nearest to the clipped one, as anywhere.
+    A box where it violates is preferred. The runtime is run at the point of the network's type that is
+    nearest to the clipped one, as for other replays.
     """
     found: tuple[Point, Replay | None] = ((), None)
     for case in question.property.cases:
@@ -228,7 +228,7 @@ def _replay_clipped(question: Question, witness: Point) -> tuple[Point, Replay |
 
 
 def _run(question: Question, near: Point | None) -> tuple[str, tuple[float, ...]]:
-    """What runs the network, and what it computes at `near`: nothing where there is no such point."""
+    """What runs the network, and what it computes at `near`: nothing if there is no such point."""
     replayer = question.replayer
     if replayer is None:
         return NO_RUNTIME, ()
@@ -242,7 +242,7 @@ def _run(question: Question, near: Point | None) -> tuple[str, tuple[float, ...]
 
 
 def _replay(question: Question, point: Point, near: Point | None) -> Replay:
-    """What happens at `point`; the runtime is asked at `near`, the nearest point of the network's type."""
+    """What happens at `point`; the runtime is run at `near`, the nearest point of the network's type."""
     asked = question.property
     name, runtime = _run(question, near)
     finite = bool(runtime) and bool(np.all(np.isfinite(runtime)))

@@ -29,7 +29,7 @@ from dokimos.suites.instance import Certificate, Instance, Label, Truth
 _BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget(restarts=200, steps=150))
 #: A gradient for what can be followed, and units for what hides behind those that are off.
 _ATTACKS = ("pgd", "units")
-#: What share of the time may be over before a stage begins.
+#: The share of the time after which a stage is not begun.
 _ATTACKS_END, _HALVING_SHARE, _LINEAR_HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.6, 0.5
 _SLOPES_SHARE = 0.7
 
@@ -233,7 +233,7 @@ class _LabelSearch:
 
 
 def _candidates(point: np.ndarray, asked: Property) -> Iterator[Point]:
-    """The point as it is, where it lies in a box, and clipped into each box."""
+    """The point itself, if it lies in a box, and the point clipped to each box."""
     exact = tuple(Fraction(float(x)) for x in point)
     boxes = [case.box for case in asked.cases if not case.box.is_empty]
     seen = dict.fromkeys([exact, *(_clipped(exact, box) for box in boxes)])

@@ -1,4 +1,4 @@
-"""Dense networks as plain lists of layers: the form in which they can be rewritten exactly."""
+"""Dense networks as plain lists of layers, which can be rewritten exactly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Layers one after the other, on an input of this shape (without the batch) made flat."""
+    """Layers one after the other, on a flattened input of this shape (without the batch)."""
 
     input_shape: tuple[int, ...]
     layers: tuple[Layer, ...]
@@ -47,7 +47,7 @@ class Chain:
 
 
 def as_chain(network: Network) -> Chain:
-    """The chain that computes the same function as the network. Raises UnsupportedOp if it is none."""
+    """The chain that computes the same function as the network. Raises UnsupportedOp if there is none."""
     layers: list[Layer] = []
     at = network.input
     for node in network.nodes:

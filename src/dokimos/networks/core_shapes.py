@@ -1,7 +1,7 @@
-"""The shape that each core operator gives, by rules of our own.
+"""The output shape of each core operator, by our own rules.
 
-The reader holds these against what ONNX infers: a tensor whose two shapes disagree is refused, so that
-no semantics ever computes with a shape that the file does not mean.
+The reader compares them with what ONNX infers, and refuses a tensor whose two shapes disagree, so that no
+semantics ever computes with a shape other than the file's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Rule = Callable[[Node, Sequence[Shape]], Shape]
 
 
 def output_shape(node: Node, shapes: Sequence[Shape]) -> Shape:
-    """The shape of what `node` writes, from the shapes of its inputs (() for one that is left out).
+    """The shape of `node`'s output, from the shapes of its inputs (() for one that is left out).
 
     Raises ValueError, in one sentence, where the shapes do not fit the operator.
     """

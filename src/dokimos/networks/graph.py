@@ -62,7 +62,7 @@ CORE_OPS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Node:
-    """One operator: it reads tensors by name ("" if an optional input is left out), writes one.
+    """One operator: it reads tensors by name ("" if an optional input is left out), and writes one.
 
     All attributes are present and normalised: axes are nonnegative, pads are written out as
     (begin_1, ..., begin_n, end_1, ..., end_n), shapes hold neither 0 nor -1 as placeholders.
@@ -127,17 +127,17 @@ class Network:
 
     @property
     def input_size(self) -> int:
-        """How many numbers go in."""
+        """How many numbers the input has."""
         return prod(self.input_shape)
 
     @property
     def output_size(self) -> int:
-        """How many numbers come out."""
+        """How many numbers the output has."""
         return prod(self.output_shape)
 
     @property
     def multiplications(self) -> int:
-        """How many multiplications one evaluation takes, about; every other operation counts as one."""
+        """About how many multiplications one evaluation takes; every other operation counts as one."""
         return sum(prod(self.shapes[node.output]) * self._terms(node) for node in self.nodes)
 
     def _terms(self, node: Node) -> int:

@@ -1,6 +1,6 @@
 """Steps that change how a dense network is written, and not what it computes over the reals.
 
-Every step is exact: its result is computed in rationals and refused if float32 does not hold it.
+Every step is exact: its result is computed in rationals, and refused if it is not exact in float32.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Rewriting(Struct, frozen=True, tag_field="step", forbid_unknown_fields=Tru
 
 
 class Permute(Rewriting, frozen=True, tag="permute"):
-    """Neuron i of the new layer is neuron order[i] of the old one; the next layer reads them so.
+    """Neuron i of the new layer is neuron order[i] of the old one; the next layer reads them in that order.
 
     A sum does not change with the order of its terms.
     """
@@ -103,7 +103,7 @@ class Rescale(Rewriting, frozen=True, tag="scale"):
 
 
 class Duplicate(Rewriting, frozen=True, tag="duplicate"):
-    """Neuron `neuron` is written twice; the first copy gets a share of 2^-halvings of what reads it.
+    """Neuron `neuron` is written twice; the first copy gets a share of 2^-halvings of the outgoing weights.
 
     v·h = (v·s)·h + (v·(1 − s))·h.
     """
@@ -203,4 +203,4 @@ class Merge(Rewriting, frozen=True, tag="merge"):
 
 
 Step = Permute | Rescale | Duplicate | CancelPair | SplitUnit | Identity | Merge
-"""Any step; its name stands under "step"."""
+"""Any step; its name is under the key "step"."""

@@ -1,4 +1,4 @@
-"""How large a network is, and which operators its file has."""
+"""How large a network is, and which operators its file contains."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ACTIVATIONS = frozenset(
 class NetworkSummary:
     """The size of a network.
 
-    `operators` counts the nodes of the file by operator, in the order in which they first come; `units`
-    how many numbers go through each kind of activation. `problem` says why the network is not read here:
-    then only `operators` is known, if anything.
+    `operators` counts the nodes of the file by operator, in the order of first appearance; `units` how many
+    numbers go through each kind of activation. `problem` says why Dokimos cannot read the network: then at
+    most `operators` is known.
     """
 
     operators: Mapping[str, int]
@@ -37,14 +37,15 @@ class NetworkSummary:
 
 
 def operators_of(content: bytes) -> Counter[str]:
-    """How many nodes of each operator an ONNX file has, those of its functions and subgraphs left out."""
+    """How many nodes of each operator an ONNX file has, not counting its functions and subgraphs."""
     return Counter(node.op_type for node in _graph(content).node)
 
 
 def operators_on_data(content: bytes) -> frozenset[str]:
     """The operators of an ONNX file that work on what depends on the network's input.
 
-    What only computes shapes is left out: readers fold it, and it says nothing about who reads the network.
+    Operators that only compute shapes are left out: readers fold them, so they do not affect who can read
+    the network.
     """
     graph = _graph(content)
     known = {tensor.name for tensor in graph.initializer}
@@ -67,7 +68,7 @@ def _graph(content: bytes) -> Any:
 
 
 def summarise(content: bytes, *, name: str) -> NetworkSummary:
-    """The size of the network in a file; what cannot be read is said in `problem`."""
+    """The size of the network in a file; if it cannot be read, `problem` says why."""
     try:
         operators = operators_of(content)
     except UnreadableFile as error:

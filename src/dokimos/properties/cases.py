@@ -13,28 +13,28 @@ from dokimos.properties.sexpr import Source
 
 @dataclass
 class Bounds:
-    """The tightest bounds known of each input: missing where none is known."""
+    """The tightest known bounds of each input; an input without a known bound is missing."""
 
     lower: dict[int, Fraction] = field(default_factory=dict)
     upper: dict[int, Fraction] = field(default_factory=dict)
 
     def at_most(self, index: int, value: Fraction) -> None:
-        """Take in that input `index` is at most `value`."""
+        """Record that input `index` is at most `value`."""
         known = self.upper.get(index)
         if known is None or value < known:
             self.upper[index] = value
 
     def at_least(self, index: int, value: Fraction) -> None:
-        """Take in that input `index` is at least `value`."""
+        """Record that input `index` is at least `value`."""
         known = self.lower.get(index)
         if known is None or value > known:
             self.lower[index] = value
 
     def take_in(self, constraints: Iterable[Linear | InputBound]) -> list[Linear]:
-        """Take in the bounds on single inputs; the answer is what bounds do not say.
+        """Record the bounds on single inputs; returns the remaining constraints.
 
-        A strict bound gives its closed half here and stays as a constraint. Constraints that hold
-        everywhere vanish; those that hold nowhere stay.
+        A strict bound is recorded as a non-strict one and also stays as a constraint. Constraints that
+        always hold are dropped; those that never hold stay.
         """
         rest = []
         for constraint in constraints:
@@ -60,19 +60,20 @@ class Bounds:
         return rest
 
     def copy(self) -> Bounds:
-        """The same bounds, to be changed apart from these."""
+        """An independent copy of these bounds."""
         return Bounds(dict(self.lower), dict(self.upper))
 
     def box(self, size: int) -> Box:
-        """The box that these bounds, known for all inputs, enclose."""
+        """The box of these bounds, which must be known for all inputs."""
         lower, upper = self.lower, self.upper
         return Box(*(tuple(map(ends.__getitem__, range(size))) for ends in (lower, upper)))
 
     def infer(self, constraints: Iterable[Linear], size: int) -> None:
         """Find missing bounds from linear constraints over bounded inputs.
 
-        Σ c_i·x_i <= b gives c_j·x_j <= b − Σ_{i≠j} min c_i·x_i wherever the minima are known. Repeated
-        until nothing new follows; of the bounds that follow at the same time, the tightest is taken.
+        Σ c_i·x_i <= b gives c_j·x_j <= b − Σ_{i≠j} min c_i·x_i wherever the minima are known. This is
+        repeated until nothing new follows; of several bounds that follow in one round, the tightest is
+        taken.
         """
         if len(self.lower) == size and len(self.upper) == size:
             return
@@ -105,7 +106,7 @@ class Bounds:
 
 
 class Assertions:
-    """Everything that a file asserts, gathered in order; `cases` makes the cases of it."""
+    """Everything that a file asserts, in order; `cases` turns it into cases."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -114,7 +115,7 @@ class Assertions:
         self._choices: list[tuple[Dnf, int]] = []
 
     def add(self, formula: Dnf, offset: int) -> None:
-        """Assert a formula that stands at `offset`."""
+        """Assert the formula at `offset`."""
         if len(formula) == 1:
             self._common.extend(self.bounds.take_in(formula[0]))
         else:

@@ -11,7 +11,8 @@ from dokimos.properties.model import Box, Case, Linear, Property, Signature
 def class_loses(
     box: Box, label: int, classes: int, *, input_shape: Sequence[int] | None = None
 ) -> Property:
-    """Unsafe: some other class is at least as high as `label`. One input tensor, flat unless given."""
+    """Unsafe: some other class is at least as high as `label`. The input is flat unless a shape is
+    given."""
     unsafe = tuple(
         (Linear((), tuple(sorted(((label, Fraction(1)), (other, Fraction(-1))))), Fraction(0)),)
         for other in range(classes)

@@ -24,7 +24,7 @@ def exact_decimal(value: Fraction) -> str:
     if rest != 1:
         raise InputError(f"{_described(value)} has no finite decimal expansion.")
     if places > MAX_DIGITS or abs(value) >= LARGEST:
-        raise InputError(f"{_described(value)} needs too many digits to be written as a decimal.")
+        raise InputError(f"{_described(value)} has too many digits to be written as a decimal.")
     scaled = abs(value.numerator) * (10**places // denominator)
     digits = str(scaled).rjust(places + 1, "0")
     whole, part = digits[: len(digits) - places], digits[len(digits) - places :]

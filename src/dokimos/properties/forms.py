@@ -1,4 +1,4 @@
-"""The top-level forms of a VNN-LIB file, with a fast lane for the two that make up most files."""
+"""The top-level forms of a VNN-LIB file, with a fast path for the two that make up most of a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORM = re.compile(
 
 
 class Numbers:
-    """The numbers of a text, each read once; an exponent is allowed or not."""
+    """The numbers of a text, each parsed once; with or without exponents."""
 
     def __init__(self, source: Source, *, exponent: bool) -> None:
         self.source = source
@@ -32,7 +32,7 @@ class Numbers:
         self._known: dict[str, Fraction] = {}
 
     def number(self, text: str, offset: int) -> Fraction:
-        """The number that `text`, at `offset`, spells; raises UnreadableFile if it spells none."""
+        """The number in `text`, which is at `offset`. Raises UnreadableFile if it is not a number."""
         value = self._known.get(text)
         if value is None:
             try:
@@ -49,7 +49,7 @@ def read_forms(
     declare: Callable[[str, str, int], None],
     other: Mapping[str, Callable[[Group], None]],
 ) -> None:
-    """Read all forms: asserts go to `assertions`, the rest to the reader that `other` names for them.
+    """Read all forms: asserts go to `assertions`, each other form to its reader in `other`.
 
     `declare(letter, number, offset)` takes the flat declarations `(declare-const X_0 Real)`.
     """
@@ -78,7 +78,7 @@ def read_forms(
             group, position = source.group_at(match.start("open"))
             _read_group(group, words, assertions, other)
         elif kind == "close":
-            raise source.error(match.start("close"), "this parenthesis closes nothing")
+            raise source.error(match.start("close"), "this closing parenthesis has no opening one")
         elif kind == "other":
             found = excerpt(text[match.start("other") :].split(maxsplit=1)[0])
             raise source.error(match.start("other"), f"expected '(', found {found}")
@@ -98,5 +98,5 @@ def _read_group(
         other[word](group)
         return
     if len(group.items) != 2 or isinstance(group.items[1], Atom):
-        raise words.source.error(group.offset, "an assert holds exactly one formula in parentheses")
+        raise words.source.error(group.offset, "an assert takes exactly one formula in parentheses")
     assertions.add(to_dnf(group.items[1], words), group.offset)

@@ -1,7 +1,7 @@
-"""Formulas to disjunctive normal form: `and`, `or` and comparisons of polynomials.
+"""From formulas to disjunctive normal form: `and`, `or` and comparisons of polynomials.
 
 A variable is an integer: i >= 0 is input number i, and ~j = -1 - j is output number j. A product of
-variables is a variable, too.
+variables is a variable too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dokimos.core.errors import UnreadableFile
 from dokimos.properties.model import Linear, Terms
 from dokimos.properties.sexpr import CONNECTIVES, Atom, Group, Source, excerpt, spelt
 
-#: Above these, a formula is refused rather than multiplied out.
+#: A formula larger than this is refused rather than multiplied out.
 MAX_CONJUNCTIONS = 65_536
 MAX_CONSTRAINTS = 4_000_000
 MAX_TERMS = 100_000
@@ -27,7 +27,7 @@ V = TypeVar("V")
 
 
 class InputBound(NamedTuple):
-    """An input is at most `value`, or at least: what most constraints of large properties are."""
+    """An input is at most, or at least, `value`: most constraints of large properties have this form."""
 
     variable: int
     is_upper: bool
@@ -53,7 +53,7 @@ class Words(Protocol):
         """The variable with this name; raises UnreadableFile if there is none."""
 
     def number(self, text: str, offset: int) -> Fraction:
-        """The value of a number; raises UnreadableFile if it is none."""
+        """The value of a number; raises UnreadableFile if it is not a number."""
 
     def product(self, left: int, right: int, offset: int) -> int:
         """The variable that is the product of two; raises UnreadableFile if there is none."""
@@ -89,7 +89,7 @@ def at_most_zero(difference: Affine, *, strict: bool) -> Linear:
 
 
 def conjoin(left: Dnf, right: Dnf) -> Dnf | None:
-    """`left` and `right` multiplied out, or None if that is too large. Consumes both."""
+    """`left` and `right` multiplied out, or None if the result is too large. Consumes both."""
     size = len(right) * sum(map(len, left)) + len(left) * sum(map(len, right))
     cases = len(left) * len(right)
     if cases > MAX_CONJUNCTIONS or (cases > 1 and size > MAX_CONSTRAINTS):
@@ -106,21 +106,21 @@ def conjoin(left: Dnf, right: Dnf) -> Dnf | None:
 
 
 def too_many(source: Source, offset: int) -> UnreadableFile:
-    """The error that a formula would become too large."""
+    """The error for a formula that would become too large."""
     return source.error(
         offset, f"the constraints multiply out to more than {MAX_CONJUNCTIONS} cases; split the property"
     )
 
 
 class _Joined:
-    """What the operands of an `and` or `or` come to, as far as they are read."""
+    """The combined operands of an `and` or `or` that have been read so far."""
 
     def __init__(self, word: str) -> None:
         self.word = word
         self.dnf: Dnf | None = None
 
     def add(self, other: Dnf) -> bool:
-        """Take in one operand, or several as one; False if that is too large. Consumes `other`."""
+        """Add one operand, or several as one; False if the result is too large. Consumes `other`."""
         if self.dnf is None:
             self.dnf = other
         elif self.word == "and":
@@ -141,9 +141,9 @@ class _Open:
 
 
 def to_dnf(formula: Group, words: Words) -> Dnf:
-    """The formula multiplied out. Works without recursion, so nesting may be as deep as it likes.
+    """The formula multiplied out. It is not recursive, so nesting may be arbitrarily deep.
 
-    An `and` in an `and` joins its operands to those of the outer one, as does an `or` in an `or`, so that
+    An `and` in an `and` adds its operands to those of the outer one, as does an `or` in an `or`, so that
     nesting costs nothing.
     """
     stack = [_opened(formula, None, words)]
@@ -224,7 +224,7 @@ def _take_simple(top: _Open, simple: Group, words: Words) -> None:
 def _simple_values(
     value: Callable[[str, str, str, int, int, Words], V], group: Group, simple: Group, words: Words
 ) -> list[V]:
-    """What each of the simple groups in `group` means; only where one has no meaning is its place found."""
+    """What each of the simple groups in `group` means; only for an invalid one is its offset computed."""
     found: list[V] = []
     assert simple.simple is not None
     try:
@@ -261,7 +261,7 @@ def _comparison(
 
 
 def _checked(group: Group, words: Words) -> Group:
-    """`group`, once it is seen to start with an operator that has operands."""
+    """`group`. Raises UnreadableFile unless it starts with an operator that has operands."""
     source, items = words.source, group.items
     if not items:
         raise source.error(group.offset, "expected a formula, found '()'")
@@ -272,7 +272,7 @@ def _checked(group: Group, words: Words) -> Group:
             prefix = f"({second.text} {spelt(items[0])} {spelt(items[2])})"
             raise source.error(
                 group.offset,
-                f"the operator {second.text!r} stands between its operands; write it first: {prefix}",
+                f"the operator {second.text!r} is between its operands; write it first: {prefix}",
             )
         found = excerpt(spelt(first))
         known = ", ".join(sorted((_OPERATORS - COMPARISONS) | words.comparisons))

@@ -1,7 +1,7 @@
 """From several networks, or products of variables, to one network with linear constraints on its outputs.
 
 Everything that evaluates, attacks, proves or runs takes one network and linear constraints; so do verifiers
-that read VNN-LIB 1.0. What VNN-LIB 2.0 says beyond that becomes a part of the network.
+that read VNN-LIB 1.0. What VNN-LIB 2.0 allows beyond that becomes part of the network.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Lowered:
 
 
 def is_plain(property: Property) -> bool:
-    """Whether it speaks of one network, in linear constraints."""
+    """Whether the property is about one network, with linear constraints only."""
     return len(property.networks) == 1 and not property.products
 
 
 def lower(property: Property, contents: Mapping[str, bytes]) -> Lowered:
-    """The property as one of a single network, made of the networks whose files have these contents.
+    """The property as one of a single network, built from networks with these file contents.
 
     **Theorem.** Let P be the property, f_1, ..., f_k its networks, and Q the property of F that this gives.
     Let x(z) = z[links]. An input z is unsafe for Q with F(z) iff x(z) is unsafe for P with the outputs of
@@ -59,7 +59,7 @@ def lower(property: Property, contents: Mapping[str, bytes]) -> Lowered:
     products, which have the same values. Constraints on inputs alone that hold in all of their box are left
     out, which changes nothing for points of the box. ∎
 
-    Raises InputError if a network is missing, is none of those, or is not what the property declares.
+    Raises InputError if a network is missing, is not declared, or differs from its declaration.
     """
     parts = _files(property, contents)
     links, size = _links(property)
@@ -91,7 +91,7 @@ def lower(property: Property, contents: Mapping[str, bytes]) -> Lowered:
 
 
 def _files(property: Property, contents: Mapping[str, bytes]) -> list[bytes]:
-    """The content of every network's file, once each is seen to be what the property declares."""
+    """The content of every network's file. Raises InputError if one is not what the property declares."""
     names = [network.name for network in property.networks]
     if strange := [name for name in contents if name not in names]:
         raise InputError(f"the property declares no network {strange[0]!r}, only {', '.join(names)}.")
@@ -102,7 +102,7 @@ def _files(property: Property, contents: Mapping[str, bytes]) -> list[bytes]:
         same = found.get(of) if of is not None and signature.relation is Relation.EQUAL else None
         content = contents.get(name, same)
         if content is None:
-            raise InputError(f"the property speaks of the network {name}, for which there is no file.")
+            raise InputError(f"the property declares the network {name}, for which there is no file.")
         if same is not None and content != same:
             raise InputError(f"{name} is declared equal-to {of}, but their files differ.")
         found[name], read[name] = content, read_onnx(content, name=name)
@@ -182,7 +182,7 @@ def _renamed(constraint: Linear, links: Sequence[int]) -> Linear:
 
 
 def _is_implied(constraint: Linear, box: Box) -> bool:
-    """Whether it speaks of inputs alone and holds where its left side is largest in the box."""
+    """Whether it is on inputs alone and holds where its left side is largest in the box."""
     if constraint.outputs or box.is_empty:
         return False
     worst = list(box.lower)

@@ -1,14 +1,14 @@
 """The margin μ(x): how far an input is from being unsafe.
 
-A case of a property calls an input of its box unsafe where all constraints of one of its conjunctions
-hold. Written as  g(x) = a·x + d·f(x) − b <= 0,  a conjunction holds where the largest of its g is <= 0, so
+A case of a property calls an input of its box unsafe if all constraints of one of its conjunctions hold.
+With constraints g(x) = a·x + d·f(x) − b <= 0, a conjunction holds if the largest of its g is <= 0, so
 
     μ(x) = min over conjunctions of max over its constraints of g(x)
 
-is positive where the input is safe and negative where it is unsafe. (At μ = 0 the input is unsafe, unless
-the deciding constraint is strict.) For "class c wins" this is the smallest lead of c over another class.
-Constraints may speak of inputs as well as of outputs. The margin of a property of several cases is the
-least over them, each on its own box.
+is positive if the input is safe and negative if it is unsafe. (At μ = 0 the input is unsafe, unless the
+deciding constraint is strict.) For "class c wins" this is the smallest lead of c over another class.
+Constraints may be on inputs as well as on outputs. The margin of a property of several cases is the least
+over them, each on its own box.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Rows:
 class MarginForm:
     """The margin of one case.
 
-    `exact` encloses every coefficient; the other arrays are the float64 numbers next to them. Line c of
+    `exact` encloses every coefficient; the other arrays hold the nearest float64 numbers. Line c of
     `members` lists the rows of conjunction c, its first one repeated to fill the line.
     """
 
@@ -49,7 +49,7 @@ class MarginForm:
     exact: Rows
 
     def least(self, rows: Floats) -> float:
-        """min over conjunctions of max over their rows: of lower bounds of the g, one of μ."""
+        """min over conjunctions of max over their rows: lower bounds of the g give a lower bound of μ."""
         return float(rows[self.members].max(axis=1).min())
 
 
@@ -78,7 +78,7 @@ def why_no_margin(property: Property) -> str | None:
     """Why μ is not a number anywhere, or None if it is one."""
     cases = [case for case in property.cases if not case.box.is_empty]
     if not cases:
-        return "the property has no input: every box is empty"
+        return "the property allows no input: every box is empty"
     if not any(case.any_of for case in cases):
         return "the property calls no output unsafe"
     if any(not conjunction for case in cases for conjunction in case.any_of):
@@ -87,7 +87,7 @@ def why_no_margin(property: Property) -> str | None:
 
 
 def margin_cases(property: Property) -> tuple[Case, ...]:
-    """The cases that have inputs and call some output unsafe."""
+    """The cases whose box is not empty and that call some output unsafe."""
     return tuple(case for case in property.cases if case.any_of and not case.box.is_empty)
 
 

@@ -1,8 +1,8 @@
 """What an instance asks: is there an input in the set whose output is unsafe?
 
 A property is a union of cases; a case is a box of inputs and a disjunction of conjunctions of linear
-constraints. Where a file multiplies variables, each product counts as one more output, so that constraints
-stay linear. All numbers are the exact rationals that the file spells.
+constraints. If a file multiplies variables, each product counts as one more output, so that constraints
+stay linear. All numbers are exactly the decimals in the file, as rationals.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Box:
 
     @cached_property
     def _hash(self) -> int:
-        """Proofs look boxes up often, and hashing fractions is slow."""
+        """The hash, cached: proofs look boxes up often, and hashing fractions is slow."""
         return hash((self.lower, self.upper))
 
     @property
@@ -60,7 +60,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Linear:
-    """The constraint  Σ c·x_i + Σ d·y_j <= bound  (`<` where strict), over inputs x and outputs y.
+    """The constraint  Σ c·x_i + Σ d·y_j <= bound (`<` if strict), over inputs x and outputs y.
 
     Terms are sorted by index and have no zero coefficients.
     """
@@ -71,7 +71,7 @@ class Linear:
     strict: bool = False
 
     def slack(self, x: Sequence[Fraction], y: Sequence[Fraction]) -> Fraction:
-        """bound − left side: the constraint holds where this is >= 0 (> 0 where strict)."""
+        """bound − left side: the constraint holds if this is >= 0 (> 0 if strict)."""
         left = sum((c * x[i] for i, c in self.inputs), Fraction(0))
         return self.bound - left - sum((d * y[j] for j, d in self.outputs), Fraction(0))
 
@@ -86,7 +86,7 @@ Conjunction = tuple[Linear, ...]
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs in `box` are unsafe where all constraints of one member of `any_of` hold.
+    """Inputs in `box` are unsafe if all constraints of one member of `any_of` hold.
 
     `any_of == ((),)` calls every point of the box unsafe; `any_of == ()` calls none unsafe.
     """
@@ -96,7 +96,7 @@ class Case:
 
 
 class Relation(Enum):
-    """How a network of a property with several relates to the first."""
+    """How a network of a property with several networks relates to the first."""
 
     FREE = "free"
     EQUAL = "equal-to"
@@ -105,7 +105,7 @@ class Relation(Enum):
 
 @dataclass(frozen=True)
 class Signature:
-    """A network that a property speaks of: names and shapes of its input and output tensor.
+    """A network that a property is about: names and shapes of its input and output tensor.
 
     VNN-LIB 1.0 declares flat variables: there the shapes are (n,) and (m,).
     """
@@ -143,7 +143,7 @@ class Property:
         return sum(prod(n.output_shape) for n in self.networks)
 
     def questions(self) -> list[tuple[Box, Conjunction]]:
-        """Every conjunction with its box, where that is not empty."""
+        """Every conjunction with its box, unless the box is empty."""
         return [(case.box, part) for case in self.cases if not case.box.is_empty for part in case.any_of]
 
     def unsafe(self, x: Sequence[Fraction], y: Sequence[Fraction]) -> bool:

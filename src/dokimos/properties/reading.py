@@ -1,4 +1,4 @@
-"""VNN-LIB files of either version, plain or compressed, to properties."""
+"""Reads properties from VNN-LIB files of either version, plain or compressed."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dokimos.properties.vnnlib2 import parse_vnnlib2
 
 #: A file is read as text, as most readers do: each of these ends a line, and with it a comment.
 _LINE_END = re.compile(r"\r\n?")
-#: What ends a line for some readers only.
+#: Characters that end a line for some readers only.
 _DOUBTFUL_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
 _FIRST_WORD = re.compile(r"(?:\s++|;[^\n]*+)*+(?:\(\s*(?P<word>[^\s()]+))?")
 
 
 def parse_vnnlib(text: str, *, file: str = "property") -> Property:
-    """The property that a VNN-LIB text states; the version is told from its first form.
+    """The property that a VNN-LIB text states; its first form determines the version.
 
-    Numbers are the exact decimals that the text spells. Raises UnreadableFile with line and column
-    where the text is not VNN-LIB, or uses what this reader does not support.
+    Numbers are read exactly as written. Raises UnreadableFile with line and column if the text is not
+    VNN-LIB, or uses what this reader does not support.
     """
     text = _LINE_END.sub("\n", text)
     source = Source(text, file)
     if (doubtful := _DOUBTFUL_LINE_END.search(text)) is not None:
         raise source.error(
-            doubtful.start(), f"{doubtful[0]!r} ends a line for some readers only; remove it"
+            doubtful.start(), f"{doubtful[0]!r} ends a line for some readers but not for others; remove it"
         )
     match = _FIRST_WORD.match(text)
     assert match is not None
@@ -49,7 +49,7 @@ def parse_vnnlib(text: str, *, file: str = "property") -> Property:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Without looking for cycles of garbage, of which reading makes none: that takes as long as reading."""
+    """Turn off garbage collection: reading makes no cycles, and looking for them doubles the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -60,7 +60,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def read_vnnlib(content: bytes, *, file: str) -> Property:
-    """The property in the content of a file: UTF-8 text, or that compressed by gzip."""
+    """The property in the content of a file: UTF-8 text, plain or compressed by gzip."""
     content = uncompressed(content, file=file)
     try:
         text = content.decode("utf-8-sig")

@@ -18,10 +18,10 @@ class Atom(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What stands between two parentheses; `offset` is that of the opening one.
+    """What is between two parentheses; `offset` is that of the opening one.
 
-    Simple groups that follow each other, which large files consist of, are kept together as one item: a
-    group without items, whose `simple` lists them as (operator, left, right). These are comparisons of a
+    Consecutive simple groups, which make up most of large files, are kept together as one item: a group
+    without items, whose `simple` lists them as (operator, left, right). Simple groups are comparisons of a
     variable with a variable or a number in an `and` or `or`, and products of a number with a variable, in
     this order, in a `+`.
     """
@@ -59,13 +59,13 @@ _SIMPLE = {**dict.fromkeys(CONNECTIVES, _one_and_all(_COMPARISON)), "+": _one_an
 
 @dataclass(frozen=True)
 class Source:
-    """A text with the name it is known by."""
+    """A text and its name in messages."""
 
     text: str
     file: str
 
     def error(self, offset: int, reason: str) -> UnreadableFile:
-        """The error that something at `offset` is wrong, with its line and column."""
+        """The error for a problem at `offset`, with its line and column."""
         line = self.text.count("\n", 0, offset) + 1
         column = offset - (self.text.rfind("\n", 0, offset) + 1) + 1
         return UnreadableFile(Place(self.file, line, column), reason.removesuffix(".") + ".")
@@ -73,7 +73,7 @@ class Source:
     def group_at(self, start: int) -> tuple[Group, int]:
         """The group whose opening parenthesis is at `start`, and the offset after its end.
 
-        Works without recursion, so nesting may be as deep as it likes.
+        It is not recursive, so nesting may be arbitrarily deep.
         """
         outer = Group([], start)
         stack: list[Group] = []
@@ -99,7 +99,7 @@ class Source:
                 self._join_index(current, match["index"], match.start("index"))
             elif kind == "bad":
                 found = match["bad"]
-                odd = "readers disagree on what such a quotation holds; remove it"
+                odd = "readers disagree on the meaning of such quotes; remove them"
                 raise self.error(
                     match.start("bad"), odd if found in _QUOTES else f"unexpected character {found!r}"
                 )
@@ -107,7 +107,7 @@ class Source:
                 raise self.error(current.offset, "this parenthesis is never closed")
 
     def _simple_after(self, group: Group, position: int) -> int:
-        """Take in the simple groups that follow here in `group`; the offset after them."""
+        """Add the simple groups that follow here to `group`; returns the offset after them."""
         patterns = _SIMPLE.get(head(group))
         match = patterns[1].match(self.text, position) if patterns else None
         if patterns is None or match is None:
@@ -116,7 +116,7 @@ class Source:
         return match.end()
 
     def simple_offsets(self, group: Group, simple: Group, number: int) -> tuple[int, int]:
-        """Where the two operands of one of the simple groups in `group` are."""
+        """The offsets of the two operands of one of the simple groups in `group`."""
         found = _SIMPLE[head(group)][0].finditer(self.text, simple.offset)
         match = next(islice(found, number, None))
         return match.start(2), match.start(3)
@@ -129,7 +129,7 @@ class Source:
 
 
 def excerpt(text: str) -> str:
-    """`text` in quotes, shortened to what fits into a sentence."""
+    """`text` in quotes, shortened to fit into a sentence."""
     text = " ".join(text.split())
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
@@ -141,5 +141,5 @@ def head(group: Group) -> str:
 
 
 def spelt(expression: Expression) -> str:
-    """The expression as text, in short: what stands in a group is left out."""
+    """The expression as short text: the contents of groups are left out."""
     return expression.text if isinstance(expression, Atom) else "(…)"

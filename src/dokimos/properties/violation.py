@@ -17,9 +17,9 @@ class Violation:
     """One input, replayed exactly.
 
     `margin_lower` is a lower bound on the largest, over the unsafe conjunctions of the cases whose box
-    holds the input (of all cases, where none does), of the smallest slack of their constraints; None
-    if no conjunction has a constraint. `violates` is None if the outputs, which are enclosed, leave
-    it open; else it is a theorem about the exact outputs, as is every number here.
+    holds the input (of all cases, if none does), of the smallest slack of their constraints; None if no
+    conjunction has a constraint. `violates` is None if the enclosures of the outputs do not decide it;
+    otherwise it is a theorem about the exact outputs, as is every number here.
     """
 
     in_box: bool
@@ -30,9 +30,9 @@ class Violation:
 
 
 def violation_at(network: Network, property: Property, point: Sequence[Fraction]) -> Violation:
-    """Replay `point`: `violates` is what holds exactly, by float64 where that decides it.
+    """Replay `point`: `violates` is exact, but computed in float64 if that decides it.
 
-    Raises InputError if sizes do not fit, Undecided if the network has no value that can be told.
+    Raises InputError if sizes do not fit, Undecided if the network's value cannot be determined.
     """
     for found in violations(network, property, point):
         if found.violates is not None:
@@ -43,7 +43,7 @@ def violation_at(network: Network, property: Property, point: Sequence[Fraction]
 def violations(
     network: Network, property: Property, point: Sequence[Fraction], *, floats_first: bool = True
 ) -> Iterator[Violation]:
-    """What is known of `point` from ever narrower enclosures of the outputs (see `enclosures`)."""
+    """What is known about `point` from ever narrower enclosures of the outputs (see `enclosures`)."""
     require_fit(network, property)
     for outputs in enclosures(network, point, floats_first=floats_first):
         yield _judge(property, point, outputs)
@@ -52,7 +52,7 @@ def violations(
 def require_fit(network: Network, property: Property) -> None:
     """Refuse a property of several networks or with products, or one whose sizes are not the network's."""
     if len(property.networks) != 1:
-        raise InputError("the property speaks of several networks; only one can be evaluated here")
+        raise InputError("the property is about several networks; only one can be evaluated here")
     if property.products:
         raise InputError("the property multiplies variables; only linear constraints can be evaluated here")
     sizes = (property.input_size, property.output_size)

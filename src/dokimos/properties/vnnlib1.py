@@ -12,7 +12,7 @@ from dokimos.properties.sexpr import Atom, Group, Source, excerpt
 _FLAT = re.compile(r"([XY])_(0|[1-9][0-9]*)", re.ASCII)
 _IGNORED = ("get-model", "set-info", "set-logic", "set-option")
 _ENDING = ("check-sat", "exit")
-#: What may follow where the question has been put.
+#: Commands that may follow the constraints.
 _REST = re.compile(rf"(?:\s++|;[^\n]*+|\(\s*+(?:{'|'.join(_IGNORED + _ENDING)})\b[^()]*+\))*+\Z", re.ASCII)
 
 
@@ -32,7 +32,7 @@ class _Words(Numbers):
         name = f"{letter}_{digits}"
         match = _FLAT.fullmatch(name)
         if match is None or len(digits) > 8:
-            raise self.source.error(offset, f"the variable {excerpt(name)} is not numbered plainly")
+            raise self.source.error(offset, f"the variable {excerpt(name)} has a malformed number")
         if name in self._variables:
             raise self.source.error(offset, f"the variable {name} is declared twice")
         index = int(digits)
@@ -40,12 +40,12 @@ class _Words(Numbers):
         self._variables[name] = index if letter == "X" else ~index
 
     def declare_group(self, group: Group) -> None:
-        """`(declare-const X_0 Real)` or `(declare-fun X_0 () Real)`, however it is laid out."""
+        """`(declare-const X_0 Real)` or `(declare-fun X_0 () Real)`, with any whitespace."""
         items = [item.text if isinstance(item, Atom) else "()" * (not item.items) for item in group.items]
         if items[0] == "declare-fun" and items[2:3] == ["()"]:
             del items[2]
         if len(items) != 3 or items[2] != "Real":
-            raise self.source.error(group.offset, "a declaration reads (declare-const X_0 Real)")
+            raise self.source.error(group.offset, "a declaration must read (declare-const X_0 Real)")
         match = _FLAT.fullmatch(items[1])
         if match is None:
             name = excerpt(items[1])
@@ -55,7 +55,7 @@ class _Words(Numbers):
         self.declare(match[1], match[2], group.items[1].offset)
 
     def ask(self, group: Group) -> None:
-        """`(check-sat)` or `(exit)`: solvers answer here and now, others take in what follows, too."""
+        """`(check-sat)` or `(exit)`: solvers stop here, other readers continue with what follows."""
         if not self._is_asked and _REST.match(self.source.text, group.offset) is None:
             word = group.items[0].text if isinstance(group.items[0], Atom) else ""
             raise self.source.error(group.offset, f"readers disagree on what follows ({word}); put it last")
@@ -73,7 +73,7 @@ class _Words(Numbers):
         )
 
     def count(self, letter: str) -> int:
-        """How many variables `letter` has, once their numbering is seen to have no gap."""
+        """How many variables `letter` has. Raises UnreadableFile if their numbering has a gap."""
         places, what = self.places[letter], "input" if letter == "X" else "output"
         if not places:
             raise self.source.error(0, f"no {what} is declared; expected (declare-const {letter}_0 Real)")

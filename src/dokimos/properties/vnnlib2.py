@@ -1,4 +1,4 @@
-"""VNN-LIB 2.0: named networks with tensors for inputs and outputs, indexed in full."""
+"""VNN-LIB 2.0: named networks with input and output tensors, whose elements have all their indices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RELATIONS = {"equal-to": Relation.EQUAL, "isomorphic-to": Relation.ISOMORPHIC}
 
 @dataclass(frozen=True)
 class _Tensor:
-    """Where the numbers of a tensor stand among all inputs, or all outputs, and in the text."""
+    """The position of a tensor's numbers among all inputs, or all outputs, and in the text."""
 
     name: str
     shape: tuple[int, ...]
@@ -64,7 +64,7 @@ class _Words(Numbers):
         super().__init__(source, exponent=False)
         self.networks: list[Signature] = []
         self.tensors: dict[str, _Tensor] = {}
-        #: The products of variables that formulas speak of, each with its number.
+        #: The products of variables in formulas, each with its number.
         self.products: dict[tuple[int, ...], int] = {}
         self._factors: dict[int, tuple[int, ...]] = {}
         self._variables: dict[str, int] = {}
@@ -123,7 +123,7 @@ class _Words(Numbers):
     def declare_network(self, group: Group) -> None:
         """`(declare-network f [(equal-to g)] (declare-input ...) (declare-output ...))`."""
         if self.products:
-            raise self.source.error(group.offset, "networks are declared before the first assert")
+            raise self.source.error(group.offset, "networks must be declared before the first assert")
         parts = [item for item in group.items[2:] if isinstance(item, Group)]
         if len(group.items) < 2 or len(parts) != len(group.items) - 2:
             raise self.source.error(group.offset, "expected (declare-network NAME (declare-input …) …)")

@@ -1,4 +1,4 @@
-"""What a property asks, in words that a person reads: boxes, constraints and what they come to."""
+"""A property in words: boxes, constraints and what they mean together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Namer = Callable[[int], str]
 
 
 def namer(asked: Property) -> Namer:
-    """The names of variables as the file of the property has them; a product is its factors with a dot."""
+    """The names of variables as in the property's file; a product is its factors with dots."""
     inputs = [n for net in asked.networks for n in _elements(net.input_name, net.input_shape)]
     outputs = [n for net in asked.networks for n in _elements(net.output_name, net.output_shape)]
     for product in asked.products:
@@ -29,10 +29,10 @@ def _elements(name: str, shape: tuple[int, ...]) -> list[str]:
 
 
 def constraint_in_words(one: Linear, name: Namer) -> str:
-    """A constraint with what is subtracted moved to the other side: `Y_1 + 0.5 <= Y_0`.
+    """A constraint with its negative terms moved to the other side: `Y_1 + 0.5 <= Y_0`.
 
-    Both sides have positive terms only; where one would be empty it is 0, and a constraint that bounds
-    terms from below is turned round: `Y_0 >= 2`.
+    Both sides have positive terms only; an empty side is 0, and a constraint that bounds terms from below
+    is reversed: `Y_0 >= 2`.
     """
     terms = [(name(i), c) for i, c in one.inputs] + [(name(~j), d) for j, d in one.outputs]
     left = [_term(variable, c) for variable, c in terms if c > 0]
@@ -54,7 +54,7 @@ def _term(variable: str, factor: Fraction) -> str:
 
 
 def unsafe_in_words(any_of: Sequence[Conjunction], asked: Property) -> tuple[str, ...]:
-    """What makes an output unsafe: one line for each conjunction, and first what they come to, if known."""
+    """What makes an output unsafe: their joint meaning, if known, then one line for each conjunction."""
     name = namer(asked)
     if not any_of:
         return ("nothing is unsafe",)
@@ -114,7 +114,7 @@ def _compared(one: Linear) -> tuple[int, int] | None:
 
 
 def box_in_words(box: Box, asked: Property, *, most: int) -> tuple[str, ...]:
-    """A line for each of the first `most` inputs, and one for all that are left."""
+    """A line for each of the first `most` inputs, and one for the rest."""
     name = namer(asked)
     lines = []
     for i, (low, high) in enumerate(zip(box.lower[:most], box.upper[:most], strict=True)):

@@ -1,8 +1,8 @@
-"""Properties to VNN-LIB 1.0 and 2.0: the same property always gives the same text.
+"""Writes properties in VNN-LIB 1.0 and 2.0: the same property always gives the same text.
 
 Both writers print every number as its exact decimal expansion. Bounds that all cases share come first,
-one assert each; then what is unsafe: one assert per constraint where there is a single conjunction, and
-otherwise one assert with a disjunction of conjunctions, which carry the bounds in which cases differ.
+one assert each; then what is unsafe: one assert per constraint if there is a single conjunction, and
+otherwise one assert with a disjunction of conjunctions, which contain the bounds in which cases differ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Version(Enum):
 def write_vnnlib_file(property: Property, path: Path, *, version: Version = Version.ONE) -> None:
     """Write the property to a file, compressed if its name ends in ``.gz``.
 
-    The same property gives the same bytes. Raises InputError if this version cannot say it.
+    The same property gives the same bytes. Raises InputError if this version cannot express it.
     """
     text = write_vnnlib1(property) if version is Version.ONE else write_vnnlib2(property)
     content = text.encode()
@@ -45,11 +45,11 @@ def write_vnnlib_file(property: Property, path: Path, *, version: Version = Vers
 def write_vnnlib1(property: Property, *, comment: str = "") -> str:
     """The property in VNN-LIB 1.0, in the flat form that tools read: `<=` and `>=` only.
 
-    Raises InputError if 1.0 cannot say it: several networks, products of variables, strict constraints,
+    Raises InputError if 1.0 cannot express it: several networks, products of variables, strict constraints,
     numbers without a finite decimal expansion, or no case in which anything is unsafe.
     """
     if len(property.networks) != 1:
-        raise InputError("VNN-LIB 1.0 speaks of one network only; write VNN-LIB 2.0 instead.")
+        raise InputError("VNN-LIB 1.0 allows only one network; write VNN-LIB 2.0 instead.")
     if property.products:
         raise InputError("VNN-LIB 1.0 has no products of variables; write VNN-LIB 2.0 instead.")
     if any(c.strict for case in property.cases for conjunction in case.any_of for c in conjunction):
@@ -67,7 +67,7 @@ def write_vnnlib1(property: Property, *, comment: str = "") -> str:
 def write_vnnlib2(property: Property, *, comment: str = "", element_type: str = "real") -> str:
     """The property in VNN-LIB 2.0, its tensors declared with one element type for all.
 
-    Raises InputError if 2.0 cannot say it: names it does not allow, numbers without a finite decimal
+    Raises InputError if 2.0 cannot express it: names it does not allow, numbers without a finite decimal
     expansion, or no case in which anything is unsafe.
     """
     if element_type not in REAL_TYPES:
@@ -113,7 +113,7 @@ def _comment(text: str) -> list[str]:
 def _asserts(property: Property, name: _Namer) -> Iterator[str]:
     cases = [case for case in property.cases if case.any_of]
     if not cases:
-        raise InputError("the property calls nothing unsafe in any case, which VNN-LIB cannot say.")
+        raise InputError("the property calls nothing unsafe in any case, which VNN-LIB cannot express.")
     first = cases[0].box
     shared_lower = [all(c.box.lower[i] == first.lower[i] for c in cases) for i in range(first.size)]
     shared_upper = [all(c.box.upper[i] == first.upper[i] for c in cases) for i in range(first.size)]

@@ -1,1 +1,1 @@
-"""What finds proofs, and need not be trusted: the checker decides on everything that is found here."""
+"""The search for proofs, which need not be trusted: the checker checks every proof that is found here."""

@@ -1,4 +1,4 @@
-"""From a certificate that was found to a truth that may be written down."""
+"""From a certificate that was found to a truth file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from dokimos.suites.instance import Certificate, Instance, Label, Truth
 def accepted_truth(
     instance: Instance, certificate: Certificate, label: Label, witness: Point | None = None
 ) -> Truth:
-    """The truth with all that the certificate proves, once the checker proves it from the files, and no
+    """The truth with everything the certificate proves, if the checker proves it from the files and no
     runtime contradicts it.
 
-    Raises InvalidProof if it does not prove the label, and other errors of Dokimos where files cannot be
-    read.
+    Raises InvalidProof if it does not prove the label, and other DokimosErrors if files cannot be read.
     """
     proven = prove(instance, certificate, label, witness)
     truth = Truth(

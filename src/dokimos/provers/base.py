@@ -1,7 +1,7 @@
-"""What every prover may say instead of a proof."""
+"""What a prover raises if it finds no proof."""
 
 from __future__ import annotations
 
 
 class NoProof(Exception):
-    """No proof was found; the message says why. Whoever asked may try another question."""
+    """No proof was found; the message says why. The caller may try another question."""

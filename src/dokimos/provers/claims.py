@@ -1,4 +1,4 @@
-"""What may be claimed of a label after its proof."""
+"""What a proof allows to be claimed of a label."""
 
 from __future__ import annotations
 

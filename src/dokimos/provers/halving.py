@@ -19,10 +19,10 @@ MOST_CUT = 12
 
 @dataclass(frozen=True)
 class Halving:
-    """The data of an `enclosure` where every piece is decided, else None; and a lower bound of the margin.
+    """The data of an `enclosure` if every piece is decided, else None; and a lower bound of the margin.
 
-    `bound` holds on all boxes: at every input each unsafe conjunction fails by at least that much, where it
-    is positive, and holds with at most its negative to spare, where it is not; −∞ where nothing is known.
+    `bound` holds on all boxes: at every input each unsafe conjunction fails by at least that much if it is
+    positive, and otherwise holds with at most its negative to spare; −∞ if nothing is known.
     """
 
     data: dict[str, Any] | None

@@ -51,7 +51,7 @@ def prove_positive(
 
 
 class _RowSearch:
-    """Looks at cases with one relaxation: depth first, each program starts near the last one's optimum."""
+    """Examines cases with one relaxation: depth first, each program starts near the last one's optimum."""
 
     def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int, deadline: float) -> None:
         self._layers, self._row, self._most, self._deadline = layers, row, most_programs, deadline

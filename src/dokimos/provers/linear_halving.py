@@ -1,7 +1,7 @@
 """Boxes cut into halves until linear bounds decide each piece: proofs `enclosure` with bounds "linear".
 
-The search is in plain floats, which prove nothing: pieces are cut a little further than need be, so that
-the checker's bounds, which are lower by roundings, decide them too.
+The search is in plain floats, which prove nothing: pieces are cut slightly further than necessary, so that
+the checker's bounds, which rounding makes lower, decide them too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_BATCH, _MOST_NUMBERS = 128, 4_000_000
 
 @dataclass(frozen=True)
 class LinearHalving:
-    """The data of an `enclosure` where every piece is decided, else None.
+    """The data of an `enclosure` if every piece is decided, else None.
 
     `bound` is a lower bound of the margin, from linear bounds on whole boxes. `candidates` are inputs at
     which a conjunction seems to hold.
@@ -76,7 +76,7 @@ class _PieceSearch:
     _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
 
     def run(self, room: int, deadline: float) -> bool:
-        """Whether all pieces are decided; not where a violation is found, or time or room are over."""
+        """Whether all pieces are decided; False if a violation is found, or time or memory runs out."""
         rows, inputs, levels = self._constraints()
         pending = [
             _Piece((), *(np.array([float(x) for x in end]) for end in (self.box.lower, self.box.upper)))

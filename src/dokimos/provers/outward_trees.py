@@ -23,7 +23,7 @@ _MOST_PROGRAMS = 50_000
 
 @dataclass(frozen=True)
 class OutwardTrees:
-    """The data of a `relu-tree` where every conjunction is refuted, else None.
+    """The data of a `relu-tree` if every conjunction is refuted, else None.
 
     `bound` is a lower bound of the margin, from linear bounds without splits. `candidates` are inputs at
     which a conjunction of one constraint seems to hold.

@@ -1,8 +1,8 @@
-"""Kinds of proof that other packages add: outside the trusted core, and off unless somebody asks for them.
+"""Kinds of proof that other packages add: outside the trusted core, and off by default.
 
-Nothing that the checker needs imports this module. A label that such a kind proves is as good as the
-package that it comes from: it is named wherever the label is called proven, and it never serves to blame a
-verifier (`judging.judge`).
+Nothing that the checker needs imports this module. A label that such a kind proves is only as trustworthy
+as the package it comes from: the package is named wherever the label is called proven, and the label never
+counts against a verifier (`judging.judge`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALL_CERTIFICATES: PluggableRegistry[CertificateKind] = PluggableRegistry(
 
 
 def trusted_kinds(*, plugin_proofs: bool) -> Registry[CertificateKind]:
-    """The kinds to prove by: the shipped ones alone, unless the proofs of plug-ins are trusted too."""
+    """The kinds of proof to accept: only the shipped ones, unless plug-ins' proofs are trusted too."""
     return ALL_CERTIFICATES if plugin_proofs else CERTIFICATES
 
 
@@ -36,7 +36,7 @@ def plugin_kind(kind: str) -> str:
 
 
 def why_not_trusted(kind: str) -> str:
-    """Why a plug-in's kind proves nothing unless it is asked for; empty for any other kind."""
+    """Why a plug-in's kind proves nothing by default; empty for any other kind."""
     if kind not in ALL_CERTIFICATES.plugged_in:
         return ""
     package = ALL_CERTIFICATES.provider(kind)
@@ -44,13 +44,13 @@ def why_not_trusted(kind: str) -> str:
 
 
 def check_entry_with_plugins(entry: SuiteEntry) -> CheckedEntry:
-    """`check_entry`, with plug-ins' proofs trusted; where one was needed, `kind` names its package."""
+    """`check_entry` with plug-ins' proofs trusted; if one was needed, `kind` names its package."""
     checked = check_entry(entry, kinds=ALL_CERTIFICATES)
     return replace(checked, kind=plugin_kind(checked.kind) or checked.kind)
 
 
 def check_entry_naming_plugins(entry: SuiteEntry) -> CheckedEntry:
-    """`check_entry`; where only a plug-in's kind could prove the label, the problem says which."""
+    """`check_entry`; if only a plug-in's kind could prove the label, the problem says which."""
     checked = check_entry(entry)
     if checked.is_proven:
         return checked

@@ -1,4 +1,4 @@
-"""Finds the choices that make a proof by pinning go through: cuts, slopes and halvings."""
+"""Finds the choices for a proof by pinning: cuts, slopes and halvings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dokimos.checker.proofs.pinning import LEAF, Slice, halves, pin, slice_terms
 from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.provers.base import NoProof
 
-#: Boxes that one slice may be cut into, before the draw is given up.
+#: The most boxes that one slice may be cut into; beyond that the draw is discarded.
 MOST_BOXES = 64
 MOST_SLICES = 64
 
@@ -32,7 +32,7 @@ class Dip:
         return -self.depth * z**self.degree
 
     def cuts(self, reach: float, tolerance: float) -> list[float]:
-        """Where to cut [−reach, reach], so that a chord of the term misses it by about `tolerance`."""
+        """Where to cut [−reach, reach] so that chords of the term are off by about `tolerance`."""
         # Within |z| <= flat the whole term is smaller than the tolerance: no cut is needed there.
         flat = (tolerance / self.depth) ** (1 / self.degree)
         cuts: list[float] = []
@@ -49,7 +49,7 @@ class Dip:
 
 
 def plan(terms: PowerTerms, dip: Dip, lower: Floats, upper: Floats, target: float) -> Mapping[str, Any]:
-    """The data of a proof that bounds all by `target`, in slices of the dip's unit.
+    """The data of a proof that bounds the polynomial by `target`, in slices of the dip's unit.
 
     Raises NoProof if none is found.
     """

@@ -1,4 +1,4 @@
-"""The reference engine: branch and bound that says `unsat` and `sat` only with a checked proof."""
+"""The reference engine: branch and bound that answers `unsat` and `sat` only with a checked proof."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class _OutOfTime(Exception):
 def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
     """Decide a property of a network of affine operators and ReLUs.
 
-    `unsat` is said only where the certificate that comes with it has been checked in exact arithmetic, on
-    the network and property given; `sat` only where the witness has been replayed exactly. Raises
-    UnsupportedOp for other networks, InputError if property and network do not fit.
+    It answers `unsat` only if the certificate has been checked in exact arithmetic, on the given network
+    and property; `sat` only if the witness has been replayed exactly. Raises UnsupportedOp for other
+    networks, InputError if property and network do not fit together.
     """
     form = piecewise_linear(network)
     effort = _Effort(time.monotonic() + seconds)
@@ -79,20 +79,20 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
     try:
         proven = ReluTree().prove(Problem(network, asked), data)
     except InvalidProof as error:
-        return Decision(Answer.UNKNOWN, detail=f"the proof does not hold: {error}")
+        return Decision(Answer.UNKNOWN, detail=f"the checker rejects the proof: {error}")
     certificate = Certificate(ReluTree.name, data)
     return Decision(Answer.UNSAT, certificate, detail=str(effort), proven=proven)
 
 
 @dataclass
 class _Effort:
-    """What a decision may take, and has taken so far."""
+    """The limits of a decision, and what it has used so far."""
 
     deadline: float
     cases: int = 0
 
     def __str__(self) -> str:
-        return f"{self.cases} cases were looked at"
+        return f"{self.cases} {'case was' if self.cases == 1 else 'cases were'} examined"
 
     def seconds_left(self) -> float:
         left = self.deadline - time.monotonic()
@@ -113,7 +113,7 @@ class _ConjunctionSearch:
     effort: _Effort
 
     def run(self) -> Point | Tree:
-        """A witness, or a tree of refuted leaves (with some left open, perhaps)."""
+        """A witness, or a tree of refuted leaves, some of which may be open."""
         for candidate in (self.box.centre, self.box.lower, self.box.upper):
             if self.is_witness(candidate):
                 return candidate
@@ -154,11 +154,12 @@ class _ConjunctionSearch:
 
     @cached_property
     def arguments(self) -> list[SparseRow]:
-        """Those of the ReLUs, in floats."""
+        """The bounds and lines of the ReLUs, in floats."""
         return [_row(inside) for inside in self.form.relus.values()]
 
     def refuting(self, where: Region, phases: Mapping[int, bool], relaxed: Relaxed | None) -> Leaf | None:
-        """A leaf that refutes the region: the solver's, or one by substitution where it may be right."""
+        """A leaf that refutes the region: the solver's, or one by substitution if the solver may be
+        right."""
         if relaxed is not None and self.refutes(where, leaf := _leaf(relaxed, phases)):
             return leaf
         is_decided = not any(low < 0 < high for low, high in where.arguments)
@@ -225,7 +226,7 @@ def _leaf(relaxed: Relaxed, phases: Mapping[int, bool]) -> Leaf:
 
 
 def _next_split(where: Region, relaxed: Relaxed | None) -> int | None:
-    """The undecided ReLU whose value the relaxation misses most; the widest where it misses none."""
+    """The undecided ReLU whose value the relaxation misses most; the widest if it misses none."""
     gaps = np.zeros(len(where.arguments)) if relaxed is None else relaxed.gaps
     scores = [
         (float(gap) if gap > _CLOSE else 0.0, float(min(-low, high)), -k)

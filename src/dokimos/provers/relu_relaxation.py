@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dokimos.networks.semantics.outward import Floats, Interval
 
-#: What leaving a decided phase costs where that is allowed: an upper bound on the multipliers.
+#: The cost of violating a decided phase, if that is allowed: an upper bound on the multipliers.
 PENALTY = 1e4
 TOLERANCE = 1e-9
 INFINITE = highspy.kHighsInf
@@ -59,8 +59,8 @@ class Relaxed:
 
     `inputs` are those of the optimal point, `gaps` by how much each ReLU is missed there: |v − max(0, e)|.
     The duals are, in the order of the objectives, their weights, and in that of the ReLUs those of the
-    rows described at `Relaxation`. Where the program has no solution, `bound` is infinite, `inputs` is
-    None, and the duals are those of a proof of that: a combination of the rows that no point satisfies.
+    rows described at `Relaxation`. If the program has no solution, `bound` is infinite, `inputs` is None,
+    and the duals are those of a proof of that: a combination of the rows that no point satisfies.
     """
 
     bound: float
@@ -89,10 +89,10 @@ class Relaxation:
 
     The *below* row of a ReLU that is always on is v − e = 0. Last, each of several objectives is <= t.
 
-    By p and q a decided phase may be left at a price, so that the program always has a solution and the
-    solver can go on from its last basis. With `is_strict` they are 0, so that a phase that no input has
-    makes the program infeasible; and the range of each v is one of its column's bounds, which follows from
-    the rows but shows the same with fewer of them.
+    Through p and q a decided phase may be violated at a price, so that the program always has a solution
+    and the solver can continue from its last basis. With `is_strict` they are 0, so that a phase that no
+    input has makes the program infeasible; and the range of each v is added as its column's bounds, which
+    follow from the rows but make proofs shorter.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Relaxation:
         return self._inputs + self._relus + relu
 
     def _columns(self, row: SparseRow) -> NDArray[np.int64]:
-        """Where the variables of a row stand: between inputs and values of ReLUs come their arguments."""
+        """The columns of a row's variables: between inputs and values of ReLUs come their arguments."""
         return row.variables + self._relus * (row.variables >= self._inputs)
 
     def _add_columns(self, box: Interval, *, is_strict: bool) -> None:
@@ -172,7 +172,7 @@ class Relaxation:
         self._is_whole &= status != highspy.HighsStatus.kError
 
     def solve(self, phases: Mapping[int, bool]) -> Relaxed | None:
-        """Solve it where these ReLUs are decided (True: on). None if the solver gives up."""
+        """Solve it with these ReLUs decided (True: on). None if the solver gives up."""
         if not self._is_whole:
             return None
         for relu in self.decidable:

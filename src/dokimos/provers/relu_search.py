@@ -18,7 +18,7 @@ W = TypeVar("W")
 
 @dataclass
 class Tree:
-    """A tree that grows: by the path to each node, a split or a leaf; without either the case is open."""
+    """A growing tree: a split or a leaf for the path to each node; a path with neither is an open case."""
 
     splits: dict[Path, int] = field(default_factory=dict)
     leaves: dict[Path, Leaf] = field(default_factory=dict)
@@ -49,10 +49,10 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class CaseFinding(Generic[W]):
-    """What a look at one case gave: a counterexample, a leaf that closes it, or a ReLU to split it at.
+    """The result of examining one case: a counterexample, a leaf that closes it, or a ReLU to split it at.
 
-    With none of them the case is left open. Where the search is not depth first, the parts of the case with
-    the least `bound` are looked at first.
+    With none of them the case is left open. If the search is not depth first, the parts of cases with the
+    least `bound` are examined first.
     """
 
     counterexample: W | None = None
@@ -62,7 +62,7 @@ class CaseFinding(Generic[W]):
 
 
 def grow(look: Callable[[Mapping[int, bool]], CaseFinding[W]], *, depth_first: bool) -> Tree | W:
-    """Look at cases, split by split, until each is closed or left open, or a counterexample is found."""
+    """Examine cases, split by split, until each is closed or left open, or a counterexample is found."""
     tree = Tree()
     ties = count()
     pending: list[tuple[float, int, Path]] = [(0.0, next(ties), ())]

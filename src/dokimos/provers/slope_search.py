@@ -1,8 +1,9 @@
-"""Proofs by linear bounds on any graph of affine operators and ReLUs: slopes are found by their gradients.
+"""Proofs by linear bounds on any graph of affine operators and ReLUs: slopes are found by gradient ascent.
 
 The arguments of ReLUs are bounded by the checker's own bounds; the slopes of the last bound, one for each
-conjunction and unit, climb along the gradient of that bound, in floats. What is found is rounded to the
-bytes of the certificate, and bounded again as the checker will. Importing this module imports torch.
+conjunction and unit, climb along the gradient of that bound, in floats. The result is rounded to the
+certificate's bytes, and the bound is computed again as the checker will. Importing this module imports
+torch.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MULTIPLICATIONS_PER_SECOND = 5e9
 
 @dataclass(frozen=True)
 class SlopeProof:
-    """The data of `linear-bounds` where every conjunction is refuted, else None.
+    """The data of `linear-bounds` if every conjunction is refuted, else None.
 
     `bound` is the least lower bound of left side − bound over all conjunctions, proven but not more than 0
     where `data` is None. `unstable` is how many ReLUs may be on or off.
@@ -75,13 +76,13 @@ def prove_by_slopes(network: Network, asked: Property, *, steps: int = 20) -> Sl
 
 
 def likely_seconds(network: Network) -> float:
-    """About how long `prove_by_slopes` takes at most, on one box: where every ReLU may be on or off."""
+    """About how long `prove_by_slopes` takes at most on one box, if every ReLU may be on or off."""
     units = sum(prod(network.shapes[node.output]) for node in network.nodes if node.op == "Relu")
     return 2.0 * units * network.multiplications / _MULTIPLICATIONS_PER_SECOND
 
 
 def constraint_rows(network: Network, conjunctions: Sequence[Conjunction]) -> tuple[Floats, Floats]:
-    """Of each conjunction the first constraint on outputs alone: its factors, and its bound."""
+    """The first constraint on outputs alone of each conjunction: its factors and its bound."""
     rows, levels = np.zeros((len(conjunctions), network.output_size)), np.zeros(len(conjunctions))
     for k, conjunction in enumerate(conjunctions):
         constraint = next((each for each in conjunction if not each.inputs), None)
@@ -94,7 +95,7 @@ def constraint_rows(network: Network, conjunctions: Sequence[Conjunction]) -> tu
 
 
 class GraphBounds:
-    """A network over a box as the checker bounds it; over the reals where `ulps` is None."""
+    """A network over a box as the checker bounds it; over the reals if `ulps` is None."""
 
     def __init__(
         self,

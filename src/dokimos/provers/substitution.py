@@ -1,4 +1,4 @@
-"""Multipliers found by substitution in exact rationals, for where floats are of no help."""
+"""Multipliers found by substitution in exact rationals, for when floats are of no help."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def substituted(
     phases: Mapping[int, bool],
     chosen: int,
 ) -> Leaf:
-    """The leaf that does away with the ReLUs of the chosen objective one by one, the last first.
+    """The leaf that eliminates the ReLUs of the chosen objective one by one, the last first.
 
-    A ReLU with a positive factor is replaced by its argument (or by 0, where that is tighter), one with a
+    A ReLU with a positive factor is replaced by its argument (or by 0, if that is tighter), one with a
     negative factor by the line above it. The size of the numbers does not matter: nothing is rounded.
     """
     expression = objectives[chosen]

@@ -1,1 +1,1 @@
-"""A suite made ready to be published: card, checksums, metadata, results, and one archive of it all."""
+"""A suite ready to publish: card, checksums, metadata, results, and one archive of everything."""

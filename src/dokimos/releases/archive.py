@@ -30,7 +30,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def write_archive(folder: Path, name: str, to: Path) -> None:
-    """Pack a folder under a name: no times, owners or rights but those of everybody."""
+    """Pack a folder under a name, without times or owners, and with default permissions."""
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, filename="") as stream,

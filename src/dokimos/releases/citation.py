@@ -1,4 +1,4 @@
-"""CITATION.cff: how to cite a release, in the form that repositories show."""
+"""CITATION.cff: how to cite a release, in the format that code hosts display."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CITATION = "CITATION.cff"
 
 
 def citation(published: Publication) -> str:
-    """The file, in Citation File Format 1.2.0. Texts are quoted as JSON, which YAML reads alike."""
+    """The file, in Citation File Format 1.2.0. Texts are quoted as in JSON, which YAML also reads."""
     lines = [
         "cff-version: 1.2.0",
         "message: If you use these instances, please cite them as below.",

@@ -1,4 +1,4 @@
-"""What a release of a suite holds, put into a folder."""
+"""Puts the contents of a suite's release into a folder."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ RESULTS = "results"
 
 
 def copy_suite(suite: Suite, folder: Path) -> Suite:
-    """Copy what a suite lists, and its proofs, into a new folder; the table is `instances.csv` there."""
+    """Copy the files that a suite lists, its proofs and the table `instances.csv` into a new folder."""
     paths = {path for entry in suite.entries for path in (entry.network_path, entry.property_path)}
     root = suite.folder.resolve()
     for path in sorted(paths):
         if not path.resolve().is_relative_to(root):
             raise InputError(
-                f"{suite.folder} asks several networks in one property, or multiplies variables: such a "
-                "suite cannot be released yet."
+                f"{suite.folder} has several networks in one property, or multiplies variables; such a "
+                f"suite cannot be released yet."
             )
         _copy(path, folder / path.resolve().relative_to(root))
     for entry in suite.entries:

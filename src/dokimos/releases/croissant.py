@@ -1,4 +1,4 @@
-"""Metadata in Croissant 1.0 (JSON-LD), which search engines and loaders of data sets read."""
+"""Metadata in Croissant 1.0 (JSON-LD), which search engines and data set loaders read."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ COLUMNS = {
     "network": "the file of the network",
     "property": "the file of the property",
     "timeout_seconds": "the time limit",
-    "label": "sat, unsat, or nothing where the label is not known",
+    "label": "sat, unsat, or empty if the label is not known",
     "proof": "the kind of proof of the label",
     "proven_real": "whether the label is proven over the reals",
     "proven_float32": "whether the label is proven in float32",
     "network_sha256": "the hash of the network",
     "property_sha256": "the hash of the property",
 }
-"""What each column has."""
+"""What each column contains."""
 
 
 def labels_table(suite: Suite) -> TableRows:

@@ -1,4 +1,4 @@
-"""What a verifier can say."""
+"""The answers of verifiers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Answer(Enum):
 
     @property
     def decides(self) -> bool:
-        """Whether this answers the question at all."""
+        """Whether this is `sat` or `unsat`."""
         return self in (Answer.SAT, Answer.UNSAT)
 
 

@@ -1,10 +1,10 @@
-"""Which instances fit into a budget of time: the first ones of an order that is fixed for each suite.
+"""Which instances fit into a time budget: the first ones of an order that is fixed for each suite.
 
-The order covers much early: the bugs of the catalogue that an instance catches, its family, its label and
-its knobs, per second of its time limit. That of a shipped suite is committed
+The order covers as much as possible early on, per second of time limit: the bugs of the catalogue that an
+instance catches, its family, its label and its knobs. That of a shipped suite is committed
 (`shipped/orders/<name>.json`, written by `scripts/suite_orders.py`); that of any other suite follows from
-its instances. So what is run depends on the suite, the budget and the number of jobs, never on how fast
-a verifier is or on what it answers.
+its instances. So what is run depends on the suite, the budget and the number of jobs, never on how fast a
+verifier is or on what it answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEMA: Literal[1] = 1
 
 @dataclass(frozen=True)
 class CoveringInstance:
-    """An instance as an order sees it: how long it may take, and what it stands for."""
+    """An instance as an order sees it: its time limit, and what it covers."""
 
     name: str
     seconds: float
@@ -33,7 +33,7 @@ class CoveringInstance:
 
 @dataclass(frozen=True)
 class SuiteOrder:
-    """The committed order of a shipped suite, and what was known of its instances when it was made.
+    """The committed order of a shipped suite, and what was known about its instances when it was made.
 
     `caught_by` names for each planted bug an instance that catches it; `not_caught` has the bugs that no
     instance of the suite catches.
@@ -46,7 +46,7 @@ class SuiteOrder:
 
 
 def covering(entry: SuiteEntry, bugs: Iterable[str] = ()) -> CoveringInstance:
-    """What an instance stands for: its family, label and knobs, and the bugs that it is known to catch."""
+    """What an instance covers: its family, label and knobs, and the bugs that it is known to catch."""
     form = read_truth_form(entry)
     knobs = (f"{entry.family}.{name} = {value}" for name, value in parameters_of(form).items())
     label = () if form is None else (f"label {form.label.value}",)
@@ -59,9 +59,10 @@ def covering(entry: SuiteEntry, bugs: Iterable[str] = ()) -> CoveringInstance:
 
 
 def cover_order(instances: Sequence[CoveringInstance]) -> tuple[str, ...]:
-    """All names, greedily: next comes what covers most that is new, per second; of equals the first given.
+    """All names in greedy order: next comes what covers most new features per second; of equals, the first
+    given.
 
-    Where nothing new is left, everything counts as new again for those that remain.
+    When nothing new is left, everything counts as new again for the remaining ones.
     """
     left = list(instances)
     covered: set[str] = set()
@@ -86,8 +87,8 @@ def shipped_order(name: str) -> SuiteOrder | None:
 
 
 def in_order(entries: Sequence[SuiteEntry], *, name: str = "") -> tuple[SuiteEntry, ...]:
-    """Instances of a suite in its order: the committed one where `name` is that of a shipped suite that has
-    them, else the one that follows from what they are."""
+    """Instances in their suite's order: the committed one if `name` is a shipped suite that has them,
+    otherwise the one computed from the instances."""
     by_name = {entry.name: entry for entry in entries}
     committed = shipped_order(name) if name else None
     if committed is None or not by_name.keys() <= set(committed.order):
@@ -101,7 +102,7 @@ def first_within(limits: Sequence[Sequence[float]], *, seconds: float) -> tuple[
     """How many instances of each suite a budget has room for.
 
     `limits` are the time limits of each suite's instances, in order. Suites take turns, one instance each;
-    of what results it is the longest beginning whose limits sum up to at most `seconds`.
+    the budget covers the longest prefix of that sequence whose limits sum to at most `seconds`.
     """
     taken = [0] * len(limits)
     spent = 0.0

@@ -12,12 +12,12 @@ from dokimos.suites.forms import SuiteForm
 from dokimos.suites.instance import Semantics, Truth
 
 CARD = "README.md"
-"""What the card is called in a suite's folder."""
+"""The card's file name in a suite's folder."""
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What the files cannot say: who publishes a suite, under which licence and name."""
+    """What is not in the files: who publishes a suite, under which licence and name."""
 
     title: str = ""
     licence: str = ""
@@ -93,7 +93,7 @@ def _proofs(rows: Sequence[_Row], made: SuiteForm | None) -> list[str]:
     if all(row.truth is None for row in rows):
         return ["No instance has a label."]
     return [
-        "Each label carries a certificate, which a small checker proves on the very files that a verifier",
+        "Each label carries a certificate, which a small checker proves on the same files that a verifier",
         "reads, in exact rationals, rigorous balls or outward-rounded floats. With Dokimos installed:",
         "",
         "```",

@@ -1,7 +1,7 @@
 """One instance of a suite on disk, and the reading of its files.
 
-The checker needs no more than this of a suite. How an entry came by its paths (`folder`) need not be
-trusted: a truth names its network and its property by their hashes, and `check` holds them against the
+This is all that the checker needs of a suite. The code that finds an entry's paths (`folder`) need not be
+trusted: a truth names its network and its property by their hashes, and `check` compares these with the
 contents.
 """
 
@@ -20,7 +20,7 @@ from dokimos.suites.truth_file import load_truth
 
 @dataclass(frozen=True)
 class SuiteEntry:
-    """One row of `instances.csv`, and where its files are. Contents are read when first asked for."""
+    """One row of `instances.csv`, and where its files are. Contents are read when first needed."""
 
     name: str
     network_path: Path
@@ -57,7 +57,7 @@ class SuiteEntry:
 
 
 def read_content(path: Path) -> bytes:
-    """The content of a file, unfolded where it is compressed."""
+    """The content of a file, decompressed if it is compressed."""
     try:
         return uncompressed(read_regular(path), file=str(path))
     except (FileNotFoundError, ValueError):
@@ -71,11 +71,11 @@ def read_text(path: Path) -> str:
     try:
         return read_content(path).decode("utf-8")
     except UnicodeDecodeError:
-        raise UnreadableFile(path, "not a text file in UTF-8") from None
+        raise UnreadableFile(path, "it is not UTF-8 text") from None
 
 
 def exists(path: Path) -> bool:
-    """Whether there is such a file; False, too, for a name that no file can have."""
+    """Whether there is such a file; also False for a name that no file can have."""
     try:
         return path.exists()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a suite knows of its instances beside their labels: knobs and profiles."""
+"""What a suite says about its instances besides their labels: knobs and profiles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dokimos.suites.profile_file import FOLDER, Profile, load_profile
 class Facts:
     """One instance of a suite: its place there, the knobs that made it, and its profile.
 
-    `made_by` has every parameter of its origin, also those that are no numbers. `profile` is None if
+    `made_by` has every parameter of its origin, including those that are not numbers. If `profile` is None,
     `problem` says why. `seed` is that of its draw, which twins share. `proven_margin` is the margin by
     which its label is proven over the reals, negative for `sat`; None if there is no such proof.
     """
@@ -62,8 +62,7 @@ def read_facts(
 ) -> Facts:
     """The facts about the entry at `position`, which was run with files of these hashes.
 
-    `form` is its truth file. A profile counts only if it was measured on the
-    very files that were run.
+    `form` is its truth file. A profile counts only if it was measured on exactly the files that were run.
     """
     name = f"{FOLDER}/{suite.entries[position].name}.json"
     profile, problem = _profile(suite.folder, name, (network_sha256, property_sha256))
@@ -93,12 +92,12 @@ def _profile(folder: Path, name: str, hashes: tuple[str, str]) -> tuple[Profile 
     except UnreadableFile as error:
         return None, f"the profile cannot be read: {error.reason}"
     if (profile.network_sha256, profile.property_sha256) != hashes:
-        return None, "the profile was measured on other files than were run"
+        return None, "the profile was measured on other files than those that were run"
     return profile, ""
 
 
 def parameters_of(form: TruthForm | None) -> Mapping[str, Any]:
-    """The parameters that a truth file states; none where there is no such file or origin."""
+    """The parameters that a truth file states; none if there is no such file or origin."""
     parameters = None if form is None else form.origin.get("parameters")
     return parameters if isinstance(parameters, dict) else {}
 

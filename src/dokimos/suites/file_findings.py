@@ -1,4 +1,4 @@
-"""Something that is wrong with a file of a benchmark, and how bad that is."""
+"""A problem in a file of a benchmark, and its severity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class LintSeverity(Enum):
-    """How bad it is: an error makes a benchmark wrong, a warning makes it say less than it seems to."""
+    """The severity: an error makes a benchmark wrong, a warning makes it less meaningful than it seems."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class LintSeverity(Enum):
 
 @dataclass(frozen=True)
 class LintFinding:
-    """One thing that is wrong: by which rule, where (a line if there is one), why, and what to do."""
+    """One problem: the rule it breaks, where (with a line if there is one), why, and what to do."""
 
     rule: str
     severity: LintSeverity

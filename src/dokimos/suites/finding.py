@@ -1,6 +1,6 @@
-"""Finding a suite: by its folder, or by name where it ships with the package.
+"""Finding a suite: by its folder, or by name if it ships with the package.
 
-A shipped suite is a recipe (`shipped/<name>.toml`). What was generated from it is kept in a cache, under a
+A shipped suite is a recipe (`shipped/<name>.toml`). The suite generated from it is kept in a cache, under a
 key that changes with the recipe, the version and the format of the files.
 """
 
@@ -36,7 +36,7 @@ def shipped_text(name: str) -> str:
 
 
 def cached_folder(name: str) -> Path:
-    """Where a shipped suite is kept, or will be once it is generated."""
+    """The folder of a shipped suite in the cache, whether it has been generated or not."""
     key = sha256(json.dumps([__version__, FORMAT, shipped_text(name)]).encode())[:12]
     return home() / "suites" / f"{name}-{key}"
 
@@ -44,8 +44,8 @@ def cached_folder(name: str) -> Path:
 def find_suite(name: str, *, make: Callable[[str], Suite] | None = None) -> Suite:
     """The suite in the folder `name`, or the shipped suite of that name.
 
-    `make` gives a shipped suite, and generates it where it is not in the cache yet. Without it, only what
-    is there already is found.
+    `make` gives a shipped suite, generating it if it is not in the cache yet. Without it, only suites that
+    have been generated are found.
     """
     folder = Path(name)
     if folder.exists() or name not in shipped_names():

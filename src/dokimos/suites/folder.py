@@ -26,9 +26,9 @@ from dokimos.suites.forms import SuiteForm, read_form
 from dokimos.suites.instance import sha256
 from dokimos.suites.lowered_files import lowered_files, multiplying_network
 
-#: Beside the truth files of a suite that `hide` made: what came of its points.
+#: Beside the truth files of a suite that `hide` made: the results for its points.
 HIDE_REPORT = "truth/hide.json"
-#: What several networks are called together has at most about so many characters.
+#: The combined name of several networks has at most about this many characters.
 _LONGEST_NAME = 100
 #: A network of a row that has several: its name in the property, and its file.
 _NAMED = r"""\(\s*(?:'([^']*)'|"([^"]*)")\s*,\s*(?:'([^']*)'|"([^"]*)")\s*\)"""
@@ -55,13 +55,13 @@ class Suite:
 
 
 def present(folder: Path, name: str) -> str:
-    """`name`, or `name.gz` where only that exists in the folder."""
+    """`name`, or `name.gz` if only that exists in the folder."""
     compressed = f"{name}.gz"
     return compressed if exists(folder / compressed) and not exists(folder / name) else name
 
 
 def _row_file(folder: Path, name: str, place: str) -> Path:
-    """A file that a row names, which must be in the suite's folder. Raises UnreadableFile."""
+    """A file that a row names. Raises UnreadableFile if it is not in the suite's folder."""
     try:
         return contained(folder, present(folder, name))
     except UnreadableFile as error:
@@ -71,7 +71,7 @@ def _row_file(folder: Path, name: str, place: str) -> Path:
 def read_suite(folder: Path) -> Suite:
     """The suite in `folder`. Raises UnreadableFile if it is not one.
 
-    A row that is there again, as in some published benchmarks, is the same instance and counts once.
+    A repeated row, as in some published benchmarks, is the same instance and counts once.
     """
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
@@ -96,7 +96,8 @@ def read_suite(folder: Path) -> Suite:
 def row_files(folder: Path, name: str) -> tuple[dict[str, Path], Path]:
     """The files that the row of an instance names, before anything is lowered: networks, and the property.
 
-    Networks are by their names in the property; a lone one that the row gives no name is by "".
+    Networks are listed by their names in the property; a single one without a name in the row has the name
+    "".
     """
     rows = _rows(instances_table(folder))
     names = instance_names([(row.network, row.property) for row in rows])
@@ -117,7 +118,7 @@ def _rows(table: Path) -> list[_Row]:
 
 
 def benchmark_folders(folder: Path) -> tuple[Path, ...]:
-    """`folder` itself where it is a benchmark, else the benchmarks in it, up to two levels down, by name.
+    """`folder` itself if it is a benchmark, else the benchmarks in it, up to two levels down, by name.
 
     Raises UnreadableFile if there is none.
     """
@@ -127,7 +128,7 @@ def benchmark_folders(folder: Path) -> tuple[Path, ...]:
         return (folder,)
     tables = [*folder.glob("*/*instances.csv"), *folder.glob("*/*/*instances.csv")]
     if not tables:
-        raise UnreadableFile(folder, "no benchmark: neither it nor a folder in it has an instances.csv")
+        raise UnreadableFile(folder, "not a benchmark: neither it nor a folder in it has an instances.csv")
     return tuple(sorted({table.parent for table in tables}))
 
 
@@ -149,7 +150,7 @@ def read_suite_file(folder: Path) -> SuiteForm | None:
 
 
 def unlabelled_on_purpose(folder: Path) -> frozenset[str]:
-    """The instances that `hide` could neither prove nor refute, and shipped without a label."""
+    """The instances that `hide` could neither prove nor refute, and so shipped without a label."""
     path = contained(folder, HIDE_REPORT)
     if not exists(path):
         return frozenset()
@@ -159,9 +160,9 @@ def unlabelled_on_purpose(folder: Path) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row of the table: two files as it names them, a number of seconds, and where it stands.
+    """A row of the table: two files as it names them, a number of seconds, and its line.
 
-    Of several networks, `networks` has their names and files, and `network` is what they are called as one.
+    Of several networks, `networks` has their names and files, and `network` is their combined name.
     """
 
     network: str
@@ -195,11 +196,11 @@ def _named_networks(text: str, place: str) -> dict[str, str]:
     """The files of several networks, by their names in the property."""
     if _NAMED_NETWORKS.fullmatch(text) is None:
         raise UnreadableFile(
-            place, "several networks are written [('f', 'onnx/a.onnx'), ('g', 'onnx/b.onnx')]"
+            place, "several networks must be written as [('f', 'onnx/a.onnx'), ('g', 'onnx/b.onnx')]"
         )
     found = [(a or b, c or d) for a, b, c, d in _NAMED_NETWORK.findall(text)]
     if len(dict(found)) < len(found) or not all(name and PurePosixPath(path).name for name, path in found):
-        raise UnreadableFile(place, "each of several networks needs a name of its own, and a file")
+        raise UnreadableFile(place, "each of several networks needs its own name, and a file")
     return dict(found)
 
 
@@ -218,7 +219,7 @@ def _entry(
 
 
 def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
-    """The network and the property of a row, lowered to that where it asks for more."""
+    """The network and the property of a row; lowered if it has several networks or products."""
     property_ = _row_file(folder, row.property, row.place)
     networks = {name: _row_file(folder, path, row.place) for name, path in row.networks.items()}
     if not networks:
@@ -236,10 +237,10 @@ def _row_files(folder: Path, row: _Row) -> tuple[Path, Path]:
 
 
 def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:
-    """The family of an instance that nobody here made, by its network as the table names it.
+    """The family of a published instance, by its network as named in the table.
 
-    It is the network where there are several, with at least two instances each on average; otherwise the
-    whole benchmark is one family.
+    It is the network if there are several, with at least two instances each on average; otherwise the whole
+    benchmark is one family.
     """
     networks = dict.fromkeys(row.network for row in rows)
     if len(networks) < 2 or len({(row.network, row.property) for row in rows}) < 2 * len(networks):
@@ -252,15 +253,15 @@ def _families_of_others(folder: Path, rows: Sequence[_Row]) -> dict[str, str]:
 
 
 def instance_name(network: str, property_: str) -> str:
-    """What an instance of these two files is called: by their stem, or both where they differ."""
+    """The name of an instance of these two files: their stem, or both stems if they differ."""
     return _joined(_stem(network), _stem(property_))
 
 
 def instance_names(files: Sequence[tuple[str, str]]) -> list[str]:
     """The names of all instances of a table, in its order.
 
-    Where the same name stands for different files, as `medical/x` and `ruarobot/x`, each stem is called by
-    the folders, too, in which these files differ: `medical_x`.
+    If different files have the same name, as `medical/x` and `ruarobot/x`, each stem is prefixed by the
+    folders in which these files differ: `medical_x`.
     """
     names = [instance_name(*pair) for pair in files]
     sharing: dict[str, set[tuple[str, str]]] = {}
@@ -273,7 +274,7 @@ def instance_names(files: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _told_apart(pair: tuple[str, str], others: Collection[tuple[str, str]]) -> list[str]:
-    """The stems of two files, each with those of its folders that not all of `others` have in common."""
+    """The stems of two files, each with those of its folders that are not common to all of `others`."""
     stems = []
     for k, path in enumerate(pair):
         folders = PurePosixPath(path).parts[:-1]
@@ -288,7 +289,7 @@ def _joined(network: str, property_: str) -> str:
 
 
 def benchmark_name(folder: Path) -> str:
-    """The folder's name, or its parent's where the folder is named for a version of VNN-LIB."""
+    """The folder's name, or its parent's if the folder is named after a version of VNN-LIB."""
     place = folder.resolve()
     return place.parent.name if place.name in ("1.0", "2.0") else place.name
 

@@ -1,7 +1,7 @@
 """The JSON files of a suite, as types: suite.json and the truth files.
 
-Both carry the number of their format. A file of another format is refused with the command that makes the
-suite again.
+Both state the version of their format. A file of another version is refused, with the command that makes
+the suite again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dokimos.core.strict_json import convert, parse
 from dokimos.properties.decimals import parse_decimal
 from dokimos.suites.instance import Label, Semantics
 
-#: The number changes with every change to what the files may hold, the data of a certificate included.
+#: The version changes whenever the contents of the files may change, including certificates' data.
 FORMAT = 2
 T = TypeVar("T")
 
@@ -42,14 +42,14 @@ class ClaimForm(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CertificateForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """The kind of a proof and its data, which is read by the kind."""
+    """The kind of a proof, and its data, whose format depends on the kind."""
 
     kind: str
     data: dict[str, Any]
 
 
 class HashesForm(Struct, frozen=True, forbid_unknown_fields=True):
-    """The two files that a truth speaks of."""
+    """The two files that a truth is about."""
 
     network: str
     property: str

@@ -1,4 +1,4 @@
-"""An instance, what is claimed of it, and why that is true: the values that flow between the stages."""
+"""An instance, what is claimed about it, and the proof: the values that are passed between the stages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Claim:
     For `unsat` every unsafe conjunction fails by at least `margin` in one of its constraints, at every
     input of the set; for `sat` the witness satisfies all constraints of one with at least `margin` to
     spare. `ulps` is how many units in the last place exp, tanh, sigmoid and softmax were allowed to err
-    (only where the float32 proof relied on it).
+    (only if the float32 proof relied on it).
     """
 
     proven: bool
@@ -44,7 +44,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proof on its way to the checker: its kind names the checker, its data is plain JSON."""
+    """A proof for the checker: its kind selects the proof checker, and its data is plain JSON."""
 
     kind: str
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -68,16 +68,16 @@ class Truth:
         object.__setattr__(self, "claims", MappingProxyType(dict(self.claims)))
 
     def claim(self, semantics: Semantics) -> Claim:
-        """What is claimed under one semantics; nothing, where nothing is said."""
+        """What is claimed under one semantics; not proven if nothing is stated."""
         return self.claims.get(semantics, Claim(proven=False))
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A verification problem as the verifier gets it: the bytes of two files, and where it comes from.
+    """A verification problem as the verifier gets it: the bytes of two files, and their origin.
 
     `name` is also the stem of its files. `family`, `parameters` and `seed` say how it was made and are
-    empty for instances that nobody here made.
+    empty for published instances.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class LabelledInstance:
-    """An instance and what is known of it (None for a published instance without a label)."""
+    """An instance and what is known about it (None for a published instance without a label)."""
 
     instance: Instance
     truth: Truth | None

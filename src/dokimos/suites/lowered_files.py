@@ -1,6 +1,6 @@
-"""Instances of several networks, or whose property multiplies variables, as two files like any other's.
+"""Instances of several networks, or whose property multiplies variables, as two ordinary files.
 
-What is lowered (`properties/lowering.py`) is kept in Dokimos' home, under the hashes of what it comes from.
+Lowered files (`properties/lowering.py`) are kept in Dokimos' home, under the hashes of their sources.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.entry import exists, read_content
 from dokimos.suites.instance import sha256
 
-#: Changes with every change to what is written for the same property.
+#: Changes whenever other files are written for the same property.
 _FORM = 1
 _HEAD_BYTES = 4096
 _VERSION_2 = re.compile(rb"(?:\s++|;[^\n]*+\n)*+\(\s*vnnlib-version")
@@ -30,7 +30,8 @@ _GZIP = b"\x1f\x8b"
 
 
 def lowered_files(networks: Mapping[str, Path], property_: Path, *, stem: str) -> tuple[Path, Path]:
-    """The network and the property that the files come to, by the names of the networks in the property.
+    """The network and the property that the files are lowered to; networks are given by their names in the
+    property.
 
     Raises InputError if they do not fit together, UnreadableFile if one cannot be read.
     """
@@ -56,7 +57,8 @@ def lowered_files(networks: Mapping[str, Path], property_: Path, *, stem: str) -
 def multiplying_network(property_: Path) -> str | None:
     """The name of the network whose property multiplies variables; None for all others.
 
-    Most files are not read to the end for this; what cannot be read is left to those who need it.
+    Most files are not read to the end for this; a file that cannot be read is reported later, when it is
+    needed.
     """
     with suppress(OSError, ValueError, zlib.error, UnreadableFile):
         with property_.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A network and a property that belong to no suite: a suite of one instance, made where one is needed."""
+"""A network and a property outside any suite: a suite of one instance is made for them when needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dokimos.suites.entry import exists, read_content
 from dokimos.suites.folder import Suite, instance_name, read_suite
 from dokimos.suites.instance import sha256
 
-#: The time that a loose instance gets unless somebody says otherwise.
+#: The default time limit of an instance outside any suite.
 TIMEOUT_SECONDS = 60
 _NETWORKS, _PROPERTIES = (".onnx", ".onnx.gz"), (".vnnlib", ".vnnlib.gz")
 
@@ -47,7 +47,7 @@ def pair_suite(network: Path, property_: Path, *, folder: Path | None = None) ->
 
 
 def with_pairs(given: Sequence[str | Path | Suite]) -> list[str | Path | Suite]:
-    """What was given, each network with the property after it as the suite of this pair.
+    """The given paths, with each network and the property after it replaced by the suite of this pair.
 
     Raises InputError for a network without a property, or the other way round.
     """

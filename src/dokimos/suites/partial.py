@@ -1,4 +1,4 @@
-"""A suite that is being made: beside its place until it is whole, so that an interrupted call goes on."""
+"""A suite in the making: kept beside its destination until complete, so that it can be continued."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _JOURNAL = "done.jsonl"
 
 
 class PartialSuite:
-    """The folder `.NAME.KEY.part` beside `folder`, KEY standing for the recipe, with what is done so far.
+    """The folder `.NAME.KEY.part` beside `folder` with what is done so far; KEY identifies the recipe.
 
     Raises InputError if `folder` holds something else already.
     """
 
     def __init__(self, folder: Path, recipe: Mapping[str, Any], version: str) -> None:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
+            raise InputError(
+                f"{folder} already holds something else; choose another --out, or remove it first."
+            )
         self._folder, self._recipe, self._version = folder, recipe, version
         key = sha256(json.dumps([version, recipe]).encode())[:12]
         self._building = folder.parent / f".{folder.name}.{key}.part"
@@ -33,11 +35,13 @@ class PartialSuite:
         try:
             self._building.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"{folder} cannot be made ({error.strerror}); choose another --out.") from None
+            raise InputError(
+                f"{folder} cannot be created ({error.strerror}); choose another --out."
+            ) from None
         self.done: list[dict[str, Any]] = self._read()
 
     def _read(self) -> list[dict[str, Any]]:
-        """The lines of the journal; a torn last one is dropped."""
+        """The lines of the journal; a truncated last one is dropped."""
         journal = self._building / _JOURNAL
         if not journal.exists():
             return []
@@ -51,14 +55,14 @@ class PartialSuite:
         write_whole(self._building / place, content, what="a file of the suite")
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """Note what is done; its files are written already."""
+        """Record what is done, once its files are written."""
         append_line(self._building / _JOURNAL, json.dumps(line), what="the list of what is done")
         self.done.append(dict(line))
 
     def finish(
         self, rows: Sequence[tuple[str, str, float]], families: Mapping[str, str], made: Mapping[str, Any]
     ) -> None:
-        """Write the index, and put the suite in its place; `made` is added to the recipe in suite.json."""
+        """Write the index and move the suite to its destination; `made` is added to suite.json's recipe."""
         write_rows(self._building, rows, families, recipe={**self._recipe, **made}, version=self._version)
         (self._building / _JOURNAL).unlink(missing_ok=True)
         if self._folder.exists():

@@ -21,12 +21,12 @@ COMPONENTS = ("margin", "ibp_gap", "unstable", "regions", "gradient_dimension")
 """The canonical five: M̂_min, G_IBP, U, A_τ and d_eff."""
 
 INFINITE = "infinite"
-"""How the note of a measurement begins that is infinite."""
+"""How the note of an infinite measurement begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileSettings:
-    """How a profile is measured: the same settings, instance and version give the same profile."""
+    """The settings of a profile: the same settings, instance and version give the same profile."""
 
     samples: int = 1000
     seed: int = 0
@@ -51,23 +51,23 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.value is None and not self.note:
-            raise ValueError("a measurement without a value says why")
+            raise ValueError("a measurement without a value needs a note")
         if self.value is not None and not math.isfinite(self.value):
-            raise ValueError("a measurement is finite; what is not is a note")
+            raise ValueError("a measurement must be finite; otherwise it has only a note")
 
     @property
     def is_infinite(self) -> bool:
-        """Whether there is no number because it is infinite: not the same as having no meaning."""
+        """Whether there is no number because it is infinite, which is not the same as not applicable."""
         return self.value is None and (self.note or "").startswith(INFINITE)
 
     @classmethod
     def infinite(cls, reason: str) -> Measurement:
-        """The component has a meaning here, and is infinite."""
+        """The component applies, and is infinite."""
         return cls(None, f"{INFINITE}: {reason}")
 
     @classmethod
     def not_applicable(cls, reason: str) -> Measurement:
-        """The component has no meaning here."""
+        """The component does not apply."""
         return cls(None, f"not applicable: {reason}")
 
 

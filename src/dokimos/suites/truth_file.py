@@ -1,4 +1,4 @@
-"""Reads truth files, with one clear sentence for everything that is none."""
+"""Reads truth files, with one clear sentence for each file that is not one."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from dokimos.suites.instance import Claim, LabelledInstance, Truth
 
 @dataclass(frozen=True)
 class InstanceFiles:
-    """What an instance is on disk: the contents of its three files, and its label by name."""
+    """An instance on disk: the contents of its three files, and its label by name."""
 
     name: str
     label: str

@@ -134,7 +134,7 @@ def test_auto_pad_is_spelt_out(auto_pad: str, pads: tuple[int, ...]) -> None:
 def test_auto_pad_of_a_dilated_window_is_refused(auto_pad: str) -> None:
     """onnxruntime takes the window for a dense one, ONNX does not: the values differ, or even the shape."""
     dilated = {"kernel_shape": [1, 2], "auto_pad": auto_pad, "dilations": [1, 3]}
-    with pytest.raises(UnsupportedOp, match="spell out its pads"):
+    with pytest.raises(UnsupportedOp, match="write out its pads"):
         read(single("MaxPool", (1, 1, 4, 4), attributes=dilated))
     one_wide = {"kernel_shape": [1, 2], "auto_pad": auto_pad, "dilations": [3, 1]}
     assert sum(read(single("MaxPool", (1, 1, 4, 4), attributes=one_wide)).nodes[0].integers("pads")) == 1
@@ -147,7 +147,7 @@ def test_auto_pad_that_would_crop_is_refused(op: str, auto_pad: str, dilation: i
     """Strides that leap over inputs: onnxruntime crops or fails, ONNX's reference does something else."""
     attributes = {"kernel_shape": [1], "auto_pad": auto_pad, "strides": [4], "dilations": [dilation]}
     weights = [np.ones((1, 1, 1), np.float32)] if op == "Conv" else []
-    refused(single(op, (1, 1, 8), weights, attributes=attributes, opset=19), UnsupportedOp, "spell out its")
+    refused(single(op, (1, 1, 8), weights, attributes=attributes, opset=19), UnsupportedOp, "write out its")
 
 
 def test_a_pointwise_convolution_of_every_other_input_is_read() -> None:
@@ -259,7 +259,7 @@ def refused(model: onnx.ModelProto, error: type[InputError], match: str) -> None
 
 def test_unknown_operators_are_named() -> None:
     refused(
-        graph_of([helper.make_node("Erf", ["x"], ["y"])]), UnsupportedOp, "operator Erf: it is not among"
+        graph_of([helper.make_node("Erf", ["x"], ["y"])]), UnsupportedOp, "operator Erf: it is not one of"
     )
 
 
@@ -397,7 +397,7 @@ def normalization(variance: float) -> onnx.ModelProto:
             "padding",
         ),
         (single("Pad", (1, 3), [np.array([0, 1, 0, 1])], attributes={"mode": "reflect"}), "'reflect'"),
-        (single("Pow", (1, 2), [np.array([1, 2], np.float32)]), "one number"),
+        (single("Pow", (1, 2), [np.array([1, 2], np.float32)]), "a single number"),
         (normalization(-1.0), "not positive"),
         (single("Gather", (1, 2), [np.array([5])], attributes={"axis": 1}), "index"),
         (single("Slice", (1, 2), [np.array([2]), np.array([2]), np.array([1])]), "no numbers"),

@@ -75,7 +75,7 @@ def test_upsample_is_resize_by_the_floor() -> None:
         (3, {"sizes": [6], "mode": "linear"}, "the mode 'linear' is not supported"),
         (3, {"sizes": [6], "coordinate_transformation_mode": "tf_half_pixel_for_nn"}, "opset 19 has no"),
         (3, {"sizes": [6], "nearest_mode": "nowhere"}, "nearest_mode 'nowhere'"),
-        (3, {"scales": [1.3], "nearest_mode": "floor"}, "runtimes copy what keeps its shape"),
+        (3, {"scales": [1.3], "nearest_mode": "floor"}, "runtimes copy an input that keeps its shape"),
         (10, {"scales": [0.7]}, "would have [67] or [67] entries"),
         (3, {"scales": [float("nan")]}, "not finite"),
         (3, {"scales": [1e9]}, "would have 3000000000 entries"),
@@ -118,7 +118,7 @@ def test_a_transposed_convolution_is_the_transpose_of_the_convolution() -> None:
     ("attributes", "reason"),
     [
         ({"auto_pad": "SAME_UPPER", "strides": [2]}, "runtimes disagree"),
-        ({"output_shape": [4], "pads": [1, 1]}, "at odds"),
+        ({"output_shape": [4], "pads": [1, 1]}, "contradict"),
         ({"pads": [9, 9]}, "does not fit|crop"),
         ({"group": 3}, "in 3 groups"),
     ],

@@ -165,7 +165,7 @@ def test_a_small_file_that_asks_for_much_memory_is_refused(op: str) -> None:
     builder = Builder((1, 4), opset=17)
     wide = builder.add("Expand", builder.add(op, "x"), builder.constant(np.array([2**28, 4]), np.int64))
     content = builder.model(builder.add("ReduceMax", wide, keepdims=0)).SerializeToString()
-    with pytest.raises(InputError, match=r"n: onnxruntime failed: its tensors take more than 1,024 MB"):
+    with pytest.raises(InputError, match=r"n: onnxruntime failed: its tensors need more than 1,024 MB"):
         Replayer(content, name="n")
     points = points_for(dense(), 3)
     assert np.array_equal(replay(dense().SerializeToString(), points), one_by_one(dense(), points))

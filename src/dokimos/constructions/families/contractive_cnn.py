@@ -90,8 +90,8 @@ class ContractiveCnn(Construction[Knobs]):
     pixels that it sees, 25 inside the image, are near that corner, and the later layers pass it on.
     The head weighs that place heavily in both siblings. In the twin only class 0's offset is lower: by the
     theorem above it still wins wherever the place is silent, and it loses near the corner. The gradient
-    of everything else leads away from there (a draw where it does not is given up), but what raises
-    single units finds it (docs/families.md).
+    of everything else leads away from there (a draw where it does not is discarded), but what raises single
+    units finds it (docs/families.md).
 
     Edge: a slack of 1e-7 is proven for the reals only, for both siblings.
     """
@@ -259,7 +259,7 @@ class _Head:
 
 
 def _violation(knobs: Knobs, scores: Sequence[Fraction]) -> Fraction:
-    """By how much class 0 shall lose at the twin's counterexample."""
+    """By how much class 0 should lose at the twin's counterexample."""
     if knobs.slack < EDGE:
         return Fraction(knobs.slack)
     return max(Fraction(knobs.slack), VIOLATION_SHARE * max(abs(score) for score in scores))

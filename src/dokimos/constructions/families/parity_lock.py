@@ -30,7 +30,7 @@ WEIGHT_BITS = 10
 EFFECT_BITS = 4
 #: Interval bounds of the base spread over at most this, from its margin upward.
 SPREAD = 8
-#: From so many bits on, 10,000 samples should not find the cell.
+#: With at least this many bits, 10,000 samples should not find the cell.
 HIDDEN_BITS = 20
 MARGIN = Fraction(1)
 

@@ -28,7 +28,7 @@ from dokimos.suites.instance import Certificate
 
 Array = NDArray[np.float64]
 
-#: What a block takes back of what its ReLUs see keeps so many bits.
+#: The weights by which a block subtracts its ReLUs have this many bits.
 RATE_BITS = 6
 #: Weights of the head are multiples of 2^-HEAD_BITS.
 HEAD_BITS = 8

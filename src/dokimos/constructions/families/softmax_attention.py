@@ -23,7 +23,7 @@ WEIGHT_BITS = 6
 FACTOR_BITS = 12
 #: The projections of queries and keys differ from a signed permutation by at most this many steps.
 PROJECTION_NOISE = 2
-#: Of so many candidates the token farthest from those chosen before is taken.
+#: Of this many candidates, the token farthest from those chosen before is taken.
 CANDIDATES = 32
 Matrix = list[list[Fraction]]
 

@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 BYTES_A_WEIGHT, BYTES_A_NUMBER = 36, 32
 #: More than this, with what the program itself needs, is more than 2 GB.
 MOST_BYTES = 1_700_000_000
-#: So many multiplications of affine forms take a CPU-minute and a half for each draw.
+#: This many multiplications of affine forms take a CPU-minute and a half for each draw.
 MOST_PRODUCTS = 500_000_000_000
 #: How large the tokens' contents are at the centre.
 CONTENT = 0.25

@@ -123,7 +123,7 @@ def draw_units(
         [Fraction(k, 2**WEIGHT_BITS) for k in split_evenly(total, rng.standard_normal(len(boundary)))]
         for _ in range(width)
     ]
-    # What z = w·p + b shall be at the boundary point p: away from 0, where z^d is flat and the unit idle.
+    # The value of z = w·p + b at the boundary point p: away from 0, where z^d is flat and the unit idle.
     levels = rng.uniform(*LEVELS, size=width) * rng.choice([-1, 1], size=width)
     # Both factors have few bits, so these sums are exact in float64.
     reached = np.array(rows, dtype=np.float64) @ np.array(boundary, dtype=np.float64)

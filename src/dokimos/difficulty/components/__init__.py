@@ -16,7 +16,7 @@ CANONICAL: Registry[Component] = Registry(
     },
 )
 
-#: What is measured beside them; packages may add to these.
+#: Extra measurements; packages may add to these.
 EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
     "extra measurement",
     {
@@ -33,7 +33,7 @@ EXTRAS: PluggableRegistry[Component] = PluggableRegistry(
     expects=Component,
 )
 
-#: What is known of an instance beside its profile, with its symbol and meaning.
+#: What is known about an instance besides its profile, with its symbol and meaning.
 FROM_LABEL = {"proven_margin": ("M_proven", "margin stated by the label's proof")}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dokimos.difficulty.inspection import Inspection
     from dokimos.difficulty.sampling import Floats
 
-#: Where a coordinate is half-way between two points of the grid but for a rounding, it goes outward.
+#: A coordinate that is half-way between two points of the grid, up to rounding, is rounded outward.
 _TIES = 1.0 + 1e-9
 
 

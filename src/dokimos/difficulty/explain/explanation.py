@@ -107,7 +107,7 @@ def explain(
 
 
 class _Tests:
-    """What is tested about components: once for every set of verifiers, under however many names."""
+    """The tests on components, computed once for every set of verifiers, whatever its names."""
 
     def __init__(self, resampling: Resampling) -> None:
         self._resampling = resampling
@@ -173,7 +173,7 @@ def _step(group: Sequence[Observation]) -> TrajectoryStep:
 
 
 def _checked_and_common(judgements: Sequence[Judgement], naming: Naming) -> tuple[str, str]:
-    """What a reader must know first: which answers nobody checked, and what verifiers are compared on."""
+    """What a reader must know first: which answers are unchecked, and what verifiers are compared on."""
     unchecked = unchecked_in_words(judgements)
     why = " They have no label or proof, so they count neither as solved nor as failed."
     return unchecked and f"{unchecked}{why}", common_set(judgements, naming).remark

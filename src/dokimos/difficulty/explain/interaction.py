@@ -50,7 +50,7 @@ def _informative_families(strata: Strata, pair: Pair) -> int:
 
 
 def _why_not(strata: Strata, pair: Pair, families: int, decided: Sequence[Observation]) -> str:
-    """Why nothing can be said of a pair, out of `decided`; empty if something can."""
+    """Why a pair cannot be tested on `decided`; empty if it can."""
     known = _both_known(strata, pair)
     if decided and not known.any():
         has_profiles = any(o.components for o in decided)

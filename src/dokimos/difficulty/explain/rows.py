@@ -12,9 +12,9 @@ from dokimos.core.tables import Column
 from dokimos.suites.profile_file import COMPONENTS
 from dokimos.verifiers.styles import CertificateStyle
 
-#: What is held against timeouts: the canonical five, what attacks and linear bounds find, and the proof.
+#: What is compared with timeouts: the canonical five, results of attacks and linear bounds, and the proof.
 EXPLAINING = (*COMPONENTS, "attacked_margin", "crown_gap", "proven_margin")
-#: What is claimed for a verifier's components together, or for its pairs together, is wrong this often.
+#: The joint error level of the claims on a verifier's components, and of those on its pairs.
 CLAIM_LEVEL = 0.05
 
 

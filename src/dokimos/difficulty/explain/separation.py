@@ -97,7 +97,7 @@ def largest_of_all(tested: Sequence[WithinFamilies], strata: Strata, resampling:
     standard = sums / np.where(deviation > 1e-9, deviation, np.inf)
     direction = np.sign([one.observed() - 0.5 for one in tested])
     largest = np.abs(standard[1:]).max(axis=1)
-    # Permutations that give the very same sum must count as equal, whatever the order of additions.
+    # Permutations that give exactly the same sum must count as equal, whatever the order of additions.
     at_least = largest[:, None] >= standard[0] * direction - 1e-9
     found: list[float] = ((1 + at_least.sum(axis=0)) / (1 + len(largest))).tolist()
     return found

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dokimos.difficulty.explain.rows import Observation, Status, Uniqueness, UniqueResult
 from dokimos.verifiers.styles import CertificateStyle
 
-#: What a style is credited with where its verifiers differ: not finishing is better than failing.
+#: The status of a style whose verifiers differ: not finishing is better than failing.
 _BEST_FIRST = (
     Status.SOLVED,
     Status.UNCHECKED,

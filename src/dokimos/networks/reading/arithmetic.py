@@ -1,4 +1,4 @@
-"""Lowering of the operators that compute number by number, and of the products of matrices."""
+"""Lowering of elementwise operators and matrix products."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _scalar(lowering: Lowering, call: OnnxCall, position: int, what: str) -> flo
     array = lowering.constant(call, position, what)
     numbers = array.reshape(-1)
     if numbers.size == 0 or not (numbers[1:] == numbers[0]).all():
-        call.refuse(f"{what} must be one number, not several different ones.")
+        call.refuse(f"{what} must be a single number, not several different ones.")
     number = numbers[0]
     if array.dtype.kind in "iub":
         if int(float(number)) != int(number):

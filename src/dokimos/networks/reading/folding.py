@@ -1,7 +1,7 @@
-"""Tensors that are known without running the network: Constant, shapes, and the arithmetic on integers.
+"""Tensors that are known without running the network: constants, shapes, and arithmetic on integers.
 
-Only integers are computed here, and floats only moved or cast where that is exact, so that no semantics
-can tell that anything was folded.
+Only integers are computed here; floats are only moved, or cast if that is exact, so folding changes no
+value in any semantics.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _ON_INTEGERS = frozenset(
 
 
 def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
-    """The array that a tensor of the file holds; UnreadableFile if it is not all there."""
+    """The array that a tensor of the file holds. Raises UnreadableFile if it is incomplete."""
     name = tensor.name or "of a node"
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         raise UnreadableFile(
-            place, f"the tensor {name!r} lies in another file; save the network as one file."
+            place, f"the tensor {name!r} is stored in another file; save the network as one file."
         )
     try:
         return numpy_helper.to_array(tensor)
@@ -50,7 +50,7 @@ def array_of(tensor: onnx.TensorProto, *, place: str) -> Array:
 
 
 def fold(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> bool:
-    """Whether the outputs of the node are known; if so, `lowering` now knows them."""
+    """Whether the outputs of the node are known; if so, they are recorded in `lowering`."""
     rule = _RULES.get(call.op)
     if rule is not None:
         return rule(lowering, call)

@@ -1,4 +1,4 @@
-"""What lowering to core operators needs: an ONNX node as it is in the file, and the graph so far."""
+"""What lowering to core operators works on: an ONNX node as it is in the file, and the graph so far."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FOLDED = frozenset({*structural.REARRANGE, "Concat"})
 class OnnxCall:
     """One ONNX node as it is in the file.
 
-    Which attributes are read is noted: one that nobody reads may mean something that nobody heeds.
+    It keeps track of which attributes are read: an unread one may change the node's meaning.
     """
 
     op: str
@@ -64,7 +64,7 @@ class OnnxCall:
         return self.attributes.get(name, default)
 
     def unread(self) -> list[str]:
-        """The attributes that the file gives and that nobody has read."""
+        """The attributes that the file gives but that were not read."""
         return sorted(set(self.attributes) - self._read)
 
     def integer(self, name: str, default: int) -> int:
@@ -72,14 +72,14 @@ class OnnxCall:
         return int(self.attribute(name, default))
 
     def flag(self, name: str, default: int) -> int:
-        """An attribute that is 0 or 1; ONNX leaves open what other numbers mean, so they are refused."""
+        """An attribute that is 0 or 1; ONNX does not define other values, so they are refused."""
         value = self.integer(name, default)
         if value not in (0, 1):
             self.refuse(f"its {name} is {value}, neither 0 nor 1.")
         return value
 
     def real(self, name: str, default: float) -> float:
-        """A float attribute; the default is rounded to float32, as ONNX has it."""
+        """A float attribute; the default is rounded to float32, as in ONNX."""
         return float(self.attribute(name, np.float32(default)))
 
     def text(self, name: str, default: str) -> str:
@@ -96,8 +96,8 @@ class OnnxCall:
 class Lowering:
     """The core graph while it grows.
 
-    `values` holds every array that is known (weights, and integers such as shapes), `shapes` the shape
-    of every tensor by its ONNX name or the name that lowering gave it.
+    `values` holds every array that is known (weights, and integers such as shapes), `shapes` the shape of
+    every tensor, by its ONNX name or the name that lowering gave it.
     """
 
     def __init__(self, *, place: str, dtype: np.dtype[Any], names: set[str], file_bytes: int) -> None:
@@ -121,7 +121,7 @@ class Lowering:
         return self.shapes[self.resolve(name)]
 
     def value(self, name: str) -> Array | None:
-        """The array that a tensor is known to be, if it is."""
+        """The array that a tensor is known to be, if any."""
         return self.values.get(self.resolve(name))
 
     def kind(self, name: str) -> np.dtype[Any]:
@@ -130,7 +130,7 @@ class Lowering:
         return self._kinds.get(name, self.dtype) if array is None else array.dtype
 
     def retype(self, name: str, kind: np.dtype[Any]) -> None:
-        """Record that a tensor, which depends on the input, is of another type than its operator gives."""
+        """Record that a tensor that depends on the input has another type than its operator gives."""
         self._kinds[name] = kind
 
     def know(self, name: str, array: Array) -> None:
@@ -139,7 +139,7 @@ class Lowering:
         self.shapes[name] = tuple(int(n) for n in array.shape)
 
     def shortage(self, shape: Sequence[int], dtype: np.dtype[Any] | None = None, times: int = 1) -> str:
-        """Why there cannot be a tensor of this shape beside the others; "" if there can, from now on."""
+        """Why there is no room for a tensor of this shape; "" if there is, and then it is counted."""
         if len(shape) > MOST_AXES:
             return f"has {len(shape)} axes, more than the {MOST_AXES} that are supported"
         kind, numbers = dtype or self.dtype, math.prod(shape)
@@ -149,12 +149,12 @@ class Lowering:
         return ""
 
     def reserve(self, call: OnnxCall, shape: Sequence[int], dtype: np.dtype[Any] | None = None) -> None:
-        """Refuse a node whose output cannot be so large, before there is any. A type means: a constant."""
+        """Refuse a node whose output would be too large, before computing it. A constant has a type."""
         if why := self.shortage(shape, dtype, 1 if dtype is None else _CONSTANT):
             call.refuse_size(f"its output {why}.")
 
     def alias(self, name: str, target: str) -> None:
-        """Record that a tensor is another one."""
+        """Record that a tensor is an alias of another one."""
         self._aliases[name] = self.resolve(target)
         self._kinds[name] = self.kind(target)
 
@@ -191,7 +191,7 @@ class Lowering:
     ) -> str:
         """Add the core operator `op`; it writes the tensor `output`, or a new one. Returns its name.
 
-        Where it only moves the numbers of constants, the result is a constant instead.
+        If it only moves the numbers of constants, the result is a constant instead.
         """
         name = self._fresh(call.outputs[0]) if output is None else output
         node = Node(op, tuple(self.resolve(i) for i in inputs), name, attributes or {})

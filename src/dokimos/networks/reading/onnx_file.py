@@ -1,6 +1,7 @@
 """Reading a network from ONNX: one function from one float tensor to one float tensor.
 
-What cannot be read is refused in one sentence; what is read means, in every semantics, what the file says.
+A network that cannot be read is refused in one sentence; one that is read means, in every semantics, what
+the file says.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ _FLOATS: Mapping[int, np.dtype[Any]] = {
 
 
 def read_onnx(content: bytes, *, name: str = "network") -> Network:
-    """The network in the bytes of an ONNX file; `name` is how messages call it.
+    """The network in the bytes of an ONNX file; `name` is its name in messages.
 
-    A symbolic or zero batch dimension becomes 1. Raises UnreadableFile if the bytes are no valid
-    network of one float input and one output, UnsupportedOp if it uses an operator, or a form of
-    one, that Dokimos does not know.
+    A symbolic or zero batch dimension becomes 1. Raises UnreadableFile if the bytes are not a valid network
+    of one float input and one output, UnsupportedOp if it uses an operator, or a form of one, that Dokimos
+    does not know.
     """
     model = _parse(content, name)
     opset = _opset(model, name)
@@ -66,7 +67,7 @@ def read_onnx(content: bytes, *, name: str = "network") -> Network:
     arrays = {tensor.name: array_of(tensor, place=name) for tensor in graph.initializer}
     source, shape, dtype = _input(graph, arrays, name)
     if len(graph.output) != 1:
-        raise UnreadableFile(name, f"has {len(graph.output)} outputs where exactly 1 is supported.")
+        raise UnreadableFile(name, f"has {len(graph.output)} outputs; exactly 1 is supported.")
     output = graph.output[0].name
 
     names = {*arrays, source, *(tensor for node in graph.node for tensor in (*node.input, *node.output))}
@@ -79,7 +80,7 @@ def read_onnx(content: bytes, *, name: str = "network") -> Network:
     for node in _live(graph.node, output):
         _lower(lowering, node, opset)
     if lowering.resolve(output) not in lowering.shapes:
-        raise UnreadableFile(name, f"nothing computes its output {output!r}.")
+        raise UnreadableFile(name, f"no node computes its output {output!r}.")
     return lowering.network(source=source, output=output)
 
 
@@ -88,14 +89,15 @@ def _parse(content: bytes, place: str) -> onnx.ModelProto:
     try:
         model.ParseFromString(content)
     except DecodeError as error:
-        raise UnreadableFile(place, "is not an ONNX file, or only a part of one.") from error
+        raise UnreadableFile(place, "is not an ONNX file, or is truncated.") from error
     if not model.HasField("graph") or not model.graph.output:
-        raise UnreadableFile(place, "is not an ONNX file, or only a part of one: it holds no graph.")
+        raise UnreadableFile(place, "is not an ONNX file, or is truncated: it holds no graph.")
     _refuse_foreign(model, place)
     for tensor in model.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise UnreadableFile(
-                place, f"the tensor {tensor.name!r} lies in another file; save the network as one file."
+                place,
+                f"the tensor {tensor.name!r} is stored in another file; save the network as one file.",
             )
     try:
         onnx.checker.check_model(model)
@@ -106,7 +108,7 @@ def _parse(content: bytes, place: str) -> onnx.ModelProto:
 
 
 def _refuse_foreign(model: onnx.ModelProto, place: str) -> None:
-    """Refuse, by name, what the checker would only complain about in its own words."""
+    """Refuse, with a clear sentence, what the ONNX checker would report unclearly."""
     graph = model.graph
     if graph.sparse_initializer:
         raise UnreadableFile(
@@ -127,12 +129,14 @@ def _refuse_foreign(model: onnx.ModelProto, place: str) -> None:
 def _opset(model: onnx.ModelProto, place: str) -> int:
     versions = {int(entry.version) for entry in model.opset_import if entry.domain in _DOMAINS}
     if len(versions) != 1:
-        raise UnreadableFile(place, f"names {len(versions)} opsets of ONNX where it must name one.")
+        raise UnreadableFile(place, f"names {len(versions)} opsets of ONNX; it must name exactly one.")
     (version,) = versions
     newest = onnx.defs.onnx_opset_version()
     if not _OLDEST_OPSET <= version <= newest:
         span = f"outside {_OLDEST_OPSET} to {newest}"
-        raise UnreadableFile(place, f"uses opset {version}, {span}; convert it by onnx.version_converter.")
+        raise UnreadableFile(
+            place, f"uses opset {version}, {span}; convert it with onnx.version_converter."
+        )
     return version
 
 
@@ -142,7 +146,7 @@ def _input(
     """The name, shape and type of the one input that is not a weight."""
     inputs = [info for info in graph.input if info.name not in arrays]
     if len(inputs) != 1:
-        raise UnreadableFile(place, f"has {len(inputs)} inputs where exactly 1 is supported.")
+        raise UnreadableFile(place, f"has {len(inputs)} inputs; exactly 1 is supported.")
     info = inputs[0]
     tensor = info.type.tensor_type
     dtype = _FLOATS.get(tensor.elem_type) if info.type.HasField("tensor_type") else None
@@ -187,7 +191,7 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
         return
     rule = _RULES.get(call.op)
     if rule is None:
-        call.refuse("it is not among the operators that Dokimos knows.")
+        call.refuse("it is not one of the operators that Dokimos supports.")
     rule(lowering, call)
     _refuse_unread(lowering, call)
     # Only once our own rules have passed the node: ONNX's inference aborts the process on some others.
@@ -200,15 +204,13 @@ def _lower(lowering: Lowering, node: onnx.NodeProto, opset: int) -> None:
 
 
 def _refuse_unread(lowering: Lowering, call: OnnxCall) -> None:
-    """Refuse what a rule has not heeded: it may change what the node means."""
+    """Refuse what a rule has not taken into account: it may change what the node means."""
     for name in filter(None, call.outputs):
         if lowering.resolve(name) not in lowering.shapes:
             call.refuse(f"its output {name!r} is not supported; leave it out.")
     for name in call.unread():
         if name not in _WITHOUT_EFFECT.get(call.op, ()):
-            call.refuse(
-                f"its attribute {name!r} has no effect that Dokimos knows in this form; leave it out."
-            )
+            call.refuse(f"its attribute {name!r} is not supported in this form; leave it out.")
 
 
 def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Shape | None, ...]:

@@ -12,7 +12,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 
 
 def read_onnx_file(path: Path) -> Network:
-    """The network in the file at `path`, unfolded first where it is compressed.
+    """The network in the file at `path`, decompressed first if it is compressed.
 
     Raises UnreadableFile or UnsupportedOp, whose message starts with the path.
     """

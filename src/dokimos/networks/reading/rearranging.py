@@ -1,4 +1,4 @@
-"""Lowering of the operators that move numbers, or leave them where they are."""
+"""Lowering of operators that only move numbers or leave them in place."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _slice(lowering: Lowering, call: OnnxCall) -> None:
     counted = axes_of(call, axes if axes is not None else range(len(starts)), len(shape))
     steps = steps if steps is not None else (1,) * len(starts)
     if not len(starts) == len(ends) == len(counted) == len(steps) or 0 in steps:
-        call.refuse("its starts, ends, axes and steps do not fit each other.")
+        call.refuse("its starts, ends, axes and steps have different lengths, or a step is 0.")
     clamped = [
         _clamped(start, end, step, shape[axis])
         for start, end, step, axis in zip(starts, ends, steps, counted, strict=True)
@@ -202,7 +202,7 @@ def _pad(lowering: Lowering, call: OnnxCall) -> None:
     for position, axis in enumerate(counted):
         begin, end = pads[position], pads[position + len(counted)]
         if min(begin, 0) + min(end, 0) <= -shape[axis]:
-            call.refuse(f"its pads {list(pads)} crop axis {axis} away.")
+            call.refuse(f"its pads {list(pads)} crop all of axis {axis}.")
         widths[axis], widths[axis + rank] = begin, end
     attributes: dict[str, Attribute] = {"pads": tuple(widths), "value": value}
     lowering.emit(call, "Pad", call.inputs[:1], attributes, output=call.outputs[0])

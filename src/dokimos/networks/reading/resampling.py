@@ -1,8 +1,8 @@
 """Lowering of Upsample and Resize to the nearest entry: along each axis, some entries are gathered.
 
-Which entry is nearest is settled while the file is read, several times: exactly, and in float64 and float32
-as runtimes do it; with the new length of the axis, and with the old one times the scale, where that is no
-integer. Where these disagree, the node is refused. So it is where runtimes are known to depart from ONNX.
+Which entry is nearest is determined when the file is read, in several ways: exactly, and in float64 and
+float32 as runtimes do it; with the new length of the axis, and with the old one times the scale if that is
+not an integer. If these disagree, or if runtimes are known to deviate from ONNX, the node is refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from dokimos.networks.graph import Attribute
 from dokimos.networks.reading.lowering import Array, Lowering, OnnxCall, Rule, axes_of
 
-#: No axis may become longer: its entries are looked at one by one.
+#: The longest axis after resampling: its entries are handled one by one.
 _MOST_ENTRIES = 1 << 16
 _KINDS: tuple[Callable[[Any], Any], ...] = (Fraction, np.float64, np.float32)
 
@@ -149,7 +149,9 @@ def _resample(
     moved = [position for position, axis in axes.items() if taken[position] != tuple(range(int(axis.old)))]
     same_shape = all(axis.old == axis.new for axis in axes.values())
     if moved and (same_shape or any(axes[position].scale == 1 for position in moved)):
-        call.refuse("against ONNX, runtimes copy what keeps its shape; leave the node or the axis out.")
+        call.refuse(
+            "unlike ONNX, runtimes copy an input that keeps its shape; leave the node or the axis out."
+        )
     source = call.inputs[0]
     for position in moved:
         indices = taken[position]

@@ -12,7 +12,7 @@ import numpy as np
 from dokimos.networks.graph import Attribute, Shape
 from dokimos.networks.reading.lowering import Lowering, OnnxCall, Rule
 
-#: A pooling may look at so many numbers, one looked at twice counting twice.
+#: The most numbers that a pooling may read; a number that is read twice counts twice.
 _MOST_TAPS = 1 << 28
 
 
@@ -31,7 +31,7 @@ def _same_pads(
         total = (-(-size // stride) - 1) * stride + span - size
         # Runtimes crop by half of a negative pad, or clamp it, or fail. Half of -1 is 0 to a convolution.
         if total < (-1 if call.op == "Conv" else 0):
-            call.refuse("runtimes disagree on auto_pad where strides leap over inputs; spell out its pads.")
+            call.refuse("runtimes disagree on auto_pad if strides skip inputs; write out its pads.")
         total = max(total, 0)
         small, large = total // 2, total - total // 2
         begins.append(small if upper else large)
@@ -65,10 +65,10 @@ def _window(lowering: Lowering, call: OnnxCall, kernel: Sequence[int]) -> _Windo
     elif auto in ("SAME_UPPER", "SAME_LOWER"):
         if spans != list(kernel):
             # onnxruntime pads as if a dilated window of a pooling were not dilated, against ONNX.
-            call.refuse(f"runtimes disagree on auto_pad {auto!r} of a dilated window; spell out its pads.")
+            call.refuse(f"runtimes disagree on auto_pad {auto!r} of a dilated window; write out its pads.")
         pads = _same_pads(call, space, spans, strides, upper=auto == "SAME_UPPER")
     else:
-        call.refuse(f"its auto_pad {auto!r} is not known.")
+        call.refuse(f"its auto_pad {auto!r} is unknown.")
     return _Window(strides, pads, dilations)
 
 
@@ -107,7 +107,7 @@ def _conv_transpose(lowering: Lowering, call: OnnxCall) -> None:
     if any(
         min(a, 0) + min(b, 0) <= -n for n, a, b in zip(size[2:], grown[:rank], grown[rank:], strict=True)
     ):
-        call.refuse("its pads crop the whole input away.")
+        call.refuse("its pads crop the whole input.")
     widths = (0, 0, *grown[:rank], 0, 0, *grown[rank:])
     padded = lowering.emit(call, "Pad", [spread], {"pads": widths, "value": 0.0})
     grouped = weights.reshape(group, len(weights) // group, *weights.shape[1:])
@@ -131,11 +131,11 @@ def _transposed_pads(
     extra, pads = call.integers("output_padding") or (0,) * rank, call.integers("pads") or (0,) * (2 * rank)
     auto, wanted = call.text("auto_pad", "NOTSET"), call.integers("output_shape")
     if auto not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
-        call.refuse(f"its auto_pad {auto!r} is not known.")
+        call.refuse(f"its auto_pad {auto!r} is unknown.")
     if len(extra) != rank or len(pads) != 2 * rank or min(*extra, *pads) < 0:
         call.refuse(f"its pads {list(pads)} or output_padding {list(extra)} do not fit {rank} axes.")
     if (auto != "NOTSET" or wanted is not None) and any(pads):
-        call.refuse("its pads are at odds with its auto_pad or output_shape; leave one of them out.")
+        call.refuse("its pads contradict its auto_pad or output_shape; leave one of them out.")
     if auto.startswith("SAME") and wanted is None:
         wanted = tuple(n * stride for n, stride in zip(space, strides, strict=True))
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
@@ -143,7 +143,7 @@ def _transposed_pads(
         full = [(n - 1) * s + e + k for n, s, e, k in zip(space, strides, extra, spans, strict=True)]
         totals = [a - b for a, b in zip(full, wanted, strict=False)]
         if len(wanted) != rank or any(total < 0 or total % 2 for total in totals):
-            call.refuse("runtimes disagree on how its output_shape or auto_pad is met; spell out its pads.")
+            call.refuse("runtimes disagree on how its output_shape or auto_pad is met; write out its pads.")
         pads = tuple(total // 2 for total in totals) * 2
     begins = [span - 1 - pad for span, pad in zip(spans, pads[:rank], strict=True)]
     # The spread input ends with the zeros after its last entry, which belong to no window.
@@ -182,7 +182,7 @@ def _pool(lowering: Lowering, call: OnnxCall) -> None:
         attributes["count_include_pad"] = call.flag("count_include_pad", 0)
     output = lowering.emit(call, call.op, call.inputs, attributes, output=call.outputs[0])
     if prod(kernel) * prod(lowering.shape(output)) > _MOST_TAPS:
-        call.refuse_size(f"its windows of shape {list(kernel)} look at too many numbers.")
+        call.refuse_size(f"its windows of shape {list(kernel)} read too many numbers.")
 
 
 def _ceiled(call: OnnxCall, space: Shape, kernel: Sequence[int], window: _Window) -> tuple[int, ...]:
@@ -202,9 +202,7 @@ def _ceiled(call: OnnxCall, space: Shape, kernel: Sequence[int], window: _Window
             last_start -= strides[axis]
         missing = last_start + span - padded
         if missing > 0 and call.op != "MaxPool":
-            call.refuse(
-                "ceil_mode is supported only where it changes nothing; set it to 0 and pad instead."
-            )
+            call.refuse("ceil_mode is supported only if it has no effect; set it to 0 and pad instead.")
         grown[axis + rank] += max(missing, 0)
     return tuple(grown)
 
@@ -223,7 +221,7 @@ def _refuse_empty_windows(call: OnnxCall, space: Shape, kernel: Sequence[int], w
             or -(starts[0] // step) >= kernel[axis]
             or any(start % step >= size for start in before)
         ):
-            call.refuse("one of its windows lies wholly in the padding.")
+            call.refuse("one of its windows lies entirely in the padding.")
 
 
 def _global_average_pool(lowering: Lowering, call: OnnxCall) -> None:

@@ -45,14 +45,14 @@ class AttentionBounds(LinearBounds):
         return tuple(found.items())
 
     def unstable(self, name: str) -> Tensor:
-        """Every number of what softmax and products read matters; else as for `LinearBounds`."""
+        """Every input of softmax and products is bounded; otherwise as for `LinearBounds`."""
         readers = [node for node in self._network.nodes if name in node.inputs]
         if any(node.op == "Softmax" or is_product(self._network, node) for node in readers):
             return torch.arange(self._bounds[name][0].numel())
         return super().unstable(name)
 
     def ends(self, name: str) -> tuple[Tensor, Tensor]:
-        """The ends of a factor as they are now; those of a softmax follow from those of its input."""
+        """The current ends of a factor; those of a softmax follow from those of its input."""
         writer = next((node for node in self._network.nodes if node.output == name), None)
         if writer is None or writer.op != "Softmax":
             return self._bounds[name]
@@ -78,7 +78,7 @@ class AttentionBounds(LinearBounds):
 
 
 def is_product(network: Network, node: Node) -> bool:
-    """Whether a node multiplies two tensors of the same number of axes, none of them constant."""
+    """Whether a node multiplies two tensors of the same rank, neither of them constant."""
     if node.op != "MatMul" or len(varying(network, node)) != 2:
         return False
     first, second = (network.shapes[name] for name in node.inputs)
@@ -86,7 +86,7 @@ def is_product(network: Network, node: Node) -> bool:
 
 
 def softmax_ends(lower: Tensor, upper: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The least and the largest softmax between these ends: one number at its end, the others opposite."""
+    """The least and the largest softmax between these ends: one number at one end, the others opposite."""
     largest = upper.amax(axis, keepdim=True)
     low, high = torch.exp(lower - largest), torch.exp(upper - largest)
     least = low / (low + (high.sum(axis, keepdim=True) - high).clamp(min=0))

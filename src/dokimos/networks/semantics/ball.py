@@ -28,7 +28,7 @@ Rule = Callable[[Node, Sequence[Array | None]], Array]
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Arb's precision for a while; the one before is restored whatever happens."""
+    """Set Arb's precision within a `with` block; the previous one is always restored."""
     before = flint.ctx.prec
     flint.ctx.prec = bits
     try:

@@ -1,6 +1,6 @@
 """The network as a differentiable function of torch tensors, from the same graph as every semantics.
 
-Importing this module imports torch, which takes seconds: import it where gradients are needed.
+Importing this module imports torch, which takes seconds: import it only when gradients are needed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def to_torch(
 ) -> Callable[[Tensor], Tensor]:
     """The function [k, input_size] -> [k, output_size], both flat and row by row, in `dtype`.
 
-    It is differentiable by torch's autograd wherever its operators are; where Relu, Max, Clip and the
-    like have no derivative, torch's choice of a subgradient holds. Each row is computed on its own
-    (`torch.vmap`), whatever the network does with its batch dimension. `table` may have other rules than
-    `TABLE`, say with other derivatives. Raises UnsupportedOp, when called, for a form of an operator that
-    torch has no counterpart for.
+    It is differentiable by torch's autograd wherever its operators are; where Relu, Max, Clip and the like
+    have no derivative, torch chooses a subgradient. Each row is computed on its own (`torch.vmap`),
+    whatever the network does with its batch dimension. `table` may have other rules than `TABLE`, for
+    example with other derivatives. Raises UnsupportedOp, when called, for a form of an operator that torch
+    has no counterpart for.
     """
     lift = lifted_constants(network, dtype=dtype, device=device)
     rules = TABLE if table is None else table
@@ -77,7 +77,7 @@ def lifted_constants(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread of torch: sums in one order, and processes beside each other undisturbed."""
+    """Run torch on one thread: sums have a fixed order, and processes do not disturb each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

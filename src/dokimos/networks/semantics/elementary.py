@@ -2,8 +2,8 @@
 powers, softmax.
 
 Values at single floats come from Arb balls (rigorous at whatever working precision is set) and are
-rounded outward; where a function has left the range of float64 or has saturated, the enclosure is known
-beforehand.
+rounded outward; where a function leaves the range of float64 or saturates, the enclosure is known in
+advance.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _all_but_one(terms: Floats) -> Floats:
 def power(x: Interval, exponent: float) -> Interval:
     """x^exponent for one exact exponent.
 
-    Integers: x^0 = 1; odd powers are increasing; even ones are powers of |x|, hence 0 at least; negative
+    Integers: x^0 = 1; odd powers are increasing; even ones are powers of |x|, hence at least 0; negative
     ones are reciprocals, the whole line where x holds zero. Others: defined for x >= 0 (x > 0 where
     negative), and the whole line where x reaches outside.
     """

@@ -1,4 +1,4 @@
-"""The real value of a network at a rational point: exact where that is possible, enclosed where not."""
+"""The real value of a network at a rational point: exact if possible, otherwise enclosed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dokimos.networks.semantics.propagation import propagate
 _FIRST_BITS = 64
 #: Magnitudes outside 2**±_MAX_EXPONENT are not written down as fractions.
 _MAX_EXPONENT = 1 << 16
-#: Up to so many multiplications the exact value is as good as free, and float64 is not asked first.
+#: Up to this many multiplications the exact value is nearly free, and float64 is not tried first.
 EXACT_FIRST = 1 << 15
-#: Operators that jump: no ball tells whether a number that is where they do is there exactly.
+#: Operators that jump: no ball can decide whether a number lies exactly at a jump.
 _JUMPS = frozenset({"Floor", "Sign", "Truncate"})
 #: How narrow `enclosures` become where a value is not rational.
 NARROW = tuple(Fraction(1, 2**bits) for bits in (40, 200, 1000))
 
 
 class Undecided(DokimosError):
-    """The precision allowed does not tell the network's value, or it has none."""
+    """The allowed precision does not determine the network's value, or it has none."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,15 @@ class Enclosure:
 def enclosures(
     network: Network, point: Sequence[Fraction], *, floats_first: bool = True
 ) -> Iterator[Enclosure]:
-    """Ever narrower enclosures of the outputs at `point`, at least one; stop at the first that decides.
+    """Ever narrower enclosures of the outputs at `point`, at least one; the caller stops at the first that
+    decides.
 
     Theorem. The network has a value at `point`, and every enclosure holds it. So a comparison that has the
     same answer for all members of one enclosure has that answer for the exact value.
 
-    With `floats_first`, the first is that of outward-rounded float64, where this is worth it and the ends
-    of every tensor are finite (a network that is undefined at `point` has a tensor whose ends are not).
-    The next are those of `evaluate`; an exact one is the last. Raises Undecided if there is none.
+    With `floats_first`, the first is that of outward-rounded float64, if this is worth it and the ends of
+    every tensor are finite (a network that is undefined at `point` has a tensor whose ends are not). The
+    next are those of `evaluate`; an exact one is the last. Raises Undecided if there is none.
     """
     worth_it = floats_first and network.multiplications > EXACT_FIRST
     found = in_float64(network, point) if worth_it else None
@@ -100,9 +101,9 @@ def evaluate(
 ) -> Enclosure:
     """The outputs of `network` at `point` (row-major), as a function of real numbers.
 
-    Exact where all operators stay within the rationals; otherwise enclosed with
-    `upper - lower <= relative_width * max(1, |value|)` at every output. Raises Undecided if `max_bits`
-    of precision do not suffice for that (as where the network divides by zero).
+    Exact if all operators stay within the rationals; otherwise enclosed with `upper - lower <=
+    relative_width * max(1, |value|)` at every output. Raises Undecided if `max_bits` of precision do not
+    suffice (as when the network divides by zero).
     """
     if len(point) != network.input_size:
         given, taken = len(point), network.input_size
@@ -161,7 +162,7 @@ def _enclosed(
             return Enclosure(tuple(low for low, _ in found), tuple(high for _, high in found))
         if bits >= max_bits:
             raise Undecided(
-                f"The network's value at the point is not known to the width asked for with {bits} bits;"
+                f"The network's value at the point is not known to the required precision with {bits} bits;"
                 " allow more bits, or move the point away from where the network divides by zero."
             )
         bits = min(2 * bits, max_bits)

@@ -1,7 +1,7 @@
 """Sparse affine expressions with exact coefficients, over numbered variables.
 
 The numbers of an expression are integers over one denominator: adding and scaling them takes a few integer
-operations for each term, where fractions of their own would each be brought to lowest terms.
+operations for each term, whereas separate fractions would each have to be reduced to lowest terms.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class AffineExpression:
 
     @cached_property
     def constant(self) -> Fraction:
-        """What is left without all variables."""
+        """The constant term."""
         return Fraction(self._whole, self._denominator)
 
     @cached_property
@@ -83,7 +83,7 @@ class AffineExpression:
         return f"AffineExpression({self.constant!r}, {self.terms!r})"
 
     def minimum(self, lower: Mapping[int, Fraction], upper: Mapping[int, Fraction]) -> Fraction:
-        """The smallest value over the box: each variable sits at the end that its sign asks for."""
+        """The smallest value over the box: each variable is at the end that its sign selects."""
         ends = [(n, lower[v] if n > 0 else upper[v]) for v, n in self._wholes.items()]
         scale = lcm(*[end.denominator for _, end in ends])
         total = sum(n * end.numerator * (scale // end.denominator) for n, end in ends)

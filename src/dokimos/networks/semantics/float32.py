@@ -1,9 +1,9 @@
-"""What one float32 operation, or one sum of them, may be off by.
+"""Bounds on the error of one float32 operation, or of a sum of them.
 
 float32 here is IEEE 754 binary32, rounding to nearest, results below 2^-126 in magnitude either rounded
-gradually or flushed to zero. (Operands are read as they are: a processor that also reads subnormal
-weights or inputs as zero is outside.) A result is exact·(1 + δ) + η with |δ| <= u = 2^-24 and |η| <=
-2^-126, as long as it does not overflow.
+gradually or flushed to zero. (Operands are read unchanged: a processor that also reads subnormal weights or
+inputs as zero is not covered.) A result is exact·(1 + δ) + η with |δ| <= u = 2^-24 and |η| <= 2^-126, as
+long as it does not overflow.
 
 These bounds are computed in float64 from nonnegative numbers by fewer than 2^10 additions,
 multiplications and divisions each (long sums apart, see `safe_product`), so that every one loses at most

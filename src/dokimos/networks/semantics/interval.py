@@ -79,7 +79,7 @@ def outward_box(network: Network, lower: Sequence[Fraction], upper: Sequence[Fra
 
 
 def round_outward(number: Fraction, sign: int) -> float:
-    """The float64 nearest to `number` among those not below (sign 1) or not above it (sign −1)."""
+    """The nearest float64 that is not below `number` (sign 1), or not above it (sign −1)."""
     numerator, denominator = number.as_integer_ratio()
     try:
         nearest = numerator / denominator  # correctly rounded, as Python divides integers

@@ -36,8 +36,7 @@ Earlier = tuple[dict[str, Tensor], Tensor]
 class LinearRule:
     """How λ·(output of an operator) is bounded from below by a linear function of its inputs.
 
-    `relaxes` says whether a node has such a bound. Where it has, `pull_back` gives the bound for a batch
-    of λ.
+    `relaxes` says whether a node has such a bound. If so, `pull_back` gives the bound for a batch of λ.
     """
 
     relaxes: Callable[[Network, Node], bool]
@@ -45,7 +44,7 @@ class LinearRule:
 
 
 def rectifiers(network: Network) -> tuple[tuple[int, Node], ...]:
-    """The nodes whose inputs are bounded, each with its place in the network."""
+    """The nodes whose inputs are bounded, each with its index in the network."""
     return tuple((place, node) for place, node in enumerate(network.nodes) if _rule(node) is _RECTIFIER)
 
 
@@ -82,7 +81,7 @@ class LinearBounds:
 
     @property
     def bounded(self) -> tuple[tuple[str, int], ...]:
-        """The tensors whose bounds matter, each with the place of the node that reads it."""
+        """The tensors whose bounds matter, each with the index of the node that reads it."""
         return tuple((node.inputs[0], place) for place, node in rectifiers(self._network))
 
     def unstable(self, name: str) -> Tensor:
@@ -91,7 +90,7 @@ class LinearBounds:
         return torch.nonzero((lower < 0) & (upper > 0))[:, 0]
 
     def unit_ends(self, name: str) -> tuple[Floats, Floats]:
-        """The bounds of a rectifier's input as they are now, flat."""
+        """The current bounds of a rectifier's input, flat."""
         lower, upper = self._bounds[name]
         return lower.reshape(-1).numpy(), upper.reshape(-1).numpy()
 
@@ -217,7 +216,7 @@ def _rule(node: Node, rules: Mapping[str, LinearRule] | None = None) -> LinearRu
 
 
 def varying(network: Network, node: Node) -> list[int]:
-    """The places of the inputs that are not constant."""
+    """The indices of the inputs that are not constant."""
     return [i for i, name in enumerate(node.inputs) if name and name not in network.constants]
 
 

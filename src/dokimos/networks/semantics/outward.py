@@ -1,4 +1,4 @@
-"""Interval arithmetic in float64, rounded outward: what the enclosures of networks are made of.
+"""Interval arithmetic in float64, rounded outward: the basis of the enclosures of networks.
 
 An `Interval` is a set of real numbers. The arithmetic is IEEE 754 binary64, rounding to nearest with
 gradual underflow, as numpy gives it. Two facts carry everything:
@@ -177,7 +177,7 @@ def _centre_radius(x: Interval) -> tuple[Floats, Floats | None, NDArray[np.bool_
 
 
 def matrix_product(a: Interval, b: Interval) -> Interval:
-    """The matrix product, as `np.matmul` has it: no wider than sums of products of ends, but for rounding.
+    """The matrix product, as `np.matmul` has it: no wider than sums of products of ends, up to rounding.
 
     Where a factor is exact, that of `bilinear`. Where both vary, its radius would count r_i·s_i twice
     (x_i·y_i is least and greatest at corners, which are not at equal distances from c_i·d_i: up to half as
@@ -201,7 +201,7 @@ def bilinear(a: Interval, b: Interval, product: Product, terms: int) -> Interval
 
     Theorem (Higham, 3.1 and 3.5, with underflow): in any order of summation, with or without fused
     multiply-add, |fl(Σ a_i b_i) − Σ a_i b_i| <= γ_n Σ|a_i||b_i| + n·2^-1074, as long as nothing
-    overflows. (Not for Strassen-like products, which no BLAS uses for real matrices unless told to.)
+    overflows. (Not for Strassen-like products, which no BLAS uses for real matrices by default.)
 
     Centre and radius (Rump, Fast and parallel interval arithmetic, 1999): for |x_i − c_i| <= r_i, |y_i −
     d_i| <= s_i |Σ x_i y_i − Σ c_i d_i| <= Σ |c_i| s_i + r_i (|d_i| + s_i). So Σ x_i y_i lies within the

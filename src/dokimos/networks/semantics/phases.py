@@ -17,8 +17,8 @@ Operators that join their inputs by sums, or only move them, have no such units,
 
 Enclosures are rounded outward, and rounding alone decides nothing: a kink must lie inside by more than
 1e-12 of the larger end, and by more than `NOISE` times the width that the enclosure has at the centre of
-the box, where it would have none without rounding. The second holds for numbers of any size: one that is
-constant, be it 0, has no other width.
+the box, where it would have none without rounding. The second condition works for numbers of any size: a
+constant, even 0, has no other width.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Phases:
 
 @dataclass(frozen=True)
 class Setting:
-    """A node with the enclosures of its inputs and output; `varies` says which inputs are no constants.
+    """A node with the enclosures of its inputs and output; `varies` says which inputs are not constant.
 
     `noise` is how wide rounding alone makes the enclosure of each input.
     """

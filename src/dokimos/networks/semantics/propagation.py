@@ -25,7 +25,8 @@ def propagate(
     semantics: str,
     known: Mapping[str, V] = MappingProxyType({}),
 ) -> dict[str, V]:
-    """The value of every tensor, from `value` at the input, `lift` of each constant, and what is `known`.
+    """The value of every tensor, from `value` at the input, `lift` of each constant, and the values in
+    `known`.
 
     Raises UnsupportedOp, naming the operator, where `table` does not know it.
     """

@@ -55,7 +55,7 @@ Rule = Callable[[Node, Sequence[RationalTensor | None]], RationalTensor]
 
 
 def lift(array: Array) -> RationalTensor:
-    """A finite float array, exactly; the denominator is the smallest power of two that will do."""
+    """A finite float array, exactly; the denominator is the smallest power of two that suffices."""
     mantissas, exponents = np.frexp(array.astype(np.float64))
     # A float64 is an integer below 2**53 in magnitude times a power of two; take the odd part.
     integers = np.ldexp(mantissas, 53).astype(np.int64)
@@ -80,7 +80,7 @@ def product(a: Array, b: Array) -> Array:
 
     Every partial sum is at most n max|a| max|b| in magnitude, n being the length of the sums. Below 2^53
     floats hold them all, whatever the order of the additions. Longer numbers are cut into digits whose
-    products stay below that, where there is enough work to be worth it.
+    products stay below that, if there is enough work to make that worthwhile.
     """
     length = a.shape[-1]
     bits = (_magnitude(a).bit_length(), _magnitude(b).bit_length())

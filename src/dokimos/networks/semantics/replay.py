@@ -1,6 +1,6 @@
-"""What onnxruntime computes: each node as it is in the file, in its type, on one thread of the CPU.
+"""What onnxruntime computes: each node as it is in the file, in its type, on one CPU thread.
 
-Where it cannot load a network (it lacks kernels for float64, and the newest opsets), ONNX's reference
+If it cannot load a network (it lacks kernels for float64, and the newest opsets), ONNX's reference
 evaluator computes instead.
 """
 
@@ -29,7 +29,7 @@ NO_RUNTIME = "no runtime"
 
 #: Onnxruntime's level for fatal problems: lesser ones reach the caller as exceptions, not on stderr.
 _FATAL = 4
-#: Points per run unless said otherwise: keeps the tensors in between small.
+#: Points per run by default: keeps intermediate tensors small.
 _ROWS_PER_RUN = 256
 #: How far rows of a batch may be from single runs: other kernels add up in another order.
 _RELATIVE_TOLERANCE = 1e-4
@@ -49,13 +49,13 @@ _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 class Replayer:
     """A network loaded once into onnxruntime, without graph optimisations, for many points.
 
-    Points are flat: [k, input_size] in, [k, output_size] out. They are float32, or float64 where the
-    network is (`dtype`), and so are the answers: those of a float64 network at float32 points are
-    rounded. `runtime` says what computes: onnxruntime, or ONNX's reference evaluator for networks that
-    onnxruntime cannot load, mostly for lack of a kernel. A single point is run exactly as the file
-    says. Several are run as one batch where the network allows it: then a row may differ from its single
-    run in the last bits, and nowhere by more than the order of summation explains; networks that mix the
-    rows of a batch, or fix its size, are run point by point.
+    Points are flat: [k, input_size] in, [k, output_size] out. They are float32, or float64 if the network
+    is (`dtype`), and so are the outputs: those of a float64 network at float32 points are rounded.
+    `runtime` says what computes: onnxruntime, or ONNX's reference evaluator for networks that onnxruntime
+    cannot load, mostly for lack of a kernel. A single point is run exactly as the file says. Several are
+    run as one batch if the network allows it: then a row may differ from its single run in the last bits,
+    but never by more than the order of summation explains; networks that mix the rows of a batch, or fix
+    its size, are run point by point.
     """
 
     def __init__(self, model: bytes, *, name: str = "network") -> None:
@@ -69,7 +69,7 @@ class Replayer:
         inputs, outputs = self._single.get_inputs(), self._single.get_outputs()
         if len(inputs) != 1 or len(outputs) != 1:
             found = f"{len(inputs)} inputs and {len(outputs)} outputs"
-            raise UnreadableFile(name, f"has {found} where exactly 1 of each is supported.")
+            raise UnreadableFile(name, f"has {found}; exactly 1 of each is supported.")
         if inputs[0].type not in _TYPES:
             raise UnreadableFile(
                 name, f"its input is a {inputs[0].type}, not a tensor of float32 or float64."
@@ -84,7 +84,7 @@ class Replayer:
 
     @cached_property
     def _batched(self) -> Any:
-        """What runs batches, loaded when there is the first one; None if nothing can."""
+        """What runs batches, loaded when first needed; None if nothing can."""
         loads = self.runtime == ONNXRUNTIME
         return _batched_session(self._content, self._name) if loads else None
 
@@ -171,7 +171,8 @@ def run_for_tensors(
 
 
 class ReferenceSession:
-    """ONNX's reference evaluator, asked as a session of onnxruntime is: slow, and it reads every opset."""
+    """ONNX's reference evaluator with an onnxruntime session's interface: slow, but it reads every
+    opset."""
 
     def __init__(self, content: bytes, name: str) -> None:
         """Raises UnreadableFile if the evaluator cannot load the network, or is known to be wrong."""
@@ -191,7 +192,7 @@ class ReferenceSession:
             raise UnreadableFile(name, f"{REFERENCE} adds one bias to all groups of a ConvTranspose.")
 
     def get_inputs(self) -> list[Any]:
-        """The inputs that are no weights: name, type and shape, as onnxruntime describes them."""
+        """The inputs that are not weights: name, type and shape, as onnxruntime describes them."""
         return self._inputs
 
     def get_outputs(self) -> list[Any]:
@@ -257,7 +258,7 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
 
 
 def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
-    """A session of onnxruntime on one thread of the CPU, each node as it is in the file unless `optimised`.
+    """An onnxruntime session on one CPU thread, each node as it is in the file unless `optimised`.
 
     Raises UnreadableFile if onnxruntime cannot load the network.
     """
@@ -279,7 +280,7 @@ def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
 
 @cache
 def _limit_memory() -> None:
-    """Make, once, the memory that sessions share which ask for it: no more than MOST_MEMORY."""
+    """Create, once, the allocator that sessions may share: of at most MOST_MEMORY."""
     import onnxruntime
 
     arena = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
@@ -288,9 +289,9 @@ def _limit_memory() -> None:
 
 
 def reason_of(problem: Exception) -> str:
-    """Why onnxruntime failed, in one line; that a network asks for too much memory, in our words."""
+    """Why onnxruntime failed, in one line; a request for too much memory is reworded."""
     if _OUT_OF_MEMORY.search(str(problem)):
-        return f"its tensors take more than {MOST_MEMORY >> 20:,} MB, too much for a file of this size"
+        return f"its tensors need more than {MOST_MEMORY >> 20:,} MB, too much for a file of this size"
     return _first_line(problem)
 
 

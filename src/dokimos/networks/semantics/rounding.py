@@ -3,8 +3,8 @@ box.
 
 The float32 network: every float32 point of the box, each ONNX node evaluated as written, sums of products
 in any order, with or without fused multiply-add, gradual underflow or results flushed to zero (see
-`float32`). What is assumed of single operators stands in `rounding_rules`. Not covered: Winograd and FFT
-convolution, and weights that an optimiser has folded from one node into another.
+`float32`). The assumptions about single operators are stated in `rounding_rules`. Not covered: Winograd and
+FFT convolution, and weights that an optimiser has folded from one node into another.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ def rounding_bounds(
     error.
 
     At every float32 point of the box |float32 value − real value| <= error; the error is ∞ where float32
-    may overflow or the operator may be undefined. `ulps` is what Exp, Tanh, Sigmoid, Softmax and Pow may
-    be off by, as `rounding_rules` states. Raises UnsupportedOp for a network with float64 constants, unless
-    `float64` says that it is evaluated in float64: that rounds less, so the bound holds all the more.
+    may overflow or the operator may be undefined. `ulps` is how many ulps Exp, Tanh, Sigmoid, Softmax and
+    Pow may be off by, as stated in `rounding_rules`. Raises UnsupportedOp for a network with float64
+    constants, unless `float64` says that it is evaluated in float64: that rounds less, so the bound holds
+    all the more.
     """
     if ulps < 1:
-        raise InputError(f"ulps is {ulps}, but no float32 function is off by less than one; give 1 or more")
+        raise InputError(f"ulps is {ulps}, but every float32 function may be off by one; give 1 or more")
     if not float64:
         refuse_float64(network)
     box = outward_box(network, lower, upper)

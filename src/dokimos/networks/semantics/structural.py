@@ -67,7 +67,7 @@ def concat(node: Node, parts: Sequence[Array]) -> Array:
 def pad(node: Node, x: Array, fill: Any) -> Array:
     """`Pad` in constant mode, `fill` being the attribute `value` in the semantics' representation.
 
-    Negative pads crop, as ONNX has it.
+    Negative pads crop, as in ONNX.
     """
     pads = node.integers("pads")
     begins, ends = pads[: x.ndim], pads[x.ndim :]

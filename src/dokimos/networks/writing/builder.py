@@ -53,9 +53,9 @@ _ELEMENTS = {"float": TensorProto.FLOAT, "int64": TensorProto.INT64}
 class GraphBuilder:
     """Any ONNX file, node by node: the same calls give the same bytes.
 
-    A node reads tensors by name; a name is that of an input, of a constant or of what an earlier node
-    writes. Nodes and constants are numbered in the order in which they are added, and named by that where
-    the caller does not name them.
+    A node reads tensors by name: an input, a constant, or the output of an earlier node. Nodes and
+    constants are numbered in the order in which they are added, and named by number unless the caller names
+    them.
     """
 
     def __init__(self, *, opset: int = OPSET) -> None:
@@ -64,7 +64,7 @@ class GraphBuilder:
         self._constants: list[onnx.TensorProto] = []
 
     def copy(self) -> GraphBuilder:
-        """The same nodes and constants, to go on in another way."""
+        """A copy with the same nodes and constants, to continue differently."""
         other = GraphBuilder(opset=self._opset)
         other._nodes, other._constants = list(self._nodes), list(self._constants)
         return other
@@ -80,14 +80,14 @@ class GraphBuilder:
         return len(self._constants)
 
     def constant(self, values: Any, kind: type = np.float32, *, name: str | None = None) -> str:
-        """A tensor that is part of the file, rounded to `kind`; its name."""
+        """Add a constant tensor, rounded to `kind`; returns its name."""
         name = f"constant_{len(self._constants)}" if name is None else name
         array: NDArray[Any] = np.asarray(values, dtype=kind, order="C")
         self._constants.append(numpy_helper.from_array(array, name))
         return name
 
     def node(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """A node with one output; the name of that."""
+        """Add a node with one output; returns the output's name."""
         output = f"{op.lower()}_{len(self._nodes)}"
         self.add(op, inputs, [output], **attributes)
         return output
@@ -108,8 +108,8 @@ class GraphBuilder:
     ) -> bytes:
         """The file, whose output is the tensor `output` of float32 numbers, under another name if given.
 
-        `lists_constants_as_inputs` writes the constants as old files do, which have them as inputs too.
-        `infer_shapes` also checks that the shapes fit together.
+        `lists_constants_as_inputs` also lists the constants as inputs, as old files do. `infer_shapes` also
+        checks that the shapes fit together.
         """
         final = output if output_name is None else output_name
         given = [
@@ -149,7 +149,7 @@ class ModelBuilder:
     """Chains layers one after the other, with weights that float32 holds exactly; `build` gives the file.
 
     The input keeps a batch dimension of 1. A network that branches
-    keeps the name of a tensor (`last`), goes on from there later (`resume`), and brings two branches
+    keeps the name of a tensor (`last`), continues from there later (`resume`), and brings two branches
     together with one of the operators that read a second tensor by name.
     """
 
@@ -171,12 +171,12 @@ class ModelBuilder:
         return self._last
 
     def resume(self, name: str) -> ModelBuilder:
-        """Go on from a tensor written before, or from the input `X`."""
+        """Continue from a tensor written before, or from the input `X`."""
         self._last = name
         return self
 
     def copy(self) -> ModelBuilder:
-        """The same layers so far, to go on in another way."""
+        """A copy with the same layers so far, to continue differently."""
         other = ModelBuilder(self._input_shape)
         other._graph, other._last = self._graph.copy(), self._last
         return other

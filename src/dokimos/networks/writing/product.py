@@ -107,7 +107,7 @@ class _Graph:
         return sources[0] if len(sources) == 1 else self._node("Concat", sources, axis=1)
 
     def multiply(self, every: str, size: int, total: int, products: Sequence[tuple[int, ...]]) -> str:
-        """All products, factor by factor; those of fewer factors have 1 for the others."""
+        """All products, factor by factor; products of fewer factors are filled up with 1."""
         places = [[v if v >= 0 else size + ~v for v in product] for product in products]
         result = ""
         for k in range(max(map(len, places))):
@@ -156,7 +156,7 @@ def _require_alike(
         if _opset(model) != _opset(models[0]):
             raise InputError(
                 f"{parts[0].name} has opset {_opset(models[0])} and {part.name} opset {_opset(model)}, "
-                "which one file cannot have; convert one of them by onnx.version_converter."
+                "and one file cannot have both; convert one of them with onnx.version_converter."
             )
         if _element_type(model, network) != _element_type(models[0], networks[0]):
             raise InputError(f"{parts[0].name} and {part.name} have numbers of different types.")
