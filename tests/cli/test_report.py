@@ -102,7 +102,7 @@ def test_other_instances_of_the_same_name_are_refused(
     ]
     told = dokimos("report", *runs, "--html", tmp_path / "page.html")
     assert told.code == 2
-    assert "its instance suite/x is another one" in told.err
+    assert "its instance suite/x differs" in told.err
     assert not (tmp_path / "page.html").exists()
 
 

@@ -83,7 +83,7 @@ def test_campaigns_with_different_instances_of_one_name_are_refused(tmp_path: Pa
         suite = write_suite(tmp_path / name / "suite", [made])
         runs = [record("i", Answer.UNSAT)]
         folders.append(write_campaign(tmp_path / f"run-{name}", suite, runs, verifiers=["marabou"]))
-    with pytest.raises(InputError, match="its instance suite/i is another one"):
+    with pytest.raises(InputError, match="its instance suite/i differs"):
         judge_campaigns(folders)
 
 

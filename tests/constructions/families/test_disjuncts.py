@@ -87,5 +87,5 @@ def test_every_disjunct_may_have_a_box_of_its_own() -> None:
 
 
 def test_a_position_beyond_the_disjuncts_is_refused() -> None:
-    with pytest.raises(ConstructionFailed, match="position = 4 is none of 3 disjuncts"):
+    with pytest.raises(ConstructionFailed, match="position = 4 is not one of the 3 disjuncts"):
         draw("disjuncts", disjuncts=3, position=4)

@@ -130,7 +130,7 @@ def test_the_same_seed_gives_the_same_base_without_a_lock() -> None:
     ("knobs", "message"),
     [
         ({"opening": 0.9, "penalty": 0.4}, "raise the penalty"),
-        ({"bits": 5, "weight": 7}, "needs as many"),
+        ({"bits": 5, "weight": 7}, "needs at least that many"),
         ({"inputs": 24}, "need 25 inputs"),
         ({"weight": 4}, "odd weight"),
     ],
