@@ -147,7 +147,7 @@ def test_there_are_26_settings_with_206_published_counterexamples() -> None:
         ({"model": "a.onnx"}, "both --model and --data"),
         ({"points": 0}, "between 1 and 1000"),
         ({"bits": 0}, "between 1 and 2000 bits"),
-        ({"seed": -1}, "not negative"),
+        ({"seed": -1}, "0 or more"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(options: dict[str, object], message: str) -> None:
