@@ -34,6 +34,13 @@ FORBIDDEN = {
     r"\bblames? (nobody|anybody)\b": "no answer is called wrong by it",
     r"\bis told in\b": "is reported in",
     r"\bin the one way\b": "format",
+    r"\banswers? (is|are) the label\b": "the answer matches the label",
+    r"\bserves? to blame\b": "counts against a verifier",
+    r"\btaken at (its|their) word\b": "trusted",
+    r"\bunless said(?! otherwise)\b": "by default",
+    r"\bnumbered anew\b": "renumbered",
+    r"\bto go on in another way\b": "to continue differently",
+    r"\bas will do\b": "as possible",
 }
 
 

@@ -119,7 +119,7 @@ def disguise_drafts(
     except InputError as error:
         raise ConstructionFailed(
             f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Leave out that step; "
-            f"docs/families.md says where each one applies."
+            "docs/families.md says where each one applies."
         ) from None
 
 

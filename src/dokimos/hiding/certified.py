@@ -54,8 +54,7 @@ def certified_base(
     if unknown:
         raise ConstructionFailed(
             f"Certified training does not support {', '.join(sorted(unknown))}; choose another "
-            f"architecture, "
-            "or --tier trained."
+            "architecture, or --tier trained."
         )
     with one_thread():
         for growing in GROWING_STEPS:
@@ -65,7 +64,7 @@ def certified_base(
         else:
             raise ConstructionFailed(
                 f"Certified training proves only {proven} of {len(points)} points; try fewer points, a "
-                f"smaller epsilon or another seed."
+                "smaller epsilon or another seed."
             )
     file = _written(network, {name: w.detach().numpy() for name, w in weights.items()}, 1.0)
     least = min(low for low, _ in leads_on(file, points, enlarged))

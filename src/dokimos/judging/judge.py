@@ -47,7 +47,7 @@ plug-in (`provers.plugin_kinds`): proofs from outside Dokimos never count agains
 when a witness refutes the label, the label is checked (`label_checks`). One that fails is not a label, for
 all runs of the instance.
 
-An answer counts only if its process ended by itself and within its limits.
+An answer counts only if its process exited on its own, within its limits.
 """
 
 from __future__ import annotations

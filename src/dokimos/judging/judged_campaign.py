@@ -316,7 +316,7 @@ def _require_same_files(campaigns: Sequence[Campaign]) -> None:
             if seen.setdefault((i.suite, i.name), files) != files:
                 raise InputError(
                     f"{campaign.folder}: its instance {i.suite}/{i.name} differs from the instance of that "
-                    f"name in the campaigns before it; judge them separately."
+                    "name in the campaigns before it; judge them separately."
                 )
 
 

@@ -138,5 +138,5 @@ def failed_label_in_words(suite: str, instance: str, problem: str) -> str:
     """A conspicuous sentence about a label that fails."""
     return (
         f"THE LABEL OF {suite}/{instance} FAILS: {problem.rstrip('.')}. It is not used to judge any "
-        f"answer; make the suite again, or run `dokimos check` on it."
+        "answer; make the suite again, or run `dokimos check` on it."
     )

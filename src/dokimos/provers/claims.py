@@ -24,7 +24,7 @@ def claims_of(proven: Proven, *, ulps: int = DEFAULT_ULPS) -> Mapping[Semantics,
 def round_down(margin: Fraction, *, digits: int = 9) -> Fraction:
     """The largest decimal of that many significant digits that is not above `margin` >= 0.
 
-    0 where that would need more than MOST_PLACES digits behind the point.
+    0 if that would need more than MOST_PLACES digits after the point.
     """
     if margin * 10**MOST_PLACES < 10**digits:
         return Fraction(0)

@@ -30,7 +30,7 @@ def copy_suite(suite: Suite, folder: Path) -> Suite:
         if not path.resolve().is_relative_to(root):
             raise InputError(
                 f"{suite.folder} has several networks in one property, or multiplies variables; such a "
-                f"suite cannot be released yet."
+                "suite cannot be released yet."
             )
         _copy(path, folder / path.resolve().relative_to(root))
     for entry in suite.entries:

@@ -34,7 +34,7 @@ class _Row:
 
 
 def suite_card(suite: Suite, title: str, published: Publication | None = None) -> str:
-    """The card of a suite, from its files alone; with a licence and a citation where it is `published`."""
+    """The card of a suite, from its files alone; with a licence and a citation if it is `published`."""
     made = read_suite_file(suite.folder)
     rows = [_Row(entry, entry.read_truth()) for entry in suite.entries]
     labels = Counter("no label" if row.truth is None else row.truth.label.value for row in rows)

@@ -100,7 +100,7 @@ class ConstantOnBox(Construction[Knobs]):
         if knobs.width < knobs.latent:
             raise ConstructionFailed(
                 f"{self.family}: width = {knobs.width} is below latent = {knobs.latent}; every layer needs "
-                f"one ReLU for each entry of the constant tensor; raise width or lower latent."
+                "one ReLU for each entry of the constant tensor; raise width or lower latent."
             )
         if knobs.depth * knobs.width**2 > MOST_WEIGHTS:
             raise ConstructionFailed(

@@ -69,9 +69,8 @@ class ConvexCorners(Construction[Knobs]):
         """Draw the hinges; only β₁ differs between the two drafts."""
         if knobs.inputs - knobs.idle < 2:
             raise ConstructionFailed(
-                f"{self.family}: idle = {knobs.idle} leaves the hinges fewer than 2 of the inputs = "
-                f"{knobs.inputs} to the "
-                "hinges; lower it."
+                f"{self.family}: idle = {knobs.idle} leaves the hinges fewer than 2 of the {knobs.inputs} "
+                "inputs; lower it."
             )
         epsilon = inward(knobs.epsilon)
         centre = random_point(knobs.inputs, rng)

@@ -62,9 +62,9 @@ class ParityLocks(Construction[Knobs]):
     gate is shut everywhere; in the twin one right-hand side is the other one, the equations have one
     solution, and the gate outweighs the base in the middle of one cell, whose centre is the witness.
 
-    With fewer than 20 bits the cell is large enough for samples to find it: that is the easy end.
+    With fewer than 20 bits the cell is large enough for samples to find it: these are the easy settings.
 
-    Without a lock (gate = none) the same seed gives the same base alone; its twin has a lock of its own.
+    Without a lock (gate = none) the same seed gives the same base alone; its twin still has a lock.
     """
 
     family: ClassVar[str] = "parity-lock"

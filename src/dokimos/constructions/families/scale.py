@@ -64,7 +64,7 @@ class Scale(Construction[Knobs]):
         if (knobs.depth + 1) ** units > MOST_CASES:
             raise ConstructionFailed(
                 f"{self.family}: depth = {knobs.depth} with grid = {knobs.grid} needs a proof with too "
-                f"many cases; lower one of them."
+                "many cases; lower one of them."
             )
         epsilon, away = inward(knobs.epsilon), dyadic(knobs.margin * knobs.epsilon, BOUND_BITS)
         side = knobs.grid * knobs.patch

@@ -158,8 +158,8 @@ def _require_affordable(knobs: Knobs) -> None:
     products = (1 + inputs) * knobs.tokens * knobs.weights
     if knobs.size % knobs.patch:
         problem = (
-            f"an image of {knobs.size} pixels cannot be cut into patches of {knobs.patch}; change size or "
-            f"patch"
+            f"an image of {knobs.size} pixels cannot be cut into patches of {knobs.patch}; "
+            "change size or patch"
         )
     elif knobs.width % knobs.heads:
         problem = f"{knobs.heads} heads cannot share {knobs.width} numbers; change width or heads"

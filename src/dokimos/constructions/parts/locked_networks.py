@@ -54,7 +54,7 @@ def lock_chain(base: Chain, lock: ParityLock, effect: Sequence[Fraction]) -> Loc
 
 
 def lock_branch(network: bytes, lock: ParityLock, effect: Sequence[Fraction]) -> bytes:
-    """Any network with `effect`[i] times the gate added to output i: the lock is a branch of its own.
+    """Any network with `effect`[i] times the gate added to output i: the lock is a separate branch.
 
     The nodes of the network stay as they are, so that whatever is proven of it is true of what the sum is
     made of. Raises ConstructionFailed if its output is not of shape [1, outputs].

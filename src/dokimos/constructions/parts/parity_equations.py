@@ -48,7 +48,7 @@ def draw_system(bits: int, weight: int, rng: np.random.Generator) -> ParitySyste
     if weight % 2 == 0 or bits in range(2, weight + 1):
         raise ConstructionFailed(
             f"{bits} bits have too few independent equations of {weight} bits each; choose a smaller, odd "
-            f"weight."
+            "weight."
         )
     solution = tuple(int(b) for b in rng.integers(0, 2, size=bits))
     rows: list[int] = []

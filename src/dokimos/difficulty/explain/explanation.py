@@ -192,5 +192,5 @@ def _remarks(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     listed = ", ".join(f"{seconds:g} s" for seconds in times)
     return (
         f"{len(several)} instances were run with different time limits ({listed}): a run that timed out "
-        f"with one limit might be solved with another.",
+        "with one limit might be solved with another.",
     )

@@ -40,10 +40,10 @@ class Names(Protocol):
     """How runs are named (a report's naming is one)."""
 
     def verifier(self, record: RunRecord) -> str:
-        """What the verifier of a run is called."""
+        """The name of a run's verifier."""
 
     def family(self, record: RunRecord) -> str:
-        """What the family of a run's instance is called."""
+        """The name of the family of a run's instance."""
 
 
 def status_of(judgement: Judgement) -> Status:

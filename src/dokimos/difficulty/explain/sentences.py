@@ -67,7 +67,7 @@ def which_separates(rows: Sequence[Separation]) -> str:
     if not separating:
         best = max(measured, key=lambda row: row.strength)
         return (
-            f"No component is found to separate its timeouts from what it solves within families, at a "
+            "No component is found to separate its timeouts from what it solves within families, at a "
             f"joint level of {_LEVEL} for all of them (farthest from 0.5 is {symbol(best.component)}, "
             f"AUC {best.auc:.2f} over {best.families} families)."
         )

@@ -59,7 +59,7 @@ class Replayer:
     """
 
     def __init__(self, model: bytes, *, name: str = "network") -> None:
-        """Load the content of an ONNX file, which may be compressed; `name` is how messages call it.
+        """Load the content of an ONNX file, which may be compressed; `name` is its name in messages.
 
         Raises UnreadableFile if neither can load it.
         """

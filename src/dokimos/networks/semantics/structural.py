@@ -88,10 +88,10 @@ def _filler(x: Array, fill: Any) -> Array:
 
 
 def windows(node: Node, x: Array, kernel: Sequence[int], fill: Any) -> Array:
-    """The windows that a convolution or pooling `node` with this `kernel` looks at.
+    """The windows that a convolution or pooling `node` with this `kernel` reads.
 
-    `x` is [N, C, *space]; the answer is [N, C, *positions, *kernel] (a view), padding filled with
-    `fill`. Reads the node's strides, pads and dilations.
+    `x` is [N, C, *space]; the result is [N, C, *positions, *kernel] (a view), padding filled with `fill`.
+    Reads the node's strides, pads and dilations.
     """
     rank = len(kernel)
     pads = node.integers("pads")
