@@ -32,8 +32,9 @@ state: .venv/.base
 test: .venv/.dev browser
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
 	@nice sh -c '$(LINT)' >.lint.log 2>&1 & lint=$$!; \
-	$(BIN)/pytest -n 2 --cov --cov-report=; tests=$$?; \
+	$(BIN)/coverage erase; $(BIN)/pytest -n 2 --coverage; tests=$$?; \
 	wait $$lint; linted=$$?; cat .lint.log; rm -f .lint.log; [ $$tests -eq 0 ] && [ $$linted -eq 0 ]
+	@$(BIN)/coverage combine --quiet
 	@for package in $(PROVEN_PACKAGES); do \
 	  echo "coverage of $$package:"; \
 	  $(BIN)/coverage report --include="src/dokimos/$$package/*" --skip-covered --fail-under=95 || exit 1; \
@@ -66,9 +67,15 @@ $(BIN)/python:
 
 # A stamp says that what it is named for is installed; it is older than the files that say what that is
 # when they have changed since.
+# What is listed is all that is needed here, so that two pips can take every other line of it; the third adds
+# what another machine may need besides. Modules are compiled when they are imported, which few of them are.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 .venv/.base .venv/.dev: .venv/.%: $(BIN)/python pyproject.toml requirements/%.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/$*.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	@echo "Installing requirements/$*.txt"; \
+	awk 'NR % 2' requirements/$*.txt | $(PIP_INSTALL) --no-deps -r /dev/stdin & half=$$!; \
+	awk 'NR % 2 == 0' requirements/$*.txt | $(PIP_INSTALL) --no-deps -r /dev/stdin; other=$$?; \
+	wait $$half && exit $$other
+	$(PIP_INSTALL) -r requirements/$*.txt -e .
 	@touch $@
 
 define dokimos

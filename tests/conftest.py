@@ -7,9 +7,8 @@ on a busy machine any may be late.
 A shell starts what it runs in the background with interrupts ignored, and all processes below inherit that:
 tests of being interrupted would wait for nothing.
 
-Coverage is measured only in tests of the packages that are held to it, and not in sweeps over lines that
-other tests reach, for tracing takes more time than the tests themselves. `processes.py` says which tests
-share a process.
+`covering.py` says where coverage is measured, `processes.py` which tests share a process, and `making.py`
+makes suites once for a whole run.
 """
 
 from __future__ import annotations
@@ -24,35 +23,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.making import made_once
-from tests.processes import SharedProcesses, check_marks, order_of
+from tests.covering import Covering
+from tests.processes import SharedProcesses, check_marks, order_of, place_of
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-ROOT = Path(__file__).parent
-#: Tests in these folders and files reach the packages whose coverage is held.
-COVERED = (
-    "checker/",
-    "judging/",
-    "laws/",
-    "api/test_audit",
-    "cli/test_audit",
-    "cli/test_label",
-    "cli/test_law",
-    "cli/test_report",
-    "cli/test_watch",
-)
-#: Of these, the ones that go hundreds of times where others have been.
-SWEEPS = (
-    "checker/test_mutants",
-    "checker/test_damage",
-    "checker/test_oracle",
-    "checker/test_attention_float32",
-)
 
 TINY = """\
 seed = 3
@@ -66,12 +44,20 @@ knobs = { size = 5, depth = 0, pairs = 2 }
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--coverage", action="store_true", help="measure the packages that are held to it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    if config.option.coverage and (is_worker or not config.option.numprocesses):
+        config.pluginmanager.register(Covering(), "covering")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {item: item.path.relative_to(ROOT).as_posix() for item in items}
+    places = {item: place_of(item) for item in items}
     for item, place in places.items():
         check_marks(item, place)
-        if not place.startswith(COVERED) or place.startswith(SWEEPS):
-            item.add_marker(pytest.mark.no_cover)
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: order_of(places[item]))
 
@@ -82,9 +68,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProces
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests are kept until the end: the collector need not look at them again and again."""
+    """Thousands of tests are kept until the end: the collector need not look at them again and again.
+
+    Nor need it look every 700 objects, of which exact arithmetic makes millions.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.fixture(scope="session")
@@ -97,4 +87,6 @@ def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def copy_of_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     """Copies the suite of the tiny recipe, made once for the whole run, to a place of one's own."""
+    from tests.making import made_once  # only now: what it imports would be loaded before it is traced
+
     return made_once(tmp_path_factory, TINY)

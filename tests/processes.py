@@ -6,9 +6,12 @@ browser do: they would disturb each other. xdist has marks for this; with this p
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+ROOT = Path(__file__).parent
 #: Tests in these folders and files would disturb each other.
 ALONE = (
     "campaigns/",
@@ -35,6 +38,11 @@ FIRST = (
     "examples/",
     "test_adding.py",
 )
+
+
+def place_of(item: pytest.Item) -> str:
+    """The file of a test, as seen from the folder of all tests."""
+    return item.path.relative_to(ROOT).as_posix()
 
 
 def process_of(place: str) -> str:

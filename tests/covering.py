@@ -1,0 +1,87 @@
+"""Coverage of the packages that are held to it, measured where tests reach them and nowhere else.
+
+Tracing costs more than most tests. It runs while these packages are loaded, all of them at once, and during
+the tests that are there to reach their lines: not while tests are collected, not in those of other rooms,
+not in sweeps that go hundreds of times where others have been. What is not traced counts as not covered.
+
+`make test` asks for it with `--coverage`; each process leaves a file for `coverage combine`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+import coverage
+import pytest
+
+from tests.processes import place_of
+
+#: Tests in these folders and files reach the packages whose coverage is held.
+COVERED = (
+    "checker/",
+    "judging/",
+    "laws/",
+    "api/test_audit",
+    "cli/test_audit",
+    "cli/test_label",
+    "cli/test_law",
+    "cli/test_report",
+    "cli/test_watch",
+)
+#: Of these, the ones that go hundreds of times where others have been.
+SWEEPS = (
+    "checker/test_mutants",
+    "checker/test_damage",
+    "checker/test_oracle",
+    "checker/test_attention_float32",
+)
+
+
+class Covering:
+    """A plug-in that traces the tests that are to be traced."""
+
+    def __init__(self) -> None:
+        self.coverage = coverage.Coverage(data_suffix=True)
+        self.coverage.start()
+        for package in self.coverage.get_option("run:source_pkgs"):
+            _load(package, self.coverage.get_option("report:omit"))
+        self.coverage.stop()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """One test, with what is made ready for it."""
+        if not is_covered(item):
+            return (yield)
+        self.coverage.start()
+        try:
+            return (yield)
+        finally:
+            self.coverage.stop()
+
+    def pytest_unconfigure(self) -> None:
+        """At the end of a process."""
+        self.coverage.save()
+
+
+def is_covered(item: pytest.Item) -> bool:
+    """Whether a test is there to reach lines of these packages."""
+    place = place_of(item)
+    return (
+        place.startswith(COVERED)
+        and not place.startswith(SWEEPS)
+        and item.get_closest_marker("no_cover") is None
+    )
+
+
+def _load(package: str, omitted: list[str]) -> None:
+    """Import a package and all that is in it, except what the report leaves out."""
+    module = importlib.import_module(package)
+    for found in pkgutil.iter_modules(module.__path__, f"{package}."):
+        file = f"src/{found.name.replace('.', '/')}"
+        if found.ispkg:
+            _load(found.name, omitted)
+        elif not any(fnmatch.fnmatch(f"{file}.py", pattern) for pattern in omitted):
+            importlib.import_module(found.name)
