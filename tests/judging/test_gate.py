@@ -171,7 +171,7 @@ def test_what_the_baseline_has_right_and_nobody_asked_for_is_listed() -> None:
     outcome = pass_gate(judged(run("a", Verdict.CORRECT)), baseline=held)
     assert outcome.is_open
     assert kinds(outcome) == [GateFindingKind.NOT_ASKED]
-    assert "right of mine on quick, 1 were not asked for" in outcome.findings[0].text
+    assert "right in the baseline but not run now: 1 of mine on quick" in outcome.findings[0].text
 
 
 def test_an_update_keeps_what_was_not_asked_for(tmp_path: Path) -> None:

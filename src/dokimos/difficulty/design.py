@@ -1,13 +1,13 @@
-"""The knobs of a family for an instance with a wanted profile.
+"""Finds the knobs with which a family makes an instance with a given profile.
 
-A pattern search (Hooke and Jeeves) in the logarithms of the components. Each knob is moved a little to see
-what it does. Then, the most telling first, one after another is moved further, twice as far each time, as
-long as that closes the gap; where neither way helps, its next step is shorter. After each round all are
-moved at once, by what was seen of them (Gauss and Newton). Where nothing helps any more, the search starts
-again from a place drawn near the defaults.
+It is a pattern search (Hooke and Jeeves) in the logarithms of the components. Each knob is moved a little
+to measure its effect. Then the knobs are moved further one after another, the most effective first, twice
+as far each time, as long as that closes the gap; if neither direction helps, the knob's next step is
+shorter. After each round all knobs are moved at once, by their measured effects (Gauss and Newton). If
+nothing helps any more, the search starts again from a random place near the defaults.
 
 Every random choice comes from the seed, and the number of tries ends the search, so that the same call
-finds the same knobs; the clock is a second limit, and it is said where that was hit.
+finds the same knobs; the clock is a second limit, and the result says if it was hit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MOST_BYTES = 8_000_000
 
 @dataclass(frozen=True)
 class TriedKnobs:
-    """One try: the knobs, and what was measured of the instance; nothing where there was none."""
+    """One try: the knobs, and what was measured on the instance; nothing if there was no instance."""
 
     knobs: Mapping[str, Any]
     measured: Mapping[str, float | None]
@@ -58,7 +58,7 @@ class TriedKnobs:
 
 @dataclass(frozen=True)
 class Design:
-    """What a search came to: the best try, whether it is near enough, and how many there were."""
+    """The result of a search: the best try, whether it is near enough, and how many tries there were."""
 
     best: TriedKnobs
     is_met: bool
@@ -86,13 +86,13 @@ class _Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has found what it looks for, or may not go on."""
+        """Whether the search has succeeded, or has reached a limit."""
         self.is_late = self.is_late or time.monotonic() > self.deadline
         met = self.best is not None and self.wanted.is_met_by(self.best.measured)
         return met or self.is_late or len(self.seen) >= self.most_tries
 
     def look(self, place: Floats) -> tuple[TriedKnobs, Floats]:
-        """Try the knobs at a place of the unit cube; also where it is once whole numbers are whole."""
+        """Try the knobs at a place of the unit cube; also returns that place, rounded to valid knobs."""
         values = [_value(knob, x) for knob, x in zip(self.free, place, strict=True)]
         key = tuple(values)
         if key not in self.seen:
@@ -109,7 +109,7 @@ class _Search:
         return tried, self.places[key]
 
     def run(self) -> None:
-        """From the defaults on."""
+        """Search, starting from the defaults."""
         usual = np.array([_place(knob, knob.default) for knob in self.free])
         start = usual
         while True:
@@ -212,10 +212,10 @@ def design(
     seconds: float,
     progress: Callable[[int, TriedKnobs], None],
 ) -> Design:
-    """Search the knobs of a family, but for those that are `fixed`, for an instance with a profile.
+    """Search the knobs of a family, except the `fixed` ones, for an instance with a given profile.
 
     The instance is the one that the construction draws with `draw_seed`; `seed` is that of the search. Each
-    try is proven. Raises InputError for knobs that do not exist, ConstructionFailed where no try gives an
+    try is proven. Raises InputError for knobs that do not exist, ConstructionFailed if no try gives an
     instance.
     """
     construction = CONSTRUCTIONS[family]
@@ -254,8 +254,8 @@ def design(
     assert search.best is not None
     if not search.best.measured:
         raise ConstructionFailed(
-            f"{family}: none of {len(search.seen)} tries gave an instance; fix knobs that do, or leave "
-            "some free."
+            f"{family}: none of {len(search.seen)} tries gave an instance; fix other knobs, or fewer of "
+            "them."
         )
     met = wanted.is_met_by(search.best.measured)
     return Design(search.best, met, len(search.seen), search.is_late and not met)

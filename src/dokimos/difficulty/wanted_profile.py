@@ -1,4 +1,4 @@
-"""A profile that somebody wants: components with their values, and how near is near enough."""
+"""A wanted profile: components with their values, and how near is near enough."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class WantedProfile:
         )
 
     def gaps(self, measured: Mapping[str, float | None]) -> list[float]:
-        """log(measured / wanted) of each component, in the order of `values`; far where there is none."""
+        """log(measured / wanted) of each component, in the order of `values`; large if there is none."""
         return [_gap(measured.get(name), wanted) for name, wanted in self.values.items()]
 
     def compared(self, measured: Mapping[str, float | None]) -> str:
-        """What was measured, with how far each is off."""
+        """What was measured, and how far off each value is."""
         return ", ".join(
             f"{symbol(name)} {_told(measured.get(name), wanted)}" for name, wanted in self.values.items()
         )
@@ -100,10 +100,10 @@ def _value(word: str, name: str, number: str) -> float:
         raise InputError(f"--profile: {word} must be a number, not {number[:40]!r}.")
     most = _MOST.get(name, math.inf)
     if name in _POSITIVE and value <= 0:
-        raise InputError(f"--profile: {word} of a robust instance is above 0; {value:g} is not.")
+        raise InputError(f"--profile: {word} of a robust instance must be above 0, not {value:g}.")
     if not 0 <= value <= most and not name.endswith("_bound"):
         ends = "at least 0" if most == math.inf else f"in [0, {most:g}]"
-        raise InputError(f"--profile: {word} is {ends}; {value:g} is not.")
+        raise InputError(f"--profile: {word} must be {ends}, not {value:g}.")
     return value
 
 

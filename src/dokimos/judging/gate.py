@@ -171,9 +171,9 @@ def pass_gate(
 ) -> GateOutcome:
     """The gate's findings on judged campaigns, compared with a baseline and with the previous time.
 
-    `is_updated`: the baseline is to be written anew, and need not have these runs yet. Where there was no
-    last time, changes are those since the baseline. `left_out` says in a sentence for each suite what was
-    not run.
+    `is_updated`: the baseline will be rewritten, and need not have these runs yet. If there was no previous
+    time, changes are those since the baseline. `left_out` has a sentence for each suite about what was not
+    run.
     """
     held = baseline or Baseline()
     runs = tuple(_run(judgement) for judgement in judged.judgements)
@@ -317,7 +317,7 @@ def _lost(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFin
 
 
 def _uncompared(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFinding]:
-    """Of whose runs on which suite the baseline has none, though it has runs: a name may be another."""
+    """The verifiers and suites of which the baseline has no run, though it has others."""
     if not baseline.runs:
         return []
     compared = {key[:2] for key in now.keys() & {run.key for run in baseline.runs}}
@@ -325,8 +325,8 @@ def _uncompared(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[G
     return [
         GateFinding(
             GateFindingKind.UNCOMPARED,
-            f"the baseline has no run of {verifier} on {suite} as it is, only {has}; --update-baseline "
-            "adds what there is now",
+            f"the baseline has no such run of {verifier} on {suite}, only {has}; add these runs with "
+            "--update-baseline",
         )
         for verifier, suite in dict.fromkeys(key[:2] for key in now)
         if (verifier, suite) not in compared
@@ -334,7 +334,7 @@ def _uncompared(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[G
 
 
 def _not_asked(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[GateFinding]:
-    """What the baseline has right of verifiers and suites that were run now, and was left out."""
+    """Runs of these verifiers and suites that are right in the baseline but were left out now."""
     ran = {(verifier, suite) for verifier, suite, _ in now}
     left: Counter[tuple[str, str]] = Counter(
         (run.verifier, run.suite)
@@ -344,7 +344,7 @@ def _not_asked(baseline: Baseline, now: Mapping[RunKey, BaselineRun]) -> list[Ga
     return [
         GateFinding(
             GateFindingKind.NOT_ASKED,
-            f"of what the baseline has right of {verifier} on {suite}, {count} were not asked for",
+            f"right in the baseline but not run now: {count} of {verifier} on {suite}",
         )
         for (verifier, suite), count in left.items()
     ]
@@ -401,10 +401,10 @@ def write_baseline(
     before: Baseline | None,
     instances: Mapping[str, Container[str]] | None = None,
 ) -> None:
-    """Keep what the gate saw, and of before what it did not ask for.
+    """Write a baseline of these runs, and keep the earlier runs that were not part of this gate.
 
-    Expected failures stay unless they were asked for and do not fail any more. `instances` are the names of
-    all instances of some suites: what is none of them any more is not kept.
+    Expected failures stay unless they were run again and no longer fail. `instances` has the names of all
+    instances of some suites: runs on instances that no longer exist are dropped.
     """
     held, seen = before or Baseline(), _worst(outcome.runs)
     known = instances or {}

@@ -1,4 +1,4 @@
-"""Dials: one knob for each component of the difficulty profile, which leaves the other components alone."""
+"""Dials: one knob for each component of the difficulty profile, which does not change the others."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ class Dials(Construction[Knobs]):
     """
 
     family: ClassVar[str] = "dials"
-    summary: ClassVar[str] = "one knob for each component of the profile, which moves no other"
+    summary: ClassVar[str] = "one knob for each component of the profile; each changes only its own"
     mixes: ClassVar[bool] = False
     knobs_class = Knobs
 
     def hides(self, knobs: Knobs) -> bool:
-        """With few directions samples come near every corner."""
+        """With few directions, samples come near every corner."""
         return knobs.directions >= HIDDEN_DIRECTIONS
 
     def construct(self, knobs: Knobs, rng: np.random.Generator) -> tuple[Draft, Draft]:

@@ -27,7 +27,7 @@ def breaking_curves(subject: str, observations: Sequence[Observation]) -> tuple[
 def sweeps(
     observations: Sequence[Observation],
 ) -> Iterator[tuple[str, Mapping[str, float], list[Observation]]]:
-    """Every knob with at least two values, what is equal along it, and what was seen; without unchecked."""
+    """Every knob with at least two values, what is fixed along it, and the checked observations."""
     observations = [o for o in observations if o.status is not Status.UNCHECKED]
     found: dict[tuple[str, _Sweep], list[Observation]] = {}
     for knob in sorted({name for o in observations for name in o.knobs}):
@@ -68,7 +68,7 @@ def _curve(
 
 
 def rung(value: float, group: Sequence[Observation]) -> Rung:
-    """All results at one value of what moves."""
+    """All results at one value of the moving knob or component."""
     status = min((o.status for o in group), key=SEVERITY.index)
     return Rung(
         value=value,

@@ -1,9 +1,9 @@
 """Which component causes timeouts: sweeps in which it moves and the other four stay.
 
-In a campaign on ordinary suites components go together, and nothing tells a cause from its companion. Where
-one of the five moves along a sweep while the others stay within a tenth, a difference in outcome is the
-doing of that component, or of something that is none of the five and moves with it: what else is
-measured and moves is named. The suite `axes` has such a sweep for each of the five.
+In a campaign on ordinary suites components vary together, and a cause cannot be told from what varies with
+it. If one of the five moves along a sweep while the others stay within a tenth, a difference in outcome is
+caused by that component, or by something outside the five that moves with it: other measurements that move
+are named. The suite `axes` has such a sweep for each of the five.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def isolated_axes(subject: str, observations: Sequence[Observation]) -> tuple[Is
 
 
 def moving_alone(profiles: Sequence[Mapping[str, float | None]]) -> str | None:
-    """The one of the five that moves while the others stay; None where there is none, or a value lacks."""
+    """The one of the five that moves while the others stay; None if there is none or a value is missing."""
     moving = []
     for name in COMPONENTS:
         values = [profile.get(name) for profile in profiles]
@@ -62,7 +62,7 @@ def moving_alone(profiles: Sequence[Mapping[str, float | None]]) -> str | None:
 
 
 def fold(component: str, values: Sequence[float]) -> float:
-    """How many times as large the largest is as the smallest; 1 where 0 or two signs leave that open."""
+    """The ratio of the largest to the smallest; 1 if a 0 or different signs leave it undefined."""
     low, high = min(values), max(values)
     if component in _LOGARITHMS:
         return math.exp(high - low)
@@ -124,7 +124,7 @@ def _compared(tested: Sequence[Observation], component: str) -> tuple[float | No
     values = np.array([o.components[component] or 0.0 for o in tested])
     units = [o.network_sha256 or o.instance for o in tested]
     if len(set(units)) < len(units):
-        return float(_aucs(values, late[None])[0]), None, "instances share networks: nothing is claimed"
+        return float(_aucs(values, late[None])[0]), None, "instances share networks, so nothing is claimed"
     ways = _ways(len(late), int(late.sum()))
     observed = float(_aucs(values, late[None])[0])
     p_value = float(np.mean(np.abs(_aucs(values, ways) - 0.5) >= abs(observed - 0.5) - 1e-9))

@@ -149,7 +149,7 @@ def interaction_in_words(row: Interaction) -> str:
 
 
 def which_causes(rows: Sequence[IsolatedAxis]) -> list[str]:
-    """What each sweep says in which one component moves alone; nothing where there is none."""
+    """The result of each sweep in which one component moves alone; nothing if there is none."""
     return [axis_in_words(row) for row in rows]
 
 
@@ -161,7 +161,7 @@ def axis_in_words(row: IsolatedAxis) -> str:
         ends += f" ({row.fold:.0f} times as many regions)"
     alone = f"{name} {ends} ({where}), the other four within 10 %"
     others = _listed([symbol(each) for each in row.moving])
-    also = f" What is measured beside the five and moves, too: {others}." if row.moving else ""
+    also = f" Other measurements that also move: {others}." if row.moving else ""
     if row.auc is None or row.p_value is None:
         return f"{alone}: {row.note}; it causes no timeout here.{also}"
     if not row.causes:
