@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -140,9 +141,11 @@ def largest_violation(network: bytes, property_: bytes, rng: np.random.Generator
     return float(found.max())
 
 
-def contradicts(network: bytes, property_: bytes, margin: Fraction, rng: np.random.Generator) -> bool:
-    """Whether a point shows that `unsat` with this margin is false."""
-    return largest_violation(network, property_, rng) > -float(margin) + TOLERANCE
+@lru_cache(maxsize=4096)
+def _violation_found(network: bytes, property_: bytes) -> float:
+    """The same search for the same files, which many changes to a statement leave as they are."""
+    rng = np.random.default_rng(zlib.crc32(network + property_))
+    return largest_violation(network, property_, rng)
 
 
 class SearchOracle(Oracle):
@@ -153,10 +156,9 @@ class SearchOracle(Oracle):
         if truth.label is Label.SAT:
             return None
         claimed = (truth.claims[Semantics.REAL].margin or Fraction(0)) if margin else Fraction(0)
-        files = instance.network_file, instance.property_file
-        rng = np.random.default_rng(zlib.crc32(b"".join(files)))
         try:
             with np.errstate(all="ignore"):
-                return False if contradicts(*files, claimed, rng) else None
+                found = _violation_found(instance.network_file, instance.property_file)
+                return False if found > -float(claimed) + TOLERANCE else None
         except (ValueError, IndexError, KeyError):
             return None  # a network that nobody can evaluate
