@@ -2,7 +2,8 @@
 
 `python scripts/law_tables.py global` decides every question of the tabular studies for all records;
 `… rows [ROWS] [TOLERANCE]` the six questions of COMPAS around the first rows of the test set (all of them,
-1% unless given); `… repair [SEEDS]` repairs the networks, and decides the laws before and after;
+1% unless given); `… repair [SEEDS] [WAY]` repairs the networks, certified unless another way is given, and
+decides the laws before and after;
 `… images [ROWS] [NEAR]` decides the law on blurred pictures for any strength of the blur on the rows of
 MNIST's test set (all of them unless given), and within one step of 255 around NEAR rows (200).
 """
@@ -14,22 +15,13 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 import dokimos
 from dokimos.api.law_proofs import VerifiedLaw
-from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
-from dokimos.laws.domain.lookup import load_domain
-from dokimos.laws.models.lookup import as_domain_model
-from dokimos.laws.proving.picture_zones import possible_decisions
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.segments import SegmentReach
 from dokimos.laws.repair.repairing import RepairSettings
+from dokimos.laws.repair.training import RepairWay
 from dokimos.laws.reporting.repair_table import repair_table
-from dokimos.laws.studies.domains import mnist
 from dokimos.laws.studies.paper import published as in_the_paper
-from dokimos.networks.reading.onnx_file import read_onnx
 
 LIBRARY = Path(dokimos.__file__).parent / "laws" / "studies" / "library"
 #: The two laws of each question: one asks it from the lower end, the other from the upper.
@@ -128,18 +120,18 @@ def _rows_line(name: str, counts: Counter[str], seconds: float) -> str:
     return f"| {name} | " + " | ".join(cells) + f" | {seconds / max(counts['rows'], 1):.3f} |"
 
 
-def repair(seeds: int) -> None:
-    """The networks repaired by certified slopes, with all laws of the numeric questions at once."""
+def repair(seeds: int, way: RepairWay) -> None:
+    """The networks repaired in one way, with all laws of the numeric questions at once."""
     for domain, questions in NUMERIC.items():
         laws = [files(domain, question)[0] for question in questions]
         made = dokimos.repair_law(
             laws,
             model="network",
             domain=domain,
-            settings=RepairSettings(verify=VerifySettings(seconds=20.0)),
+            settings=RepairSettings(way=way, verify=VerifySettings(seconds=20.0)),
             seeds=range(seeds),
         )
-        print(f"{domain}: {', '.join(questions)}\n\n{repair_table(made, 'certified')}", flush=True)
+        print(f"{domain}: {', '.join(questions)}\n\n{repair_table(made, way.value)}", flush=True)
         print("| question | before | after, seeds proven |\n|---|---|---|")
         for number, question in enumerate(questions):
             before = made[0].before.answers[number].value
@@ -150,57 +142,14 @@ def repair(seeds: int) -> None:
 
 def decide_pictures(rows: int, near: int) -> None:
     """The law on blur: who knows the digit in a blurred picture knows it in the picture."""
-    domain = load_domain("mnist", allow_code=True)
-    model = as_domain_model(mnist.model(), domain)
-    assert isinstance(model.made_of, bytes)
-    layers = relu_layers(read_onnx(model.made_of, name=model.name))
-    pictures, labels = np.asarray(mnist.inputs()), np.asarray(mnist.labels())
-    reach = SegmentReach(layers)
-    counts: Counter[str] = Counter()
-    for picture, label in zip(pictures[:rows], labels[:rows].tolist(), strict=True):
-        start, end = [Fraction(int(each)) for each in picture], mnist.blurred(picture)
-        found = reach.decisions(start, end)
-        counts["steady" if len({each.decision for each in found}) == 1 else "changing"] += 1
-        bad = [each for each in found if each.decision == label and found[0].decision != label]
-        counts["violated" if bad else "proven"] += 1
-        if bad:
-            widest = max(bad, key=lambda each: each.high - each.low)
-            at = (widest.low + widest.high) / 2
-            mixed = [float(a + at * (b - a)) for a, b in zip(start, end, strict=True)]
-            counts["run again"] += int(model.predict(np.array([mixed], np.float32))[0]) == label
-    print(
-        "| set | rows | proven | violated | open | violated in onnxruntime too |\n|---|---|---|---|---|---|"
-    )
-    print(
-        f"| any strength from 0 to 1 | {sum(counts[k] for k in ('proven', 'violated')):,} "
-        f"| {counts['proven']:,} | {counts['violated']:,} | 0 | {counts['run again']:,} |",
-        flush=True,
-    )
-    _decide_near(layers, pictures[:near], labels[:near])
-    print(
-        f"\nOne decision at all strengths: {counts['steady']:,} of "
-        f"{counts['steady'] + counts['changing']:,} rows."
-    )
-
-
-def _decide_near(
-    layers: tuple[ReluLayer, ...], pictures: NDArray[np.int16], labels: NDArray[np.int64]
-) -> None:
-    """All pictures within one step of 255 of a row, pixel by pixel, and what the blur makes of them."""
-    low, high = np.maximum(pictures - 1, 0), np.minimum(pictures + 1, 255)
-    sharp = possible_decisions(layers, low.astype(np.float64), high.astype(np.float64))
-    ends = [np.array([[float(v) for v in mnist.blurred(each)] for each in end]) for end in (low, high)]
-    soft = possible_decisions(layers, *ends)
-    own = np.arange(len(labels))
-    is_right = sharp.sum(axis=1) == sharp[own, labels]
-    holds = is_right | ~soft[own, labels]
-    reach, violated = SegmentReach(layers), 0
-    for k in np.flatnonzero(~holds).tolist():
-        start, end = [Fraction(int(each)) for each in pictures[k]], mnist.blurred(pictures[k])
-        found = reach.decisions(start, end)
-        violated += found[-1].decision == labels[k] != found[0].decision
-    rest = len(labels) - int(holds.sum()) - violated
-    print(f"| ± 1/255 around the row | {len(labels):,} | {int(holds.sum()):,} | {violated} | {rest} | |")
+    print("| set | rows | proven | violated | open | CPU-s a row |\n|---|---|---|---|---|---|")
+    for count, tolerances in ((rows, None), (near, [Fraction(1, 255)])):
+        (one,) = dokimos.verify_law_rows("mnist", rows=count, tolerances=tolerances)
+        answers = (LawAnswer.PROVEN, LawAnswer.VIOLATED, LawAnswer.OPEN)
+        cells = [f"{one.decision.count(each):,}" for each in answers]
+        total = len(one.decision.rows)
+        each = f"{one.decision.seconds / total:.3f}"
+        print(f"| {one.decision.over} | {total:,} | {' | '.join(cells)} | {each} |", flush=True)
 
 
 def main(arguments: list[str]) -> None:
@@ -213,7 +162,7 @@ def main(arguments: list[str]) -> None:
             tolerance = Fraction(more[1].removesuffix("%")) / 100 if len(more) > 1 else Fraction(1, 100)
             decide_around_rows(rows, tolerance)
         case ["repair", *more]:
-            repair(int(more[0]) if more else 5)
+            repair(int(more[0]) if more else 5, RepairWay(more[1] if len(more) > 1 else "certified"))
         case ["images", *more]:
             rows, near = (
                 int(more[k]) if len(more) > k else default for k, default in enumerate((ROWS, 200))

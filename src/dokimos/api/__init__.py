@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from dokimos.api.law_export import export_law
     from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain
-    from dokimos.api.law_proofs import recheck_law, verify_law, verify_law_rows
+    from dokimos.api.law_proofs import verify_law
+    from dokimos.api.law_rechecks import recheck_law
     from dokimos.api.law_repair import repair_law
+    from dokimos.api.law_rows import verify_law_rows
     from dokimos.api.law_starts import init_laws
     from dokimos.api.law_studies import compare_studies, train_study
     from dokimos.api.laws import check_law, format_law, new_law, replay_law, test_law
@@ -115,7 +117,9 @@ _NAMES = {
     "law_guiding": ("guide_training",),
     "law_models": ("convert_model", "fuzz_domain"),
     "law_repair": ("repair_law",),
-    "law_proofs": ("recheck_law", "verify_law", "verify_law_rows"),
+    "law_proofs": ("verify_law",),
+    "law_rechecks": ("recheck_law",),
+    "law_rows": ("verify_law_rows",),
     "law_starts": ("init_laws",),
     "law_studies": ("compare_studies", "train_study"),
     "laws": ("check_law", "format_law", "new_law", "replay_law", "test_law"),

@@ -14,7 +14,8 @@ from dokimos.cli import one_thread
 from dokimos.cli.law_options import DomainOption, Laws, NoCode
 
 if TYPE_CHECKING:
-    from dokimos.api.law_proofs import VerifiedLaw, VerifiedRows
+    from dokimos.api.law_proofs import VerifiedLaw
+    from dokimos.api.law_rows import VerifiedRows
     from dokimos.api.progress import ProgressUpdate
     from dokimos.laws.proving.results import VerifySettings
 
@@ -40,8 +41,12 @@ def verify(
         int | None, typer.Option(help="Decide around this many rows of the domain's data.", min=1)
     ] = None,
     tolerance: Annotated[
-        str, typer.Option(help="How far numbers of a row move, in percent of their range: 1%,2%,5%.")
-    ] = "1%",
+        str | None,
+        typer.Option(
+            help="How far numbers of a row move, as a share of their range: 1%,2%,5% or 1/255 (1% unless "
+            "given; for a blur and the like: not at all, and any strength)."
+        ),
+    ] = None,
     free: Annotated[
         str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
     ] = "",
@@ -82,7 +87,7 @@ def _verify_rows(
     domain: str | None,
     settings: VerifySettings,
     rows: int,
-    tolerance: str,
+    tolerance: str | None,
     free: str,
     out: Path | None,
 ) -> None:
@@ -102,7 +107,7 @@ def _verify_rows(
     verified = dokimos.verify_law_rows(
         laws,
         rows=rows,
-        tolerances=shares(tolerance),
+        tolerances=None if tolerance is None else shares(tolerance),
         free=[each.strip() for each in free.split(",") if each.strip()],
         model=model,
         domain=domain,
@@ -115,15 +120,17 @@ def _verify_rows(
 
 
 def shares(text: str) -> list[Fraction]:
-    """1%,2.5% as shares. Raises InputError."""
+    """1%,2.5%,1/255 as shares. Raises InputError."""
     from dokimos.core.errors import InputError
 
     found = []
     for each in text.split(","):
-        match = re.fullmatch(r"\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%\s*", each)
+        match = re.fullmatch(
+            r"\s*(?:([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%|([0-9]{1,6}/[1-9][0-9]{0,5}))\s*", each
+        )
         if match is None:
             raise InputError(f"--tolerance: {each.strip()!r} is not a percentage; give 1%, or 1%,2%,5%.")
-        found.append(Fraction(match[1]) / 100)
+        found.append(Fraction(match[1]) / 100 if match[1] else Fraction(match[2]))
     return found
 
 

@@ -51,6 +51,11 @@ class LawPlan:
         return tuple(each for each in self.law.ensures if not is_over_all_tests(each, self.domain))
 
     @property
+    def calls(self) -> tuple[laws.Call, ...]:
+        """All calls in the law."""
+        return tuple(_calls(self.law))
+
+    @property
     def random(self) -> tuple[laws.Call, ...]:
         """All random calls, in the order in which they are drawn."""
         return (*(call for step in self.steps for call in step.random), *self.random_in_ensures)

@@ -48,7 +48,7 @@ class ExpressionReader:
 
     def with_outputs(self, given: Mapping[str, Any]) -> ExpressionReader:
         """A reader that also knows the decisions. Raises Refusal for a decision that no law can compare."""
-        outputs: dict[str, Meaning] = {name: _meaning(value, None) for name, value in given.items()}
+        outputs: dict[str, Meaning] = {name: meaning_of(value) for name, value in given.items()}
         return ExpressionReader(self._plan, self.values | outputs, self.draws)
 
     def number(self, expression: Expression) -> Quantity:
@@ -76,7 +76,7 @@ class ExpressionReader:
         """The value of an expression. Raises Refusal if it cannot be decided for all cases."""
         match expression:
             case laws.Literal(value=value):
-                return _meaning(value, expression.at)
+                return meaning_of(value, expression.at)
             case laws.Name(name=name):
                 return self.values[name]
             case laws.Unary(operator="!", operand=operand):
@@ -224,7 +224,7 @@ def _inverse(number: Number) -> Number:
     return exact(1 / Fraction(number))
 
 
-def _meaning(value: Any, at: Position | None) -> Meaning:
+def meaning_of(value: Any, at: Position | None = None) -> Meaning:
     """A Python value as a law compares it."""
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, bool):

@@ -37,13 +37,7 @@ class NetworkReach:
 
     def __init__(self, content: bytes, layout: Layout, *, name: str) -> None:
         self.layout = layout
-        try:
-            self.network: Network = read_onnx(uncompressed(content, file=name), name=name)
-            self.layers: tuple[ReluLayer, ...] = relu_layers(self.network)
-        except DokimosError as problem:
-            raise Refusal(
-                f"{name} is not a network of affine layers and ReLUs: {str(problem).rstrip('.')}"
-            ) from None
+        self.network, self.layers = read_layers(content, name=name)
         if self.network.input_size != layout.width:
             raise Refusal(
                 f"the network takes {self.network.input_size} columns, records have {layout.width}"
@@ -131,6 +125,16 @@ class NetworkReach:
             if found.is_exact or all(upper[c] < lower[best] for c in others):
                 return best
         return None
+
+
+def read_layers(content: bytes, *, name: str) -> tuple[Network, tuple[ReluLayer, ...]]:
+    """A network of affine layers with ReLUs between them. Raises Refusal for any other."""
+    try:
+        network = read_onnx(uncompressed(content, file=name), name=name)
+        return network, relu_layers(network)
+    except DokimosError as problem:
+        reason = str(problem).rstrip(".")
+        raise Refusal(f"{name} is not a network of affine layers and ReLUs: {reason}") from None
 
 
 @dataclass(frozen=True)

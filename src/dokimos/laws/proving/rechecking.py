@@ -21,7 +21,7 @@ from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
 from dokimos.laws.proving.network_reach import NetworkReach
 from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.translation import translate
+from dokimos.laws.proving.translation import expect_translatable, translate
 from dokimos.laws.proving.tree_reach import TreeCloser, TreeReach
 from dokimos.laws.proving.zones import Grid
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -57,6 +57,7 @@ class StatedLaw:
 
 def state_law(plan: LawPlan, model: Model) -> StatedLaw:
     """The question about a model whose structure is known. Raises Refusal for any other model."""
+    expect_translatable(plan)
     made_of = model.made_of
     if isinstance(made_of, Ensemble):
         classes: Sequence[Any] = made_of.classes or range(len(made_of.base))

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from dokimos import __version__
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile
-from dokimos.core.files import read_whole, write_whole
-from dokimos.core.formats import expect_format
+from dokimos.core.files import write_whole
 from dokimos.laws.engine.plan import LawPlan
-from dokimos.laws.language.parser import parse_law
-from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.covers import check_covers
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
-from dokimos.laws.proving.proof_files import cover_from, number_from, place_of, written_cover
+from dokimos.laws.proving.proof_heads import (
+    HeadForm,
+    SavedHead,
+    WrittenCover,
+    cover_from,
+    head_fields,
+    number_from,
+    read_form,
+    saved_fields,
+    written_cover,
+)
 from dokimos.laws.proving.rechecking import StatedLaw, state_law
 from dokimos.laws.proving.replaying import CaseReplay
 from dokimos.laws.proving.results import LawAnswer
 from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
-from dokimos.laws.proving.zones import Zone
+from dokimos.laws.proving.zones import Zone, exact
 
 FORMAT = "dokimos-law-rows"
 _VERSION = 1
@@ -38,38 +45,25 @@ class _RowForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     row: int
     columns: list[str]
-    cover: list[tuple[int, str] | None] | None = None
+    cover: WrittenCover | None = None
     case: list[str] | None = None
     in_float32: bool = False
 
 
-class _RowsForm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _RowsForm(HeadForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of the file. `tolerance` is a share, as a fraction."""
 
     format: str = FORMAT
     version: int = _VERSION
-    dokimos: str = __version__
-    law: str
-    text: str
-    text_sha256: str
-    domain: str | None
-    model: str
-    model_sha256: str | None
-    constrained: bool
     tolerance: str
     free: list[str]
     rows: list[_RowForm]
 
 
 @dataclass(frozen=True)
-class SavedRows:
+class SavedRows(SavedHead):
     """The decisions around rows that a file claims: not trusted until they are checked."""
 
-    law: Law
-    domain: str | None
-    model: str
-    model_sha256: str | None
-    constrained: bool
     tolerance: Tolerance
     rows: tuple[RowDecision, ...]
 
@@ -77,13 +71,7 @@ class SavedRows:
 def save_rows(decision: RowsDecision, path: Path) -> None:
     """Write what was decided around each row."""
     form = _RowsForm(
-        law=decision.law.name,
-        text=decision.law.text,
-        text_sha256=hashlib.sha256(decision.law.text.encode()).hexdigest(),
-        domain=place_of(decision.domain.place),
-        model=place_of(decision.model.name) or "",
-        model_sha256=decision.model.sha256,
-        constrained=decision.settings.constrained,
+        **head_fields(decision.law, decision.domain, decision.model, decision.settings),
         tolerance=str(decision.tolerance.share),
         free=list(decision.tolerance.free),
         rows=[
@@ -101,27 +89,13 @@ def save_rows(decision: RowsDecision, path: Path) -> None:
 
 
 def read_rows(path: Path) -> SavedRows:
-    """Read a file of decisions. Raises UnreadableFile."""
-    document = strict_json.parse(read_whole(path), file=path)
-    expect_format(document, FORMAT, _VERSION, file=path, otherwise="is not a decision around rows")
-    form = strict_json.convert(document, _RowsForm, file=path, what="what was decided around rows")
-    if hashlib.sha256(form.text.encode()).hexdigest() != form.text_sha256:
-        raise UnreadableFile(path, "is damaged: the text of the law was changed.")
+    """What a file says. Raises UnreadableFile."""
+    form = read_form(path, _RowsForm, FORMAT, _VERSION, "what was decided around rows")
     return SavedRows(
-        law=parse_law(form.text, name=form.law),
-        domain=form.domain,
-        model=form.model,
-        model_sha256=form.model_sha256,
-        constrained=form.constrained,
+        **saved_fields(form),
         tolerance=Tolerance(Fraction(number_from(form.tolerance, path)), tuple(form.free)),
         rows=tuple(_row(each, path) for each in form.rows),
     )
-
-
-def is_about_rows(path: Path) -> bool:
-    """Whether a file claims to be of this kind. Raises UnreadableFile."""
-    document = strict_json.parse(read_whole(path), file=path)
-    return isinstance(document, dict) and document.get("format") == FORMAT
 
 
 def _row(form: _RowForm, path: Path) -> RowDecision:
@@ -186,3 +160,10 @@ def _require_violated(
             raise InvalidProof(f"row {each.row} (0-based): its case does not violate the law")
         if isinstance(closer, NetworkCloser) and not exactly_violated(question, closer.reach, each.case):
             raise InvalidProof(f"row {each.row} (0-based): its case does not violate the law exactly")
+
+
+def compare_rows(saved: SavedRows, data: NDArray[Any]) -> None:
+    """Check that the rows of a file are rows of the data set. Raises InvalidProof."""
+    for each in saved.rows:
+        if not 0 <= each.row < len(data) or [exact(float(x)) for x in data[each.row]] != list(each.columns):
+            raise InvalidProof(f"row {each.row} (0-based): is not that row of the data set")

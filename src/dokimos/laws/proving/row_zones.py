@@ -32,7 +32,9 @@ class Tolerance:
 
     @property
     def words(self) -> str:
-        """The tolerance in percent."""
+        """The tolerance in percent, or as a part of the range where it was given as one: 1/255."""
+        if self.share.numerator == 1 and 100 % self.share.denominator:
+            return str(self.share)
         return f"{float(100 * self.share):g} %"
 
     def over(self, question: LawQuestion, row: Sequence[Number]) -> Zone | None:
@@ -69,10 +71,11 @@ class Tolerance:
             return None
         if feature.name in self.free:
             return declared
-        reach = self._reach(feature, declared)
+        reach = self.reach(feature, declared)
         return Span(max(declared.low, value - reach), min(declared.high, value + reach), declared.grid)
 
-    def _reach(self, feature: Feature, declared: Span) -> Number:
+    def reach(self, feature: Feature, declared: Span) -> Number:
+        """How far a number of a row may move."""
         width = declared.high - declared.low
         if feature.kind is not Kind.INTEGER:
             return exact(self.share * width)

@@ -40,9 +40,10 @@ def translate(
     that the model's classes represent. The law's own arithmetic is exact. Raises Refusal, with the reason,
     if the law cannot be translated.
     """
+    expect_translatable(plan)
     if plan.domain.layout is None:
-        raise Refusal(f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records")
-    _expect_translatable(plan)
+        reason = f"the domain {plan.domain.name} declares no FEATURES, so there is no set of records"
+        raise Refusal(reason + ("; with --rows it is decided at each row" if plan.domain.linear else ""))
     work = _Translation(plan, plan.domain.layout, reals)
     inputs = {each.name: work.add_input(each.name) for each in plan.law.inputs}
     reader = ExpressionReader(plan, dict(inputs), {})
@@ -62,12 +63,21 @@ def translate(
     return work.question(reader, list(records.values()), classes, constrained=constrained)
 
 
-def _expect_translatable(plan: LawPlan) -> None:
+def expect_translatable(plan: LawPlan) -> None:
+    """Raise Refusal where a law itself, whatever the model, cannot be asked of all cases."""
     if plan.predictions is None:
         raise Refusal("the block does more than predict: only a run can tell what its code does")
+    for call in plan.calls:
+        function = plan.domain.functions.get(call.function)
+        if function is not None and function.takes_rng:
+            reason = f"{call.function} draws noise at random itself: no set of cases stands for all draws"
+            raise Refusal(reason, call.at)
     if plan.domain.encode is not None or plan.domain.decide is not None:
         what = "encode" if plan.domain.encode is not None else "decide"
-        raise Refusal(f"the domain's function {what} is code: only a run can tell what it does")
+        layout = plan.domain.layout
+        texts = [each.name for each in layout.features if each.holds_strings] if layout else []
+        about = f"records hold text ({', '.join(texts)}), and " if texts else ""
+        raise Refusal(f"{about}the domain's function {what} is code: only a run can tell what it does")
     for each in plan.law.ensures:
         if each.percent is not None or is_over_all_tests(each, plan.domain):
             raise Refusal("an `ensures` is about a share or a mean of tests, not about every case", each.at)

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dokimos.datasets.sources.mnist import SIDE, load_bytes
+from dokimos.laws.domain.features import integer
 from dokimos.laws.studies.network_training import DataSplit, Study
 
 CLASSES = [str(digit) for digit in range(10)]
 DECISION = "digit"
 ORDERED = False
+COLUMN = integer("pixel", 0, 255)
 
 
 def _load() -> DataSplit:
@@ -55,6 +57,9 @@ def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
 def blurred(picture: NDArray[Any]) -> list[Fraction]:
     """The pixels of a blurred picture before they are rounded."""
     return [Fraction(int(each), 16) for each in _sixteenths(picture).reshape(-1)]
+
+
+LINEAR = {"blur": blurred}
 
 
 def _sixteenths(pictures: NDArray[Any]) -> NDArray[np.int32]:

@@ -1,0 +1,136 @@
+"""`verify_law_rows`: laws decided for all cases around the rows of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dokimos.api.laws import LawSource, law_domain, law_files
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.errors import InputError
+from dokimos.laws.domain.definition import Domain, call_domain
+from dokimos.laws.domain.tables import with_table
+from dokimos.laws.engine.pools import as_records
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.lookup import as_domain_model, load_model
+from dokimos.laws.proving.rechecking import planned
+from dokimos.laws.proving.results import VerifySettings
+from dokimos.laws.proving.row_deciding import RowsDecision, verify_rows
+from dokimos.laws.proving.row_files import save_rows
+from dokimos.laws.proving.row_zones import Tolerance
+from dokimos.laws.proving.strength_deciding import verify_strengths
+from dokimos.laws.proving.strength_files import save_strengths
+
+
+@dataclass(frozen=True)
+class VerifiedRows:
+    """A law's file, what is known of it around rows, and where that was saved, if anywhere."""
+
+    path: Path
+    decision: RowsDecision
+    saved: Path | None = None
+
+
+def verify_law_rows(
+    laws: LawSource,
+    *,
+    rows: int,
+    tolerances: Sequence[float | Fraction] | None = None,
+    free: Sequence[str] = (),
+    model: Any = None,
+    domain: str | None = None,
+    settings: VerifySettings | None = None,
+    out: str | Path | None = None,
+    progress: ProgressCallback[VerifiedRows | None] = ignore,
+) -> tuple[VerifiedRows, ...]:
+    """Decide laws for all cases around the first rows of the domain's data: `dokimos law verify --rows`.
+
+    A tolerance is a share, 1 % unless given: numbers move by that share of their range, at least by 1;
+    flags and choices stay as they are unless `free` names them. `settings.seconds` is the processor time
+    for each row. The folder `out` gets a file for each law and tolerance, with a proof or a case for every
+    row that is decided.
+
+    Where the law compares a record with what a function makes of it that the domain says is LINEAR, such as
+    a blur, it is decided for any strength of that at the row itself; with a tolerance, for full strength at
+    all records near the row.
+
+    >>> [found] = dokimos.verify_law_rows("older.law", rows=3, model="older.json", domain="people.py")
+    >>> found.decision.tolerance.words, len(found.decision.rows)
+    ('1 %', 3)
+    """
+    if rows < 1:
+        raise InputError(f"Laws are decided around 1 row or more, not {rows}.")
+    chosen = VerifySettings(seconds=10.0) if settings is None else settings
+    around = None if tolerances is None else [Tolerance(Fraction(str(t)), tuple(free)) for t in tolerances]
+    files = law_files(laws)
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    verified: list[VerifiedRows] = []
+    for path, law in [(path, read_law(path)) for path in files]:
+        found = law_domain(law, path, domain, allow_code=chosen.allow_code)
+        if found is None or found.inputs is None:
+            raise InputError(f"{path}: its domain has no `inputs`, so there are no rows.")
+        given = call_domain(found.inputs, found, "inputs")
+        found = with_table(found)
+        data = as_records(given, found.layout, found.name)[:rows]
+        named = isinstance(model, str | Path)
+        loaded = load_model(model, found, allow_code=chosen.allow_code) if named else model
+        has_strengths = found.layout is None and bool(found.linear)
+        usual = None if has_strengths else Tolerance(Fraction(1, 100), tuple(free))
+        for tolerance in [usual] if around is None else around:
+            how = "any strength" if tolerance is None else f"± {tolerance.words}"
+            place = f"{path.stem} {how}"
+
+            def done(count: int, total: int = len(data), place: str = place) -> None:
+                progress(ProgressUpdate("rows", count, total, place, None))
+
+            name = "any" if tolerance is None else f"{float(100 * tolerance.share):g}"
+            saved = None if out is None else Path(out) / f"{path.stem}-{name}.json"
+            if has_strengths:
+                decision = _strengths(law, found, loaded, data, tolerance, chosen, saved, done)
+            else:
+                assert tolerance is not None  # only strengths are decided without
+                decision = verify_rows(
+                    law, data.tolist(), tolerance, model=loaded, domain=found, settings=chosen, done=done
+                )
+                if saved is not None and not decision.reason:
+                    save_rows(decision, saved)
+            verified.append(VerifiedRows(path, decision, None if decision.reason else saved))
+            progress(ProgressUpdate("deciding", len(verified), len(files), place, verified[-1]))
+    return tuple(verified)
+
+
+def _strengths(
+    law: Law,
+    domain: Domain,
+    model: Any,
+    data: NDArray[Any],
+    tolerance: Tolerance | None,
+    settings: VerifySettings,
+    saved: Path | None,
+    done: Any,
+) -> RowsDecision:
+    plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
+    own = as_domain_model(model, plan.domain)
+    labels = row_labels(plan.domain, len(data))
+    decision = verify_strengths(plan, own, data, labels, tolerance, settings=settings, done=done)
+    if saved is not None and not decision.reason:
+        save_strengths(decision, data, labels, saved, any_strength=tolerance is None)
+    return decision
+
+
+def row_labels(domain: Domain, count: int) -> list[Any]:
+    """The labels of the first rows of a domain's data, None where it has none. Raises InputError."""
+    if domain.labels is None:
+        return [None] * count
+    given = call_domain(domain.labels, domain, "labels")
+    found = [each.item() if hasattr(each, "item") else each for each in given[:count]]
+    if len(found) != count:
+        raise InputError(f"Domain {domain.name}: labels gives {len(found)} labels for {count} rows.")
+    return found
