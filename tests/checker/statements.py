@@ -19,8 +19,11 @@ from dokimos.constructions.draft import Draft
 from dokimos.constructions.families.ops import cuts
 from dokimos.constructions.parts.robustness import ball, first_class_loses
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.model import Box
 from dokimos.properties.reading import read_vnnlib
 from dokimos.provers.linear_halving import prove_by_linear_halving
+from dokimos.provers.paired_halving import prove_in_pairs
 from dokimos.provers.reference import decide
 from dokimos.provers.slope_search import prove_by_slopes
 from dokimos.suites.instance import Certificate, Claim, Label, Semantics
@@ -30,6 +33,7 @@ from dokimos.testing.relu_oracle import ReluOracle
 from dokimos.testing.search_oracle import SearchOracle
 from dokimos.testing.statements import LabelStatement, drafts_of, statement_of
 from dokimos.testing.sweeps import Sweep
+from tests.checker.files import question
 from tests.checker.small_networks import SmallReluNetwork
 
 CONVOLUTION = {"size": 3, "channels": 1, "depth": 1}
@@ -200,9 +204,50 @@ def locked() -> list[LabelStatement]:
     ]
 
 
+def twins(seed: int, *, deep: bool = False) -> bytes:
+    """Two copies of a network of one input, on x and on x + d: its first score rises, its second is fixed.
+
+    Random ReLUs go up and down; one that is always on makes up for what they may fall.
+    """
+    rng = np.random.default_rng(seed)
+    hidden = 3
+    weight, bias = rng.integers(-8, 9, (hidden, 1)) / 8, rng.integers(-8, 9, hidden) / 8
+    weight[0], bias[0] = 1.0, 2.0
+    blocks = [(np.vstack([np.hstack([weight, 0 * weight]), np.hstack([weight, weight])]), bias)]
+    rising = np.abs(weight).sum() + 0.25
+    if deep:
+        inner = rng.integers(-4, 5, (2, hidden)) / 8
+        inner[0] = [1.0, 0.0, 0.0]
+        blocks.append((np.kron(np.eye(2), inner), np.array([1.0, 0.125])))
+        rising, hidden = np.abs(inner[1] @ np.abs(weight)).sum() + 2.0, 2
+    score = np.zeros((2, hidden))
+    score[0] = [rising, *(rng.choice([-1.0, 1.0], hidden - 1))]
+    blocks.append((np.kron(np.eye(2), score), np.array([0.0, 2 * rising])))
+    builder = ModelBuilder([2])
+    for number, (weights, biases) in enumerate(blocks):
+        builder = (builder.relu() if number else builder).affine(weights, np.tile(biases, 2))
+    return builder.build(4)
+
+
+def in_pairs() -> list[LabelStatement]:
+    """Two copies of a network, the second on a larger input, which may not decide lower."""
+    made = []
+    box = Box((Fraction(-1), Fraction(1, 4)), (Fraction(1), Fraction(1)))
+    unsafe = "(or (and (<= Y_1 Y_0) (<= Y_2 Y_3)))"
+    for seed in range(6):
+        network = twins(seed, deep=seed >= 4)
+        asked = read_vnnlib(question([(-1, 1), ("0.25", 1)], 4, unsafe), file="p")
+        data = prove_in_pairs(read_onnx(network), asked, seconds=60)
+        assert data is not None
+        draft = Draft(network, first_class_loses(box, 4), Certificate("paired-relus", data))
+        made.append(statement_of(draft, margin=bool(seed % 2), unsafe=unsafe))
+    return made
+
+
 MADE: dict[str, Callable[[], list[LabelStatement]]] = {
     "enclosure": enclosed,
     "linear-bounds": bounded_linearly,
+    "paired-relus": in_pairs,
     "parity-lock": locked,
     "rewritten": rewritten,
 }

@@ -41,9 +41,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_rows_become_a_suite_with_witnesses(folder: Path) -> None:
     found = run("more.law", "--model", "harms.onnx", "--rows", 2, "--out", "suite")
     assert found.exit_code == 0, found.output
-    assert "2 instances, 1 labelled sat" in found.output
+    assert "2 instances, 1 labelled sat by a violation, 1 unsat by a proof" in found.output
+    assert "dokimos label" not in found.output
     first, second = dokimos.read_suite("suite").entries
-    assert first.read_truth() is None
+    proven = first.read_truth()
+    assert proven is not None and proven.label is Label.UNSAT
+    check(Instance("x", first.network_path.read_bytes(), first.property_path.read_bytes()), proven)
     truth = second.read_truth()
     assert truth is not None and truth.label is Label.SAT
     check(Instance("x", second.network_path.read_bytes(), second.property_path.read_bytes()), truth)

@@ -21,7 +21,7 @@ from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.product_layers import side_by_side
+from dokimos.laws.proving.product_layers import product_instance
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import planned, state_law
 from dokimos.laws.proving.relational import relational_property, without_strict
@@ -29,13 +29,15 @@ from dokimos.laws.proving.results import VerifySettings
 from dokimos.laws.proving.row_deciding import verify_rows
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.searching import ExactCase
+from dokimos.laws.proving.verifying import verify_law
 from dokimos.laws.proving.zones import Zone
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.lowering import lower
-from dokimos.properties.model import Property
+from dokimos.properties.model import Point, Property
 from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2
 from dokimos.provers.accepted_truth import accepted_truth
+from dokimos.provers.paired_halving import prove_in_pairs
 from dokimos.suites.folder import Suite, instance_name, read_suite
 from dokimos.suites.instance import Certificate, Instance, Label, sha256
 from dokimos.suites.writing import dump_truth, write_rows
@@ -46,10 +48,14 @@ FAMILY = "laws"
 
 @dataclass(frozen=True)
 class ExportedLaws:
-    """The suite that was written; of each law or row that has no instance, why. `sat` have a witness."""
+    """The suite that was written; of each law or row that has no instance, why.
+
+    `sat` have a witness, `unsat` a proof that the checker has accepted.
+    """
 
     suite: Suite
     sat: int
+    unsat: int
     left_out: tuple[str, ...]
 
 
@@ -70,8 +76,9 @@ def export_law(
 
     An instance asks whether a law is violated in the whole domain, or around a row, `rows` of them for each
     tolerance. In VNN-LIB 1.0 it has one network, the product of as many copies as the law has records; in
-    2.0 its property speaks of that many networks. Around rows, a violation that is found in
-    `settings.seconds` becomes the witness of a label; `label` looks for the other labels.
+    2.0 its property speaks of that many networks. In 1.0, a violation that is found in `settings.seconds`
+    becomes the witness of a label `sat`, and a proof that is found in as many a label `unsat`; `label`
+    looks for the other labels.
 
     >>> exported = dokimos.export_law("older.law", model="older.json", out="suite")
     Traceback (most recent call last):
@@ -83,7 +90,7 @@ def export_law(
     chosen = VerifySettings(seconds=2.0) if settings is None else settings
     around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
     files = law_files(laws)
-    writer = _Writer(folder, version)
+    writer = _Writer(folder, version, chosen.seconds)
     for number, path in enumerate(files, 1):
         law = read_law(path)
         found = law_domain(law, path, domain, allow_code=chosen.allow_code)
@@ -96,7 +103,8 @@ def export_law(
         try:
             question = state_law(plan, own).question
             if rows is None:
-                writer.add(path.stem, question, question.zone, network, content)
+                whole = verify_law(law, model=loaded, domain=found, settings=chosen)
+                writer.add(path.stem, question, question.zone, network, content, whole.case)
             else:
                 if plan.domain.inputs is None:
                     raise InputError(f"{path}: its domain has no `inputs`, so there are no rows.")
@@ -134,10 +142,12 @@ class _Writer:
 
     folder: Path
     version: Version
+    seconds: float
     rows: list[tuple[str, str, float]] = field(default_factory=list)
     families: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     sat: int = 0
+    unsat: int = 0
     _networks: dict[str, str] = field(default_factory=dict)
 
     def add(
@@ -159,29 +169,37 @@ class _Writer:
             self._add_two(name, asked, content, comment)
             return
         lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
-        text = write_vnnlib1(lowered.property, comment=f"{comment}; ties count").encode()
-        made = side_by_side(network, lowered) or lowered.network
-        place = self._network_place(name, made)
+        made = product_instance(network, lowered)
+        text = write_vnnlib1(made.property, comment=f"{comment}; ties count").encode()
+        place = self._network_place(name, made.network)
         write_whole(self.folder / "vnnlib" / f"{name}.vnnlib", text, what="the property")
         row = (place, f"vnnlib/{name}.vnnlib", _TIMEOUT_SECONDS)
         own = instance_name(row[0], row[1])
         self.rows.append(row)
         self.families[own] = FAMILY
+        instance = Instance(own, made.network, text)
         if case is not None:
             columns = [Fraction(c) for r in question.records for c in question.exact_columns(r, case)]
-            witness = dict(zip(lowered.links, columns, strict=True))
-            instance = Instance(own, made, text)
-            point = tuple(witness[k] for k in range(len(witness)))
-            self._label(instance, point)
-
-    def _label(self, instance: Instance, point: tuple[Fraction, ...]) -> None:
-        try:
-            truth = accepted_truth(instance, Certificate("witness"), Label.SAT, point)
-        except (InvalidProof, DokimosError):
+            self.sat += self._label(instance, Certificate("witness"), made.point(columns))
             return
-        text = dump_truth(truth, origin={"labelled_by": "law verify"})
+        try:
+            product = read_onnx(made.network, name=own)
+            data = prove_in_pairs(product, made.property, seconds=self.seconds)
+        except InvalidProof:
+            return
+        if data is not None:
+            self.unsat += self._label(instance, Certificate("paired-relus", data))
+
+    def _label(self, instance: Instance, certificate: Certificate, point: Point | None = None) -> bool:
+        """Whether the checker accepts the label, which is written down then."""
+        label = Label.UNSAT if point is None else Label.SAT
+        try:
+            truth = accepted_truth(instance, certificate, label, point)
+        except (InvalidProof, DokimosError):
+            return False
+        text = dump_truth(truth, origin={"labelled_by": "law export"})
         write_whole(self.folder / "truth" / f"{instance.name}.json", text, what="the truth file")
-        self.sat += 1
+        return True
 
     def _add_two(self, name: str, asked: Property, content: bytes, comment: str) -> None:
         place = self._network_place("model", content)
@@ -202,4 +220,4 @@ class _Writer:
         """The suite, with its index."""
         recipe = {"laws": sorted(self.families), "vnnlib": self.version.value}
         write_rows(self.folder, self.rows, self.families, recipe=recipe, version=__version__)
-        return ExportedLaws(read_suite(self.folder), self.sat, tuple(self.left_out))
+        return ExportedLaws(read_suite(self.folder), self.sat, self.unsat, tuple(self.left_out))

@@ -87,9 +87,7 @@ def _shown(plan: LawPlan, model: Model, saved: Saved) -> tuple[str, str]:
         recheck_rows(plan, model, saved)
         single = sum(each.in_float32 for each in saved.rows)
         answers = _counts([each.answer for each in saved.rows])
-        more = (
-            "" if _are_compared(plan, saved) else "; the data set is not at hand to compare rows with"
-        )
+        more = "" if _are_compared(plan, saved) else "; the data set is not at hand to compare rows with"
         shown = f"{answers} ({single:,} proven in float32 too{more})"
         return f"records ± {saved.tolerance.words}", shown
     if isinstance(saved, SavedStrengths):

@@ -18,6 +18,7 @@ CERTIFICATES: Registry[CertificateKind] = Registry(
         "linear-bounds": "dokimos.checker.proofs.linear_bounds:LinearBoundsProof",
         "nonexpansive": "dokimos.checker.proofs.nonexpansive:Nonexpansive",
         "ordered-pairs": "dokimos.checker.proofs.ordered_pairs:OrderedPairs",
+        "paired-relus": "dokimos.checker.proofs.paired_relus:PairedRelus",
         "parity-lock": "dokimos.checker.proofs.parity_lock:ParityLockProof",
         "pinning": "dokimos.checker.proofs.pinning:Pinning",
         "relu-tree": "dokimos.checker.proofs.relu_tree:ReluTree",

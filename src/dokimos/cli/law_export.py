@@ -34,7 +34,7 @@ def export(
         str, typer.Option(help="1.0: one product network each; 2.0: a property of several networks.")
     ] = "1.0",
     seconds: Annotated[
-        float, typer.Option(help="With --rows: how long a violation is looked for, each.", min=0.001)
+        float, typer.Option(help="How long a violation, then a proof, is looked for, each.", min=0.001)
     ] = 2.0,
     constrained: Annotated[
         bool, typer.Option("--constraints/--no-constraints", help="Whether the domain's CONSTRAINTS hold.")
@@ -69,6 +69,8 @@ def export(
         typer.echo(f"left out: {len(exported.left_out) - _NAMED:,} more")
     count = len(exported.suite.entries)
     typer.echo(
-        f"{out}: {count:,} instance{'s' * (count != 1)}, {exported.sat:,} labelled sat by a violation"
+        f"{out}: {count:,} instance{'s' * (count != 1)}, {exported.sat:,} labelled sat by a violation, "
+        f"{exported.unsat:,} unsat by a proof"
     )
-    typer.echo(f"find the other labels with: dokimos label {out}")
+    if exported.sat + exported.unsat < count:
+        typer.echo(f"find the other labels with: dokimos label {out}")

@@ -22,6 +22,7 @@ from dokimos.provers.accepted_truth import accepted_truth
 from dokimos.provers.halving import prove_by_halving
 from dokimos.provers.linear_halving import prove_by_linear_halving
 from dokimos.provers.outward_trees import prove_by_linear_bounds
+from dokimos.provers.paired_halving import prove_in_pairs
 from dokimos.provers.reference import decide
 from dokimos.suites.instance import Certificate, Instance, Label, Truth
 
@@ -31,7 +32,7 @@ _BUDGETS = (Budget(restarts=10, steps=10), Budget(restarts=50, steps=50), Budget
 _ATTACKS = ("pgd", "units")
 #: The share of the time after which a stage is not begun.
 _ATTACKS_END, _HALVING_SHARE, _LINEAR_HALVING_SHARE, _LINEAR_SHARE = 0.25, 0.15, 0.6, 0.5
-_SLOPES_SHARE = 0.7
+_SLOPES_SHARE, _PAIRS_SHARE = 0.7, 0.4
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ def find_label(
         search.look_first,
         search.attack,
         search.bound_with_slopes,
+        search.halve_in_pairs,
         search.halve,
         search.halve_linearly,
         search.bound_linearly,
@@ -132,6 +134,15 @@ class _LabelSearch:
         self._bounded(found.bound)
         if found.data is not None:
             self._prove(Certificate("linear-bounds", found.data), "linear bounds with slopes")
+
+    def halve_in_pairs(self) -> None:
+        """Bounds on the differences of ReLUs that are alike: for copies of a network side by side."""
+        try:
+            data = prove_in_pairs(self._network, self._asked, seconds=_PAIRS_SHARE * self._left())
+        except (InvalidProof, UnsupportedOp):
+            return  # a later stage gives the reason
+        if data is not None:
+            self._prove(Certificate("paired-relus", data), "bounds on differences of copies")
 
     def halve(self) -> None:
         """Interval arithmetic on pieces of the boxes: for every operator."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.checker.lemmas.linear_pieces import linear_slacks
-from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
+from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
 from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
@@ -50,7 +50,9 @@ def prove_by_linear_halving(network: Network, asked: Property, *, seconds: float
     deadline = time.monotonic() + seconds
     layers = relu_layers(network)
     questions = [(box, part) for box, part in asked.questions() if part]
-    slacks = [next(linear_slacks(layers, part, [box])) for box, part in questions]
+    slacks = [
+        next(linear_slacks(lambda over: bounded(layers, over), part, [box])) for box, part in questions
+    ]
     bound = min(map(float, slacks), default=-np.inf)
     trees: list[list[int]] = []
     room = MOST_PIECES

@@ -59,11 +59,16 @@ def drafts_of(construction: Construction[Any], seed: int, **knobs: Any) -> tuple
 
 
 def statement_of(
-    draft: Draft, *, margin: bool, kinds: Registry[CertificateKind] = CERTIFICATES
+    draft: Draft,
+    *,
+    margin: bool,
+    kinds: Registry[CertificateKind] = CERTIFICATES,
+    unsafe: str | None = None,
 ) -> LabelStatement:
     """The draft with its proven margin, or with the label alone; only for the reals.
 
-    Its property must have one box, and call unsafe that class 0 is not above all others.
+    Its property must have one box, and call unsafe that class 0 is not above all others, unless `unsafe`
+    says in VNN-LIB what is.
     """
     (case,) = draft.question.cases
     outputs = draft.question.output_size
@@ -72,7 +77,7 @@ def statement_of(
         network=draft.network,
         bounds=tuple(zip(case.box.lower, case.box.upper, strict=True)),
         outputs=outputs,
-        unsafe=f"(or {others})",
+        unsafe=f"(or {others})" if unsafe is None else unsafe,
         truth=Truth(
             label=draft.label,
             claims={Semantics.REAL: Claim(proven=True, margin=Fraction(0))},

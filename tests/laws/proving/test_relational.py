@@ -5,20 +5,24 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
-from dokimos.laws.proving.product_layers import side_by_side
+from dokimos.laws.proving.product_layers import product_instance
+from dokimos.laws.proving.question import LawQuestion, PredictedRecord
 from dokimos.laws.proving.relational import relational_property, without_strict
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
+from dokimos.laws.proving.searching import ExactCase
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import enclosures
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.lowering import lower
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1, write_vnnlib2
+from dokimos.provers.accepted_truth import accepted_truth
+from dokimos.provers.paired_halving import prove_in_pairs
+from dokimos.suites.instance import Certificate, Instance, Label, Semantics
 from tests.laws.proving.small import BY, LATER, LAWS, MORE, SET, plan
 from tests.laws.proving.test_networks import network, stated
 from tests.laws.proving.test_trees import _all_cases
@@ -63,25 +67,50 @@ def test_records_are_unsafe_iff_they_violate_the_law(text: str, constraint: str)
 
 @pytest.mark.parametrize("text", [MORE, BY, LATER, SET])
 def test_the_product_is_the_copies_side_by_side(text: str) -> None:
+    """Every case is unsafe of the product iff it is of the copies; a difference is an input of its own."""
     content = network(5)
     found, closer = stated(plan(text), content)
     question = found.question
     asked = relational_property(question, question.zone, closer.reach.network)
     assert asked is not None
+    asked = without_strict(asked)
+    lowered = lower(asked, {each.name: content for each in asked.networks})
+    made = product_instance(closer.reach.network, lowered)
+    assert {node.op for node in read_onnx(made.network, name="p").nodes} == {"Gemm", "Relu"}
+    assert (max(map(len, made.inputs)) == 2) is (text in (MORE, BY))
+    seen = set()
+    cases = _all_cases(question)
+    for case in [*cases[::11], *[each for each in cases if not question.admits(each)][::11]]:
+        x = [Fraction(c) for record in question.records for c in question.exact_columns(record, case)]
+        y = [v for record in question.records for v in _outputs(content, _columns(question, record, case))]
+        z = list(made.point(x))
+        assert [sum((z[k] for k in parts), Fraction(0)) for parts in made.inputs] == x
+        is_unsafe = made.property.unsafe(z, _outputs(made.network, z))
+        assert is_unsafe is asked.unsafe(x, y)
+        seen.add(is_unsafe)
+    assert False in seen
+
+
+def _columns(question: LawQuestion, record: PredictedRecord, case: ExactCase) -> list[Fraction]:
+    return list(map(Fraction, question.exact_columns(record, case)))
+
+
+def test_a_difference_that_is_bounded_proves_what_copies_alone_do_not() -> None:
+    """More points never lower the class of a rising network: one piece is enough."""
+    content = network(2, rising=1.0)
+    found, closer = stated(plan(MORE), content)
+    asked = relational_property(found.question, found.question.zone, closer.reach.network)
+    assert asked is not None
     lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
-    plain = side_by_side(closer.reach.network, lowered)
-    assert plain is not None
-    assert {node.op for node in read_onnx(plain, name="p").nodes} == {"Gemm", "Relu"}
-    (case,) = lowered.property.cases
-    rng = np.random.default_rng(1)
-    low, high = (np.array([float(v) for v in end]) for end in (case.box.lower, case.box.upper))
-    for _ in range(20):
-        x = (low + rng.random(len(low)) * (high - low)).astype(np.float32)[None]
-        one, other = (
-            ort.InferenceSession(each, providers=["CPUExecutionProvider"]).run(None, {"X": x})[0]
-            for each in (lowered.network, plain)
-        )
-        assert np.allclose(one, other, atol=1e-4)
+    made = product_instance(closer.reach.network, lowered)
+    product = read_onnx(made.network, name="p")
+    data = prove_in_pairs(product, made.property, seconds=20)
+    assert data is not None
+    text = write_vnnlib1(made.property).encode()
+    truth = accepted_truth(
+        Instance("p", made.network, text), Certificate("paired-relus", data), Label.UNSAT
+    )
+    assert truth.claim(Semantics.REAL).proven
 
 
 def test_what_is_written_is_read_again() -> None:
@@ -115,4 +144,6 @@ def test_numbers_that_are_not_of_float32_have_no_plain_layers() -> None:
     assert asked is not None
     lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
     bent = ModelBuilder([5]).affine(np.eye(5), np.zeros(5)).power(2).affine(np.ones((2, 5)), np.zeros(2))
-    assert side_by_side(read_onnx(bent.build(2), name="b"), lowered) is None
+    made = product_instance(read_onnx(bent.build(2), name="b"), lowered)
+    assert made.network == lowered.network and made.property == lowered.property
+    assert made.inputs == tuple((k,) for k in lowered.links)

@@ -150,9 +150,7 @@ def _recheck(path: Path) -> None:
 
 
 @pytest.mark.parametrize("tolerance", [None, STEP])
-def test_files_are_checked_again_false_ones_refused(
-    tmp_path: Path, tolerance: Tolerance | None
-) -> None:
+def test_files_are_checked_again_false_ones_refused(tmp_path: Path, tolerance: Tolerance | None) -> None:
     path = tmp_path / "rows.json"
     held = _saved(path, tolerance)
     _recheck(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
 from math import isfinite
@@ -10,16 +10,18 @@ from math import isfinite
 import numpy as np
 
 from dokimos.checker.lemmas.float_ends import box_floats, outward
-from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded
+from dokimos.checker.lemmas.relu_layers import BoundedLayers
 from dokimos.networks.semantics.outward import Interval
 from dokimos.properties.model import Box, Conjunction, Terms
 
 #: Boxes bounded at once.
 BATCH = 64
+#: Layers over many boxes at once.
+Bounding = Callable[[Interval], BoundedLayers]
 
 
 def linear_slacks(
-    layers: Sequence[ReluLayer], conjunction: Conjunction, pieces: Iterable[Box]
+    bounding: Bounding, conjunction: Conjunction, pieces: Iterable[Box]
 ) -> Iterator[Fraction]:
     """For each box, by how much one of the constraints fails at all of its points, at least.
 
@@ -27,11 +29,11 @@ def linear_slacks(
     d. A constraint for which that is not finite counts as one that holds by 1.
     """
     pending = iter(pieces)
-    rows = _rows([each.outputs for each in conjunction], len(layers[-1].biases))
-    inputs = _rows([each.inputs for each in conjunction], layers[0].weights.shape[1])
     while batch := list(islice(pending, BATCH)):
         lower, upper = (np.stack(ends)[:, None, :] for ends in zip(*map(box_floats, batch), strict=True))
-        over = bounded(layers, Interval(lower, upper))
+        over = bounding(Interval(lower, upper))
+        rows = rows_of([each.outputs for each in conjunction], len(over.layers[-1].biases))
+        inputs = rows_of([each.inputs for each in conjunction], lower.shape[-1])
         for bounds in over.lower_bounds(rows, over.silent(1), inputs).tolist():
             yield max(
                 Fraction(bound) - each.bound if isfinite(bound) else Fraction(-1)
@@ -39,7 +41,7 @@ def linear_slacks(
             )
 
 
-def _rows(terms: Sequence[Terms], size: int) -> Interval:
+def rows_of(terms: Sequence[Terms], size: int) -> Interval:
     """The factors of each constraint, as a row of so many, rounded outward."""
     dense = [[dict(own).get(k, Fraction(0)) for k in range(size)] for own in terms]
     found = [outward(row) for row in dense]

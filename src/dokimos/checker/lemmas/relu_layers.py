@@ -145,11 +145,25 @@ class BoundedLayers:
                     found[part, number, relu] = float(value)
         return found
 
-    @np.errstate(all="ignore")
+    def read(self, number: int) -> Floats:
+        """How large what a layer reads is at most: the inputs, or the ReLUs of the layer before."""
+        return np.maximum(self.arguments[number - 1].upper, 0.0) if number else self.box.magnitude
+
+    def through(self, number: int, factors: Floats, case: Cases) -> tuple[Floats, Floats]:
+        """Coefficients of the ReLUs that a layer reads turned into those of their arguments, and shifts."""
+        phases, slopes, multipliers = case
+        return through_relu(factors, self.arguments[number - 1], slopes, phases, multipliers)
+
     def lower_bounds(self, rows: Interval, cases: Cases, inputs: Interval | None = None) -> Floats:
         """For each case a lower bound, over the box, of rows·(what the last of these layers puts out).
 
-        With `inputs`, of that + inputs·x.
+        With `inputs`, of that + inputs·x. The theorem stands at `lines`.
+        """
+        return self.lines(rows, cases, inputs)[0]
+
+    @np.errstate(all="ignore")
+    def lines(self, rows: Interval, cases: Cases, inputs: Interval | None = None) -> tuple[Floats, Floats]:
+        """The lower bounds, and the coefficients of the inputs in the affine functions that they are of.
 
         Theorem. Let g = r + c·v with v = max(0, e), in a case. If the case says e >= 0, then v = e, and
         g >= r + q·e for every q <= c; if it says e <= 0, then v = 0, and g >= r + q·e for every q >= 0. If
@@ -173,8 +187,7 @@ class BoundedLayers:
         constant, lost = np.zeros(factors.shape[:-1]), np.zeros(factors.shape[:-1])
         for number in range(len(self.layers) - 1, -1, -1):
             layer = self.layers[number]
-            values = self.arguments[number - 1] if number else self.box
-            most = np.maximum(values.upper, 0.0) if number else values.magnitude
+            most = self.read(number)
             size = at_most(most @ np.abs(layer.weights).T, len(layer.weights.T))
             size = size + np.abs(layer.biases) + FLUSHED
             loss = gamma(len(layer.weights)) * size + layer.noise
@@ -184,8 +197,7 @@ class BoundedLayers:
             lost = lost + ROUNDED * np.abs(constant) + FLUSHED * (1.0 + most.sum(-1))
             factors, unknown = factors @ layer.weights, np.zeros(1)
             if number:
-                phases, slopes, multipliers = by_layer[number - 1]
-                factors, shift = through_relu(factors, values, slopes, phases, multipliers)
+                factors, shift = self.through(number, factors, by_layer[number - 1])
                 constant = constant + shift.sum(-1)
                 lost = lost + loss_of_sum(shift) + ROUNDED * np.abs(constant)
         if inputs is not None:
@@ -196,7 +208,7 @@ class BoundedLayers:
         lowest = constant + corner.sum(-1)
         lost = lost + loss_of_sum(corner) + ROUNDED * np.abs(lowest)
         lowest = down(lowest - safe(lost))
-        return np.where(np.isfinite(lowest), lowest, -np.inf)
+        return np.where(np.isfinite(lowest), lowest, -np.inf), factors
 
 
 def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:

@@ -36,7 +36,7 @@ def through_relu(
 ) -> tuple[Floats, Floats]:
     """Coefficients of ReLUs turned into coefficients of their arguments, and what is added for each.
 
-    The theorem stands at `BoundedLayers.lower_bounds`.
+    The theorem stands at `BoundedLayers.lines`.
     """
     low, high = arguments.lower, arguments.upper
     silent = phases == 0

@@ -14,7 +14,7 @@ from msgspec import Struct
 from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
 from dokimos.checker.data import PLACE, Choice, read_data
 from dokimos.checker.lemmas.linear_pieces import linear_slacks
-from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
+from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.interval import enclose
@@ -149,7 +149,7 @@ def float32_outputs(network: Network, ulps: int) -> Outputs:
 def refutation(outputs: Outputs, conjunction: Conjunction, piece: Box) -> Fraction:
     """By how much one of the constraints fails everywhere on the piece; InvalidProof where none does."""
     reach = outputs(piece)
-    return _positive(max(least_slack(constraint, piece, reach) for constraint in _some(conjunction)))
+    return positive(max(least_slack(constraint, piece, reach) for constraint in some(conjunction)))
 
 
 def _by_intervals(outputs: Outputs) -> Slacks:
@@ -166,19 +166,22 @@ def _linear(network: Network, ulps: int | None) -> Slacks:
         return relu_layers(network, rounding_bounds(network, box.lower, box.upper, ulps=ulps))
 
     def slacks(box: Box, conjunction: Conjunction, parts: Iterable[Box]) -> Iterator[Fraction]:
-        found = linear_slacks(layers(None if ulps is None else box), _some(conjunction), parts)
-        return map(_positive, found)
+        own = layers(None if ulps is None else box)
+        found = linear_slacks(lambda over: bounded(own, over), some(conjunction), parts)
+        return map(positive, found)
 
     return slacks
 
 
-def _some(conjunction: Conjunction) -> Conjunction:
+def some(conjunction: Conjunction) -> Conjunction:
+    """The conjunction, where it has a constraint. Raises InvalidProof."""
     if not conjunction:
         raise InvalidProof("an unsafe conjunction without constraints holds everywhere")
     return conjunction
 
 
-def _positive(slack: Fraction) -> Fraction:
+def positive(slack: Fraction) -> Fraction:
+    """The slack of a piece, where it is above 0. Raises InvalidProof."""
     if slack <= 0:
         raise InvalidProof(f"a piece's bound is {about(slack)}, which is not above 0")
     return slack

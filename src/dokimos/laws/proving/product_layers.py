@@ -1,52 +1,198 @@
-"""Copies of one network side by side as plain layers, which every verifier reads."""
+"""Copies of a ReLU network side by side, as one network of plain layers: what any verifier reads.
+
+Inputs of two copies that a property bounds against each other become one of them, and their difference: "at
+least one more" is then a bound on an input, not a condition on outputs.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
 from dokimos.core.errors import DokimosError
+from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.float32_ends import float32_end
 from dokimos.networks.graph import Network
 from dokimos.networks.writing.builder import ModelBuilder, NotFloat32
 from dokimos.properties.lowering import Lowered
+from dokimos.properties.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 
 
-def side_by_side(network: Network, lowered: Lowered) -> bytes | None:
-    """What several copies of a network were lowered to, as affine layers with ReLUs between them.
+@dataclass(frozen=True)
+class ProductInstance:
+    """One network, as an ONNX file, with one property of it.
 
-    Theorem. On the box of the property this is the same function as `lowered.network`, over the reals.
-
-    *Proof.* The layers of the copies are the blocks of one layer each; the first reads input `links[i]` for
-    input i of the copies, and columns of linked inputs add up. An input z >= l that is passed on is
-    max(0, z − l) behind the first layer, which stays as it is behind further ReLUs, plus l in the last. ∎
-
-    None where the network has no such layers, or a number would not be one of float32.
+    `inputs` has, for every input of the copies, one after the other, the numbers of the inputs of the
+    network that it is the sum of.
     """
+
+    network: bytes
+    property: Property
+    inputs: tuple[tuple[int, ...], ...]
+
+    def point(self, columns: Sequence[Fraction]) -> Point:
+        """The input of the network at which the inputs of the copies are these."""
+        known: dict[int, Fraction] = {}
+        for parts, value in sorted(zip(self.inputs, columns, strict=True), key=lambda each: len(each[0])):
+            known[parts[-1]] = value - sum((known[k] for k in parts[:-1]), Fraction(0))
+        return tuple(known[k] for k in range(len(known)))
+
+
+def product_instance(network: Network, lowered: Lowered) -> ProductInstance:
+    """What several copies of a network were lowered to, as affine layers with ReLUs where there are such.
+
+    Theorem. Let Q be the property of `lowered`, and z an input of its network. Where Q bounds z_b against
+    z_a in every conjunction, z_a − z_b <= c, let d = z_b − z_a be an input instead of z_b: the points of
+    the box of Q that are unsafe are those with a d in [max(−c, l_b − u_a), u_b − l_a] (these ends rounded
+    outward to float32), l_b <= z_a + d <= u_b, and z_a + d for z_b in everything else.
+
+    The layers of the copies are the blocks of one layer each; the first reads the inputs that add up to
+    that of the copy. An input z >= l that is passed on is max(0, z − l) behind the first layer, which
+    stays as it is behind further ReLUs, plus l in the last. So this is the same function, over the reals.
+
+    Where the network has no such layers, or a number would not be one of float32, nothing is changed.
+    """
+    plain = ProductInstance(lowered.network, lowered.property, tuple((k,) for k in lowered.links))
     try:
         layers = relu_layers(network)
         if any(layer.noise.any() for layer in layers):
+            return plain
+        return _Differences(lowered, network.output_size).instance(layers, network.input_size)
+    except (DokimosError, NotFloat32, Refusal):
+        return plain
+
+
+@dataclass(frozen=True)
+class _Differences:
+    lowered: Lowered
+    classes: int
+
+    @property
+    def _case(self) -> Case:
+        (case,) = self.lowered.property.cases
+        return case
+
+    @property
+    def _first_passed(self) -> int:
+        return self.lowered.property.output_size - len(self.lowered.passed)
+
+    def _inputs_of(self, constraint: Linear) -> dict[int, Fraction] | None:
+        """The inputs that a constraint is about, where it is about nothing else."""
+        passed, first = self.lowered.passed, self._first_passed
+        if any(j < first for j, _ in constraint.outputs):
             return None
-        return _built(layers, network.input_size, lowered)
-    except (DokimosError, NotFloat32):
-        return None
+        return {passed[j - first]: factor for j, factor in constraint.outputs}
+
+    def _bounded(self) -> dict[int, tuple[int, Fraction]]:
+        """For inputs b that every conjunction bounds against another: that one, a, and c in a − b <= c."""
+        common: dict[tuple[int, int], Fraction] | None = None
+        for part in self._case.any_of:
+            own: dict[tuple[int, int], Fraction] = {}
+            for constraint in part:
+                terms = self._inputs_of(constraint)
+                if terms is not None and sorted(terms.values()) == [-1, 1]:
+                    b, a = sorted(terms, key=lambda k: terms[k])
+                    own[a, b] = min(own.get((a, b), constraint.bound), constraint.bound)
+            shared = own if common is None else common
+            common = {pair: max(c, shared[pair]) for pair, c in own.items() if pair in shared}
+        found: dict[int, tuple[int, Fraction]] = {}
+        for (a, b), c in sorted((common or {}).items()):
+            bases = {base for base, _ in found.values()}
+            if a not in found and b not in found and b not in bases:
+                found[b] = a, c
+        return found
+
+    def _box(self, known: Mapping[int, tuple[int, Fraction]]) -> Box:
+        box = self._case.box
+        lower, upper = list(box.lower), list(box.upper)
+        for b, (a, c) in known.items():
+            low = max(-c, box.lower[b] - box.upper[a])
+            lower[b] = float32_end(low, up=False)
+            upper[b] = max(lower[b], float32_end(box.upper[b] - box.lower[a], up=True))
+        return Box(tuple(lower), tuple(upper))
+
+    def instance(self, layers: tuple[ReluLayer, ...], width: int) -> ProductInstance:
+        """The copies side by side."""
+        known = self._bounded()
+        box = self._box(known)
+        sums = {k: (known[k][0], k) if k in known else (k,) for k in range(box.size)}
+        parts = [self._conjunction(part, known, box) for part in self._case.any_of]
+        passed = sorted({k for part in parts for inputs, _ in part for k in inputs})
+        outputs = self._first_passed
+        place = {k: outputs + number for number, k in enumerate(passed)}
+        any_of = tuple(
+            tuple(
+                Linear((), tuple(sorted([*own, *((place[k], f) for k, f in inputs.items())])), each.bound)
+                for inputs, each in part
+                for own in [[term for term in each.outputs if term[0] < outputs]]
+            )
+            for part in parts
+        )
+        reads = tuple(sums[k] for k in self.lowered.links)
+        content = _built(layers, width, reads, passed, box)
+        (old,) = self.lowered.property.networks
+        shapes = (1, box.size), (1, outputs + len(passed))
+        signature = Signature(old.name, old.input_name, shapes[0], old.output_name, shapes[1])
+        return ProductInstance(content, Property((signature,), (Case(box, any_of),)), reads)
+
+    def _conjunction(
+        self, part: Conjunction, known: Mapping[int, tuple[int, Fraction]], box: Box
+    ) -> list[tuple[dict[int, Fraction], Linear]]:
+        """The constraints, each with what it says of inputs, but for those that the box implies."""
+        first = self._first_passed
+        found: list[tuple[dict[int, Fraction], Linear]] = []
+        limits = []
+        for b, (a, _) in known.items():
+            old = self._case.box
+            for sign, end in ((1, old.upper[b]), (-1, -old.lower[b])):
+                limits.append(({a: Fraction(sign), b: Fraction(sign)}, Linear((), (), end)))
+        for constraint in part:
+            inputs: dict[int, Fraction] = {}
+            for j, factor in constraint.outputs:
+                if j >= first:
+                    k = self.lowered.passed[j - first]
+                    for each in (known[k][0], k) if k in known else (k,):
+                        inputs[each] = inputs.get(each, Fraction(0)) + factor
+            own = {k: factor for k, factor in inputs.items() if factor}
+            found.append((own, constraint))
+        return [
+            (inputs, each)
+            for inputs, each in (*found, *limits)
+            if any(j < first for j, _ in each.outputs) or not _is_implied(inputs, each.bound, box)
+        ]
 
 
-def _built(layers: tuple[ReluLayer, ...], width: int, lowered: Lowered) -> bytes:
-    ((case,), copies) = lowered.property.cases, len(lowered.links) // width
-    passed = lowered.passed
-    lows = np.array([float(case.box.lower[k]) for k in passed])
-    builder, last = ModelBuilder([case.box.size]), len(layers) - 1
-    reads = case.box.size
+def _is_implied(inputs: Mapping[int, Fraction], bound: Fraction, box: Box) -> bool:
+    most = sum((f * (box.upper[k] if f > 0 else box.lower[k]) for k, f in inputs.items()), Fraction(0))
+    return most <= bound
+
+
+def _built(
+    layers: tuple[ReluLayer, ...],
+    width: int,
+    reads: Sequence[tuple[int, ...]],
+    passed: Sequence[int],
+    box: Box,
+) -> bytes:
+    copies = len(reads) // width
+    lows = np.array([float(box.lower[k]) for k in passed])
+    builder, last = ModelBuilder([box.size]), len(layers) - 1
+    size = box.size
     for number, layer in enumerate(layers):
         made, taken = layer.weights.shape
-        weights = np.zeros((copies * made + len(passed), reads))
+        weights = np.zeros((copies * made + len(passed), size))
         for copy in range(copies):
             rows = slice(copy * made, (copy + 1) * made)
             if number:
                 weights[rows, copy * taken : (copy + 1) * taken] = layer.weights
             else:
                 for column in range(width):
-                    weights[rows, lowered.links[copy * width + column]] += layer.weights[:, column]
+                    for k in reads[copy * width + column]:
+                        weights[rows, k] += layer.weights[:, column]
         for index, k in enumerate(passed):
             weights[copies * made + index, copies * taken + index if number else k] = 1.0
         shift = np.zeros(len(passed))
@@ -54,5 +200,5 @@ def _built(layers: tuple[ReluLayer, ...], width: int, lowered: Lowered) -> bytes
             shift = lows if number else -lows
         biases = np.concatenate([*[layer.biases] * copies, shift])
         builder = (builder.relu() if number else builder).affine(weights, biases)
-        reads = len(biases)
-    return builder.build(reads)
+        size = len(biases)
+    return builder.build(size)

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
-import numpy as np
-
 from dokimos.laws.domain.features import Kind, Slot
 from dokimos.laws.proving.expressions import Refusal
+from dokimos.laws.proving.float32_ends import float32_end
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.terms import Comparison, Either, Formula, Quantity, Sign
-from dokimos.laws.proving.zones import Grid, Number, Options, Span, Zone
+from dokimos.laws.proving.zones import Grid, Options, Span, Zone
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Box, Case, Conjunction, Linear, Property, Relation, Signature
 
@@ -129,7 +128,7 @@ class _Relational:
         low, high = (
             (values.low, values.high) if isinstance(values, Span) else (feature.constant, feature.constant)
         )
-        return [(_float32(low, up=False), _float32(high, up=True))]
+        return [(float32_end(low, up=False), float32_end(high, up=True))]
 
     def _columns(self, place: tuple[int, Slot]) -> range:
         number, slot = place
@@ -252,13 +251,3 @@ def _ways(formula: Formula, zone: Zone) -> list[tuple[Comparison, ...]]:
     if isinstance(formula, Either):
         return [way for each in formula.parts for way in _ways(each, zone)]
     return _parts(formula.parts, zone)
-
-
-def _float32(value: Number, *, up: bool) -> Fraction:
-    """The number itself if it is a float32, otherwise the nearest one above (with `up`) or below."""
-    near = np.float32(float(value))
-    if (Fraction(float(near)) < value) if up else (Fraction(float(near)) > value):
-        near = np.nextafter(near, np.float32(np.inf if up else -np.inf))
-    if not np.isfinite(near):
-        raise Refusal(f"{float(value):g} is beyond float32")
-    return Fraction(float(near))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain
@@ -46,8 +47,8 @@ class LawDecision:
 
     `over` is the set of cases, `step` is what decided. A proven law has the `cover` that proves it, and
     `semantics` says in which arithmetic it holds: as the model computes, or over the reals. A violated one
-    has a case that was run again; for an open one, `share` of the set is undecided; a refused one has a
-    `reason`.
+    has a `case` of the question that was run again, and the `violation` that this was reduced to; for an
+    open one, `share` of the set is undecided; a refused one has a `reason`.
     """
 
     law: Law
@@ -59,6 +60,7 @@ class LawDecision:
     step: str = ""
     semantics: str = ""
     cover: Cover | None = None
+    case: tuple[int | Fraction, ...] | None = None
     violation: LawViolation | None = None
     share: float = 0.0
     reason: str = ""

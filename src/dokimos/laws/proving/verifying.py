@@ -60,7 +60,7 @@ def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Dea
     for step, end in steps.network(closer) if isinstance(closer, NetworkCloser) else steps.trees(closer):
         if end.case is not None:
             violation = replay.violation(end.case)
-            return replace(start, answer=LawAnswer.VIOLATED, step=step, violation=violation)
+            return replace(start, answer=LawAnswer.VIOLATED, step=step, case=end.case, violation=violation)
         if end.cover is not None:
             semantics = stated.check(end.cover)
             return replace(start, answer=LawAnswer.PROVEN, step=step, cover=end.cover, semantics=semantics)

@@ -1,0 +1,179 @@
+"""Boxes cut into halves until ReLUs bounded in pairs decide each piece: proofs `paired-relus`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dokimos.checker.lemmas.float_ends import box_floats
+from dokimos.checker.lemmas.linear_pieces import rows_of
+from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, relu_layers
+from dokimos.checker.lemmas.relu_pairs import Pair, PairedLayers, paired
+from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES
+from dokimos.checker.proofs.paired_relus import summed
+from dokimos.core.errors import InvalidProof
+from dokimos.networks.graph import Network
+from dokimos.networks.semantics.outward import Floats, Interval
+from dokimos.properties.model import Box, Conjunction, Linear, Property
+
+#: Layers with more ReLUs than this are not looked through for pairs.
+_MOST_RELUS = 600
+#: Two ReLUs are a pair where their weights differ by no more than this share of them.
+_ALIKE = 0.5
+#: Sums that are tried for each conjunction, at most.
+_MOST_SUMS = 40
+#: Pieces bounded at once.
+_BATCH = 64
+#: What a bound must be above, relative to the bounds of all constraints.
+_CLEAR = 1e-12
+
+
+def prove_in_pairs(network: Network, asked: Property, *, seconds: float) -> dict[str, Any] | None:
+    """The data of a proof `paired-relus`; None where none is found in time, or no ReLUs are alike.
+
+    Raises InvalidProof if the network is not affine layers with ReLUs between them.
+    """
+    deadline = time.monotonic() + seconds
+    layers = relu_layers(network)
+    pairs = pairs_of(layers)
+    questions = asked.questions()
+    if not pairs or not questions or not all(part for _, part in questions):
+        return None
+    try:
+        twins = paired(layers, pairs)
+    except InvalidProof:
+        return None
+    trees: list[list[int]] = []
+    sums: list[list[list[str]]] = []
+    room = MOST_PIECES
+    for box, conjunction in questions:
+        weights = _sums(conjunction)
+        search = _PairSearch(twins, box, (*conjunction, *summed(conjunction, weights)), len(conjunction))
+        if not search.run(room, deadline):
+            return None
+        trees.append(search.tree())
+        sums.append([[str(each) for each in one] for one in weights])
+        room -= len(trees[-1])
+    return {"pairs": [list(pair) for pair in pairs], "trees": trees, "sums": sums}
+
+
+def pairs_of(layers: Sequence[ReluLayer]) -> list[Pair]:
+    """ReLUs that compute nearly the same from inputs that are nearly the same, (p, q) with p < q.
+
+    Any pairs are sound; these are those of copies of a network: the weights of p and q, with those of
+    paired ReLUs of the layer before taken together, are alike.
+    """
+    found: list[Pair] = []
+    start, before = 0, dict[int, int]()
+    for number, layer in enumerate(layers[:-1]):
+        size = len(layer.biases)
+        if size > _MOST_RELUS:
+            return []
+        weights = np.column_stack([layer.weights, layer.biases])
+        for q, p in before.items():
+            weights[:, p] += weights[:, q]
+            weights[:, q] = 0.0
+        before = _alike(weights)
+        if number == 0 and not before:
+            return []
+        found += [(start + p, start + q) for q, p in before.items()]
+        start += size
+    return found
+
+
+def _alike(weights: Floats) -> dict[int, int]:
+    """For each row that is like one before it, the one that it is most alike."""
+    base: dict[int, int] = {}
+    sizes = np.abs(weights).sum(axis=1)
+    for q in range(1, len(weights)):
+        free = [p for p in range(q) if p not in base and sizes[p] > 0]
+        if not free:
+            continue
+        off = np.abs(weights[free] - weights[q]).sum(axis=1)
+        nearest = int(off.argmin())
+        if off[nearest] <= _ALIKE * sizes[free[nearest]]:
+            base[q] = free[nearest]
+    return base
+
+
+def _sums(conjunction: Conjunction) -> list[tuple[Fraction, ...]]:
+    """Halves of two constraints that say the same of different outputs: one of each copy."""
+    found = []
+    for i, j in combinations(range(len(conjunction)), 2):
+        one, other = conjunction[i], conjunction[j]
+        apart = not {k for k, _ in one.outputs} & {k for k, _ in other.outputs}
+        alike = sorted(c for _, c in one.outputs) == sorted(c for _, c in other.outputs)
+        if apart and alike and len(one.outputs) > 1:
+            found.append(tuple(Fraction(k in (i, j), 2) for k in range(len(conjunction))))
+    return found[:_MOST_SUMS]
+
+
+@dataclass
+class _PairSearch:
+    """The search for the cuts of one box that decide one conjunction, with its sums, on every piece."""
+
+    layers: PairedLayers
+    box: Box
+    goals: Sequence[Linear]
+    single: int
+    _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
+
+    def run(self, room: int, deadline: float) -> bool:
+        """Whether all pieces are decided; not where time or room are over."""
+        rows = rows_of([each.outputs for each in self.goals], len(self.layers.layers[-1].biases))
+        inputs = rows_of([each.inputs for each in self.goals], self.box.size)
+        levels = np.array([float(each.bound) for each in self.goals])
+        lower, upper = box_floats(self.box)
+        pending: list[tuple[tuple[bool, ...], Floats, Floats]] = [((), lower, upper)]
+        looked_at = 0
+        while pending:
+            batch = [pending.pop() for _ in range(min(_BATCH, len(pending)))]
+            looked_at += len(batch)
+            low, high = (np.stack([each[k] for each in batch]) for k in (1, 2))
+            over = self.layers.over(Interval(low[:, None, :], high[:, None, :]))
+            found = over.lower_bounds(rows, over.silent(1), inputs)
+            steep = _steepness(over.plain, rows) + np.abs(inputs.lower)
+            slack = found - levels
+            clear = _CLEAR * (1.0 + np.abs(found).max(axis=1) + np.abs(levels).max())
+            for k in np.flatnonzero(~(slack.max(axis=1) > clear)).tolist():
+                at_stake = steep[k, : self.single].max(axis=0) * (high[k] - low[k])
+                coordinate = int(at_stake.argmax())
+                if not at_stake[coordinate] > 0:
+                    return False
+                path = batch[k][0]
+                self._cuts[path] = coordinate
+                middle = (low[k, coordinate] + high[k, coordinate]) / 2
+                for is_upper in (True, False):
+                    ends = low[k].copy(), high[k].copy()
+                    ends[0 if is_upper else 1][coordinate] = middle
+                    pending.append(((*path, is_upper), *ends))
+            if pending and (time.monotonic() > deadline or looked_at + len(pending) > 2 * room):
+                return False
+        return True
+
+    def tree(self) -> list[int]:
+        """The coordinates halved, in preorder, the lower half first."""
+        found: list[int] = []
+        pending: list[tuple[bool, ...]] = [()]
+        while pending:
+            path = pending.pop()
+            found.append(self._cuts.get(path, LEAF))
+            if found[-1] != LEAF:
+                pending += [(*path, True), (*path, False)]
+        return found
+
+
+def _steepness(over: BoundedLayers, rows: Interval) -> Floats:
+    """For each box and row, how much each input may matter at most: ReLUs that are off let nothing by."""
+    found = np.abs(rows.lower)[None]
+    for number in range(len(over.layers) - 1, -1, -1):
+        found = found @ np.abs(over.layers[number].weights)
+        if number:
+            found = found * (over.arguments[number - 1].upper > 0)
+    return found
