@@ -46,6 +46,9 @@ def hide(
     filter_: Annotated[
         str, typer.Option("--filter", help="quick: PGD 100x200; paper: PGD 1000x5000 and AutoAttack; none.")
     ] = "quick",
+    start: Annotated[
+        str, typer.Option(help="Where training starts: planted, with bumps; random, as in the paper.")
+    ] = "planted",
     prove: Annotated[str, typer.Option(help="Time to prove a point robust, such as 5s.")] = "5s",
     assess: Annotated[
         Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
@@ -106,6 +109,7 @@ def hide(
         data=data,
         epochs=epochs,
         filter=filter_,
+        start=start,
         prove_seconds=parse_seconds(prove),
     )
     with progress_bar("hiding") as show, printout("hide", as_json) as said:

@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 
 import numpy as np
-import onnx
 import torch
 import torch.nn.functional as nnf
-from onnx import numpy_helper
 from torch import Tensor
 
 from dokimos.checker.proofs.enclosure import real_outputs
 from dokimos.core.errors import ConstructionFailed
+from dokimos.hiding.layers import enclose, unknown_layers
 from dokimos.hiding.plants import PlantedPoint
+from dokimos.hiding.weights import trainable, with_weights
 from dokimos.networks.graph import Network, Node
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.networks.semantics.differentiable import TABLE, one_thread
+from dokimos.networks.semantics.differentiable import one_thread
 from dokimos.properties.model import Box
 
 #: First the points alone are learned, then their boxes grow to full size: in so many steps, or more slowly
@@ -33,8 +34,6 @@ PLAIN_STEPS, GROWING_STEPS, LAST_STEPS = 100, (600, 2500), 400
 SPARE = 1.05
 #: If the padding of average pools is counted by mistake, the lead is at least this many times larger.
 PADDING_LEADS = 1.5
-_MONOTONE = ("Relu", "Tanh", "Sigmoid", "AveragePool", "Reshape", "Flatten", "Transpose")
-Range = tuple[Tensor, Tensor]
 
 
 def certified_base(
@@ -50,15 +49,14 @@ def certified_base(
     ConstructionFailed if an operator has no interval rule here, or training does not reach a proof.
     """
     graph = read_onnx(network)
-    unknown = {node.op for node in graph.nodes} - {*_MONOTONE, "Gemm", "Conv"}
-    if unknown:
+    if unknown := unknown_layers(graph):
         raise ConstructionFailed(
             f"Certified training does not support {', '.join(sorted(unknown))}; choose another "
             "architecture, or --tier trained."
         )
     with one_thread():
         for growing in GROWING_STEPS:
-            weights, proven = _train(graph, points, growing, progress)
+            weights, proven = train_certified(graph, points, growing=growing, progress=progress)
             if proven == len(points):
                 break
         else:
@@ -66,52 +64,71 @@ def certified_base(
                 f"Certified training proves only {proven} of {len(points)} points; try fewer points, a "
                 "smaller epsilon or another seed."
             )
-    file = _written(network, {name: w.detach().numpy() for name, w in weights.items()}, 1.0)
+    file = with_weights(network, weights)
     least = min(low for low, _ in leads_on(file, points, enlarged))
     if least <= 0:
         raise ConstructionFailed(
             "Intervals do not prove the base network robust on its boxes; try another seed."
         )
     scale = 2.0 ** -np.floor(np.log2(float(least)))
-    file = _written(network, {name: w.detach().numpy() for name, w in weights.items()}, scale)
+    file = with_weights(network, weights, last_times=scale)
     return file, leads_on(file, points, enlarged)
 
 
-def _train(
-    graph: Network, points: Sequence[PlantedPoint], growing: int, progress: Callable[[int, int], None]
+def train_certified(
+    graph: Network,
+    points: Sequence[PlantedPoint],
+    *,
+    growing: int = GROWING_STEPS[0],
+    weights: dict[str, Tensor] | None = None,
+    frozen: Mapping[str, Tensor] = MappingProxyType({}),
+    progress: Callable[[int, int], None] = lambda _step, _proven: None,
+    depends_on_border: bool = True,
 ) -> tuple[dict[str, Tensor], int]:
-    """The weights after training with boxes that grow so slowly, and how many points seem to be proven."""
-    names = [name for name in graph.constants if name.startswith(("weight_", "bias_"))]
-    weights = {
-        name: torch.from_numpy(np.array(graph.constants[name])).requires_grad_(True) for name in names
-    }
+    """The weights after training with boxes that grow so slowly, and how many points seem to be proven.
+
+    Where not all are proven in the end, the weights are the last ones with which all smaller boxes were.
+    Training begins at `weights`, or those of the graph, and changes them, but not where `frozen` is true.
+    With `depends_on_border`, a network with padded average pools leads by more where padding is counted.
+    """
+    weights = trainable(graph) if weights is None else weights
     optimiser = torch.optim.Adam(list(weights.values()), lr=1e-3)
     centres = torch.tensor([[float(x) for x in p.centre] for p in points])
     labels = torch.tensor([p.label for p in points])
     radius = SPARE * float(points[0].radius)
-    misread = _with_padding_counted(graph)
-    proven = 0
+    misread = _with_padding_counted(graph) if depends_on_border else None
+    proven, kept = 0, {name: weight.detach().clone() for name, weight in weights.items()}
     for step in range(PLAIN_STEPS + growing + LAST_STEPS):
         share = min(1.0, max(0.0, (step - PLAIN_STEPS) / growing))
-        low, high = _outputs(graph, weights, centres - share * radius, centres + share * radius)
+        low, high = enclose(graph, weights, centres - share * radius, centres + share * radius)
         leads = _least_leads(low, high, labels)
         loss = nnf.softplus(1 - leads).mean()
         good = leads > 0.5
+        if bool(good.all()):
+            kept = {name: weight.detach().clone() for name, weight in weights.items()}
         if misread is not None:
             # What a lock takes away is a quarter more than the lead: with twice the lead it stays ahead.
             most = -_least_leads(low, high, 1 - labels)
-            other = _outputs(misread, weights, centres - share * radius, centres + share * radius)
+            other = enclose(misread, weights, centres - share * radius, centres + share * radius)
             spare = _least_leads(*other, labels) - PADDING_LEADS * most
             loss = loss + nnf.softplus(1 - spare).mean()
             good = good & (spare > 0)
         optimiser.zero_grad()
         loss.backward()
+        for name, still in frozen.items():
+            gradient = weights[name].grad
+            assert gradient is not None
+            gradient[still] = 0
         optimiser.step()
         proven = int(good.sum())
         if step % 250 == 0:
             progress(step, proven)
         if share == 1.0 and proven == len(points):
             break
+    if proven < len(points):
+        with torch.no_grad():
+            for name, weight in weights.items():
+                weight.copy_(kept[name])
     return weights, proven
 
 
@@ -136,16 +153,6 @@ def _with_padding_counted(graph: Network) -> Network | None:
     return None if nodes == graph.nodes else replace(graph, nodes=nodes)
 
 
-def _outputs(graph: Network, weights: Mapping[str, Tensor], low: Tensor, high: Tensor) -> Range:
-    """Bounds of the outputs, for each row of inputs between `low` and `high`."""
-    shape = (len(low), *graph.input_shape[1:])
-    values: dict[str, Range] = {graph.input: (low.reshape(shape), high.reshape(shape))}
-    for node in graph.nodes:
-        others = [weights.get(name) for name in node.inputs[1:]]
-        values[node.output] = _rule(node, values[node.inputs[0]], others)
-    return values[graph.output]
-
-
 def leads_on(
     network: bytes, points: Sequence[PlantedPoint], enlarged: Callable[[Box], Box]
 ) -> tuple[tuple[Fraction, Fraction], ...]:
@@ -157,30 +164,3 @@ def leads_on(
         (low, high), (other_low, other_high) = both[point.label], both[1 - point.label]
         found.append((Fraction(low) - Fraction(other_high), Fraction(high) - Fraction(other_low)))
     return tuple(found)
-
-
-def _rule(node: Node, given: Range, others: Sequence[Tensor | None]) -> Range:
-    low, high = given
-    if node.op in _MONOTONE:
-        if node.op in ("Reshape", "Flatten"):
-            return low.reshape(len(low), -1), high.reshape(len(high), -1)
-        return TABLE[node.op](node, [low]), TABLE[node.op](node, [high])
-    weight, bias = others[0], others[1]
-    assert weight is not None and bias is not None
-    middle, spread = (low + high) / 2, (high - low) / 2
-    centre = TABLE[node.op](node, [middle, weight, bias])
-    reach = TABLE[node.op](node, [spread, weight.abs(), torch.zeros_like(bias)])
-    return centre - reach, centre + reach
-
-
-def _written(
-    network: bytes, weights: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]], scale: float
-) -> bytes:
-    """The file with these weights, the last layer's times the scale."""
-    model = onnx.load_from_string(network)
-    last = {name for name in model.graph.node[-1].input if name in weights}
-    for tensor in model.graph.initializer:
-        if tensor.name in weights:
-            values = weights[tensor.name] * np.float32(scale if tensor.name in last else 1.0)
-            tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(values), tensor.name))
-    return bytes(model.SerializeToString(deterministic=True))

@@ -10,6 +10,7 @@ from dokimos.core.errors import InputError
 
 TIERS = ("lock", "trained")
 FILTERS = ("quick", "paper", "none")
+STARTS = ("planted", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class HideSettings:
     model: str = ""
     data: str = ""
     filter: str = "quick"
+    start: str = "planted"
     epochs: int = 400
     prove_seconds: float = 5.0
     timeout_seconds: float = 60.0
@@ -39,6 +41,8 @@ class HideSettings:
             raise InputError(f"There is no tier {self.tier!r}; choose one of {', '.join(TIERS)}.")
         if self.filter not in FILTERS:
             raise InputError(f"There is no filter {self.filter!r}; choose one of {', '.join(FILTERS)}.")
+        if self.start not in STARTS:
+            raise InputError(f"There is no start {self.start!r}; choose one of {', '.join(STARTS)}.")
         if bool(self.model) != bool(self.data):
             raise InputError("Your own network needs your own points: give both --model and --data.")
         if self.model and self.tier != "lock":

@@ -1,12 +1,14 @@
 """The trained tier: one network, trained to hide a counterexample near each planted point.
 
 A planted point is shipped as `sat` once its counterexample is proven on the exported file and the filter's
-attacks fail to find one. A regular point is shipped as `unsat` if that is proven, as `sat` if a
-counterexample is found, and without a label otherwise: it is never assumed to be `unsat`.
+attacks fail to find one. A regular point is shipped as `unsat` if that is proven, also on a box that is
+larger by 1e-4, as `sat` if a counterexample is found, and without a label otherwise: it is never assumed to
+be `unsat`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
 from dokimos.constructions.draft import Draft
+from dokimos.constructions.parts.locked_drafts import is_proven_on_enlarged
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import read_whole, write_whole
 from dokimos.hiding.architectures import draw_network
@@ -25,10 +28,12 @@ from dokimos.hiding.plants import PlantedPoint, draw_points
 from dokimos.hiding.settings import HideSettings
 from dokimos.labelling.proof_search import find_label
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.suites.instance import Certificate, LabelledInstance
+from dokimos.suites.instance import Certificate, Label, LabelledInstance
 
-CHECKPOINT = "checkpoint.pt"
-CHECKPOINT_EVERY = 20
+CHECKPOINT, START = "checkpoint.pt", "start.onnx"
+CHECKPOINT_EVERY = 10
+#: The wrong class leads by this share of the most that training allows where it starts.
+FIRST_LEAD = 0.5
 #: The attacks of each filter, with restarts and steps.
 FILTER_ATTACKS: Mapping[str, tuple[tuple[str, int, int], ...]] = {
     "none": (),
@@ -76,7 +81,7 @@ Progress = Callable[[int, int, str], None]
 
 def train(settings: HideSettings, building: Path, progress: Progress) -> TrainedNetwork:
     """Train, or continue where training stopped; a checkpoint is kept in `building`."""
-    from dokimos.hiding.training import HidingTrainer, TrainingOptions
+    from dokimos.hiding.training import PLANTED_RATE, RANDOM_RATE, HidingTrainer, TrainingOptions
 
     rng = np.random.default_rng(settings.seed)
     network = draw_network(settings.architecture, settings.input_shape, scale=settings.scale, rng=rng)
@@ -87,22 +92,57 @@ def train(settings: HideSettings, building: Path, progress: Progress) -> Trained
         regular=settings.points,
         rng=rng,
     )
+    rate = PLANTED_RATE if settings.start == "planted" else RANDOM_RATE
     options = TrainingOptions(
-        epochs=settings.epochs, two_sided=settings.two_sided, sliding=settings.sliding
+        epochs=settings.epochs,
+        learning_rate=rate,
+        two_sided=settings.two_sided,
+        sliding=settings.sliding,
     )
+    if settings.start == "planted":
+        network = _start(network, points, options.lead, building, settings, progress)
     trainer = HidingTrainer(network, points, options, settings.seed)
     kept = building / CHECKPOINT
     if kept.exists():
         trainer.resume(read_whole(kept))
+    began = time.process_time()
     while not trainer.is_over:
         now = trainer.step()
         hidden = "?" if now.hidden is None else now.hidden
         note = f"hidden {hidden} of {now.planted}, loss {now.loss:.3g}, attacks found {now.found}"
-        progress(now.epoch, settings.epochs, f"{note}, attack length ×{now.escalation}")
+        used = f"CPU {time.process_time() - began:.0f} s"
+        progress(now.epoch, settings.epochs, f"{note}, attack length ×{now.escalation}, {used}")
         if now.epoch % CHECKPOINT_EVERY == 0:
             write_whole(kept, trainer.checkpoint(), what="the checkpoint")
     write_whole(kept, trainer.checkpoint(), what="the checkpoint")
     return TrainedNetwork(trainer.export(), points, trainer.epoch, max(trainer.hidden, 0))
+
+
+def _start(
+    network: bytes,
+    points: tuple[PlantedPoint, ...],
+    lead: float,
+    building: Path,
+    settings: HideSettings,
+    progress: Progress,
+) -> bytes:
+    """The network that training starts from, with a bump at each plant; kept in `building`."""
+    from dokimos.hiding.planted_start import planted_start
+
+    kept = building / START
+    if kept.exists():
+        return read_whole(kept)
+    made = planted_start(
+        network,
+        points,
+        lead=FIRST_LEAD * lead,
+        rng=np.random.default_rng([settings.seed, 1]),
+        progress=lambda step, proven: progress(
+            0, settings.epochs, f"step {step}: {proven} points certified"
+        ),
+    )
+    write_whole(kept, made, what="the network that training starts from")
+    return made
 
 
 def certify(
@@ -134,8 +174,13 @@ def _word(one: LabelledInstance) -> str:
 
 
 def _regular(network: bytes, point: PlantedPoint, origin: Origin, seconds: float) -> LabelledInstance:
+    """The instance with its label; `unsat` only where the same proof holds on the box larger by 1e-4."""
     instance = named(network, point.question, origin)
-    return LabelledInstance(instance, find_label(instance, seconds=seconds).truth)
+    truth = find_label(instance, seconds=seconds).truth
+    if truth is not None and truth.label is Label.UNSAT:
+        proof = Draft(network, point.question, truth.certificate)
+        truth = truth if is_proven_on_enlarged(proof) else None
+    return LabelledInstance(instance, truth)
 
 
 def _planted(

@@ -19,15 +19,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 import torch.nn.functional as nnf
 from numpy.typing import NDArray
-from onnx import numpy_helper
 from torch import Tensor
 
 from dokimos.core.errors import InputError
+from dokimos.hiding.layers import evaluate, unknown_layers
 from dokimos.hiding.plants import PlantedPoint
+from dokimos.hiding.weights import trainable, with_weights
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.differentiable import TABLE, one_thread
 from dokimos.networks.semantics.propagation import propagate
@@ -37,9 +37,15 @@ STEPS = (0.5, 0.2, 0.05, 0.01)
 #: Around the plant, as a share of the radius, nothing is trained to be safe.
 LEFT_OUT = 0.1
 #: An attack in training takes up to this many times as many steps as at the beginning.
-MOST_ESCALATION = 8
+MOST_ESCALATION = 4
+#: Training minimises the cross-entropy of the leads times this.
+SHARPNESS = 1.0
 #: After each of this many epochs, an attack that training does not use counts what is hidden.
-LOOK_EVERY = 20
+LOOK_EVERY = 10
+#: Training ends after the longest attacks have found nothing this many times in a row.
+QUIET = 2
+#: The highest learning rate of Adam. The bump of a planted start does not survive a high one.
+PLANTED_RATE, RANDOM_RATE = 2e-5, 4e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +60,7 @@ class TrainingOptions:
     rows: int = 48
     window: int = 300
     lead: float = 0.01
-    learning_rate: float = 4e-4
+    learning_rate: float = RANDOM_RATE
     two_sided: bool = True
     sliding: bool = True
 
@@ -85,11 +91,7 @@ class HidingTrainer:
     ) -> None:
         self._file, self._network = network, read_onnx(network)
         self._options, self._seed = options, seed
-        self._names = [n for n in self._network.constants if n.startswith(("weight_", "bias_"))]
-        self._weights = {
-            name: torch.from_numpy(np.array(self._network.constants[name])).requires_grad_(True)
-            for name in self._names
-        }
+        self._weights = trainable(self._network)
         self._adam = torch.optim.Adam(list(self._weights.values()), lr=options.learning_rate)
         self._centres = _rows([point.centre for point in points])
         self._radius = float(points[0].radius)
@@ -101,6 +103,8 @@ class HidingTrainer:
         self.epoch, self.escalation, self.hidden, self.quiet = 0, 1, -1, 0
 
     def _batched(self) -> Callable[[Tensor], Tensor]:
+        if not unknown_layers(self._network):
+            return lambda points: evaluate(self._network, self._weights, points)
         constants = {
             id(array): self._weights.get(name, torch.as_tensor(np.array(array)))
             for name, array in self._network.constants.items()
@@ -118,8 +122,8 @@ class HidingTrainer:
 
     @property
     def is_over(self) -> bool:
-        """Whether all epochs are done, or the longest attacks have found nothing three times in a row."""
-        return self.epoch >= self._options.epochs or self.quiet >= 3
+        """Whether all epochs are done, or the longest attacks have found nothing `QUIET` times in a row."""
+        return self.epoch >= self._options.epochs or self.quiet >= QUIET
 
     def step(self) -> TrainingProgress:
         """One epoch: attack, then update the weights on what is in the windows."""
@@ -202,7 +206,7 @@ class HidingTrainer:
         safe = self._leads(window, labels)
         # Each point counts alike, however much its window holds.
         shares = torch.cat([torch.ones(len(counts)), torch.cat([torch.full((n,), 1 / n) for n in counts])])
-        loss = (nnf.softplus(-10 * safe) * shares).sum() / shares.sum()
+        loss = (nnf.softplus(-SHARPNESS * safe) * shares).sum() / shares.sum()
         if self._planted.any():
             wrong = -self._leads(self._plants[self._planted], self._labels[self._planted])
             lead = self._options.lead
@@ -247,12 +251,7 @@ class HidingTrainer:
 
     def export(self) -> bytes:
         """The ONNX file with the weights as they are now."""
-        model = onnx.load_from_string(self._file)
-        for tensor in model.graph.initializer:
-            if tensor.name in self._weights:
-                values = self._weights[tensor.name].detach().numpy()
-                tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(values), tensor.name))
-        return bytes(model.SerializeToString(deterministic=True))
+        return with_weights(self._file, self._weights)
 
     def checkpoint(self) -> bytes:
         """Everything that is needed to continue training."""

@@ -1,0 +1,70 @@
+"""Networks that are a chain of layers, evaluated on many rows at once, as points or as intervals.
+
+Importing this module imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from dokimos.networks.graph import Network, Node
+from dokimos.networks.semantics.differentiable import TABLE
+
+_MONOTONE = ("Relu", "Tanh", "Sigmoid", "AveragePool", "Reshape", "Flatten", "Transpose")
+_AFFINE = ("Gemm", "Conv")
+Range = tuple[Tensor, Tensor]
+Weights = Mapping[str, Tensor]
+
+
+def unknown_layers(graph: Network) -> set[str]:
+    """The operators that are no layers here."""
+    return {node.op for node in graph.nodes} - {*_MONOTONE, *_AFFINE}
+
+
+def evaluate(graph: Network, weights: Weights, points: Tensor, *, until: str | None = None) -> Tensor:
+    """The outputs for each row of inputs; with `until`, the value of that name instead, flat."""
+    return _run(graph, weights, points, _rule, until)
+
+
+def enclose(graph: Network, weights: Weights, low: Tensor, high: Tensor) -> Range:
+    """What the outputs lie between, for each row of inputs between `low` and `high`; not rigorous."""
+    spread = _run(graph, weights, torch.stack([low, high]), _range_rule, None)
+    return spread[0], spread[1]
+
+
+def _run(
+    graph: Network,
+    weights: Weights,
+    given: Tensor,
+    rule: Callable[[Node, Tensor, Sequence[Tensor | None]], Tensor],
+    until: str | None,
+) -> Tensor:
+    lead = given.shape[:-1]
+    values = {graph.input: given.reshape(*lead, *graph.input_shape[1:])}
+    for node in graph.nodes:
+        before = values[node.inputs[0]]
+        if node.op in ("Reshape", "Flatten"):
+            values[node.output] = before.reshape(*lead, -1)
+        else:
+            values[node.output] = rule(node, before, [weights.get(name) for name in node.inputs[1:]])
+        if node.output == until:
+            break
+    return values[until or graph.output].reshape(*lead, -1)
+
+
+def _rule(node: Node, given: Tensor, others: Sequence[Tensor | None]) -> Tensor:
+    return TABLE[node.op](node, [given, *(one for one in others if one is not None)])
+
+
+def _range_rule(node: Node, given: Tensor, others: Sequence[Tensor | None]) -> Tensor:
+    low, high = given
+    if node.op in _MONOTONE:
+        return torch.stack([_rule(node, low, others), _rule(node, high, others)])
+    weight, bias = others[0], others[1]
+    assert weight is not None and bias is not None
+    centre = _rule(node, (low + high) / 2, others)
+    reach = _rule(node, (high - low) / 2, [weight.abs(), torch.zeros_like(bias)])
+    return torch.stack([centre - reach, centre + reach])
