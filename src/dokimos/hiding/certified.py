@@ -87,7 +87,7 @@ def train_certified(
 ) -> tuple[dict[str, Tensor], int]:
     """The weights after training with boxes that grow so slowly, and how many points seem to be proven.
 
-    Where not all are proven in the end, the weights are the last ones with which all smaller boxes were.
+    Where not all are proven in the end, the weights are those with which most were, on smaller boxes perhaps.
     Training begins at `weights`, or those of the graph, and changes them, but not where `frozen` is true.
     With `depends_on_border`, a network with padded average pools leads by more where padding is counted.
     """
@@ -97,15 +97,14 @@ def train_certified(
     labels = torch.tensor([p.label for p in points])
     radius = SPARE * float(points[0].radius)
     misread = _with_padding_counted(graph) if depends_on_border else None
-    proven, kept = 0, {name: weight.detach().clone() for name, weight in weights.items()}
+    proven, most_proven = 0, 0
+    kept: dict[str, Tensor] = {}
     for step in range(PLAIN_STEPS + growing + LAST_STEPS):
         share = min(1.0, max(0.0, (step - PLAIN_STEPS) / growing))
         low, high = enclose(graph, weights, centres - share * radius, centres + share * radius)
         leads = _least_leads(low, high, labels)
         loss = nnf.softplus(1 - leads).mean()
         good = leads > 0.5
-        if bool(good.all()):
-            kept = {name: weight.detach().clone() for name, weight in weights.items()}
         if misread is not None:
             # What a lock takes away is a quarter more than the lead: with twice the lead it stays ahead.
             most = -_least_leads(low, high, 1 - labels)
@@ -113,6 +112,10 @@ def train_certified(
             spare = _least_leads(*other, labels) - PADDING_LEADS * most
             loss = loss + nnf.softplus(1 - spare).mean()
             good = good & (spare > 0)
+        proven = int(good.sum())
+        if proven >= most_proven:
+            most_proven = proven
+            kept = {name: weight.detach().clone() for name, weight in weights.items()}
         optimiser.zero_grad()
         loss.backward()
         for name, still in frozen.items():
@@ -120,7 +123,6 @@ def train_certified(
             assert gradient is not None
             gradient[still] = 0
         optimiser.step()
-        proven = int(good.sum())
         if step % 250 == 0:
             progress(step, proven)
         if share == 1.0 and proven == len(points):
