@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 import dokimos
 from dokimos.core.errors import ConstructionFailed, InputError
+from dokimos.hiding import trained_tier
 from dokimos.hiding.architectures import ARCHITECTURES, draw_network
 from dokimos.hiding.plants import draw_points
 from dokimos.hiding.settings import HideSettings, parse_shape
@@ -112,6 +113,17 @@ def test_what_is_shipped_of_the_trained_tier_is_proven_or_has_no_label(tmp_path:
             assert one["distance_at_least"] < one["distance_at_most"]
 
 
+def test_unsat_that_is_not_proven_on_the_larger_box_is_shipped_without_a_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(TINY, tier="trained", epochs=1, prove_seconds=0.5, filter="none")
+    made = dokimos.hide(tmp_path / "both", settings)
+    assert sorted(t.label.value for e in made.suite.entries if (t := e.read_truth())) == ["sat", "unsat"]
+    monkeypatch.setattr(trained_tier, "is_proven_on_enlarged", lambda _: False)
+    made = dokimos.hide(tmp_path / "one", settings)
+    assert [t.label.value for e in made.suite.entries if (t := e.read_truth())] == ["sat"]
+
+
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_architecture_is_read(name: str) -> None:
     shape = (10,) if name.startswith("mlp") else (1, 5, 5)
@@ -144,6 +156,7 @@ def test_there_are_26_settings_with_206_published_counterexamples() -> None:
     [
         ({"tier": "magic"}, "no tier 'magic'"),
         ({"filter": "x"}, "no filter 'x'"),
+        ({"start": "x"}, "no start 'x'"),
         ({"model": "a.onnx"}, "both --model and --data"),
         ({"points": 0}, "between 1 and 1000"),
         ({"bits": 0}, "between 1 and 2000 bits"),

@@ -87,7 +87,7 @@ def train_certified(
 ) -> tuple[dict[str, Tensor], int]:
     """The weights after training with boxes that grow so slowly, and how many points seem to be proven.
 
-    Where not all are proven in the end, the weights are those with which most were, on smaller boxes perhaps.
+    Where not all are proven in the end, they are those with which most were, perhaps on smaller boxes.
     Training begins at `weights`, or those of the graph, and changes them, but not where `frozen` is true.
     With `depends_on_border`, a network with padded average pools leads by more where padding is counted.
     """
