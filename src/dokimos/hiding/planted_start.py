@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from dokimos.core.errors import InputError
-from dokimos.hiding.certified import train_certified
+from dokimos.hiding.certified import GROWING_STEPS, train_certified
 from dokimos.hiding.layers import evaluate, unknown_layers
 from dokimos.hiding.plants import PlantedPoint
 from dokimos.hiding.weights import trainable, with_weights
@@ -69,11 +69,20 @@ def planted_start(
     if head is None:
         return network
     with one_thread():
-        weights = trainable(graph)
-        frozen = _keep_free(head, weights)
-        train_certified(
-            graph, points, weights=weights, frozen=frozen, progress=progress, depends_on_border=False
-        )
+        for growing in GROWING_STEPS:
+            weights = trainable(graph)
+            frozen = _keep_free(head, weights)
+            _, proven = train_certified(
+                graph,
+                points,
+                growing=growing,
+                weights=weights,
+                frozen=frozen,
+                progress=progress,
+                depends_on_border=False,
+            )
+            if proven == len(points):
+                break
         with torch.no_grad():
             _scale(graph, head, weights, points)
             _add_bumps(graph, head, weights, [p for p in points if p.plant is not None], lead, rng)
