@@ -371,7 +371,8 @@ def _changes(now: Mapping[RunKey, BaselineRun], then: Baseline, when: str) -> li
         if is_wrong and not was_wrong:
             found.append(GateFinding(GateFindingKind.NEW_WRONG, f"{_named(key)} was not wrong {when}", key))
         elif was_wrong and not is_wrong:
-            found.append(GateFinding(GateFindingKind.MENDED, f"{_named(key)} was wrong {when}", key))
+            text = f"{_named(key)} was wrong {when}, and is {now[key].verdict.value} now"
+            found.append(GateFinding(GateFindingKind.MENDED, text, key))
     return found
 
 
