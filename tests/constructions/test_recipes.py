@@ -17,7 +17,7 @@ def test_every_shipped_recipe_can_be_read() -> None:
     ("text", "said"),
     [
         ("draw = ", "not valid TOML"),
-        ("seed = 1", "draws nothing"),
+        ("seed = 1", "has no draws"),
         ("sed = 1", "did you mean 'seed'"),
         ('[[draw]]\nfamily = "exclusive-pears"', "did you mean 'exclusive-pairs'"),
         ('[[draw]]\nfamily = "exclusive-pairs"\nknob = {}', "did you mean 'knobs'"),
