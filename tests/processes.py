@@ -28,6 +28,8 @@ ALONE = (
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
 #: Tests in these files share the statements that take one of them seconds to prove.
 TOGETHER = ("checker/test_damage.py", "checker/test_mutants.py", "contracts/test_certificates.py")
+#: Tests in these files look at the imports of all sources, which are read once.
+SOURCES = ("laws/test_rooms.py", "test_imports.py")
 #: These take longest, and come first, so that no process has to wait for another one's at the end.
 FIRST = (
     *ALONE,
@@ -49,6 +51,8 @@ def process_of(place: str) -> str:
     """What the tests that share a process with those of this file have in common."""
     if place.startswith(ALONE):
         return "alone"
+    if place.startswith(SOURCES):
+        return "sources"
     return "statements" if place.startswith(TOGETHER) else place
 
 

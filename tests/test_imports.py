@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,13 @@ def _module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def _imports(path: Path) -> tuple[tuple[int, str], ...]:
     """Every import of a part of Dokimos, wherever in the file it stands, with its line."""
+    return tuple(_found_imports(path))
+
+
+def _found_imports(path: Path) -> Iterator[tuple[int, str]]:
     package = ".".join(path.relative_to(SOURCE.parent).parts[:-1])
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

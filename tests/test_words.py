@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -54,17 +55,23 @@ def words() -> ModuleType:
     return module
 
 
-def test_no_text_has_a_phrase_that_readers_stumbled_over(words: ModuleType) -> None:
+@pytest.fixture(scope="module")
+def texts(words: ModuleType) -> list[Any]:
+    """All texts, read once."""
+    return list(words.all_texts())
+
+
+def test_no_text_has_a_phrase_that_readers_stumbled_over(texts: list[Any]) -> None:
     pattern = re.compile("|".join(FORBIDDEN), re.IGNORECASE)
     docs = [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"]
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs]  # the reference is made of the texts
-    found = [str(text) for text in words.all_texts() if pattern.search(text.words)]
+    found = [str(text) for text in texts if pattern.search(text.words)]
     found += [str(page) for page in pages if pattern.search(" ".join(page.read_text().split()))]
     assert found == []
 
 
-def test_the_page_has_messages_docstrings_templates_and_headings(words: ModuleType) -> None:
-    kinds = {text.kind for text in words.all_texts()}
+def test_the_page_has_messages_docstrings_templates_and_headings(texts: list[Any]) -> None:
+    kinds = {text.kind for text in texts}
     assert kinds == {"message", "docstring", "page", "heading"}
 
 
