@@ -277,4 +277,4 @@ def test_a_planted_bug(copy: Copy) -> None:
     )
     assert copy.touched() == promised()["planted bug"]
     words = "from dokimos.verifiers.catalogue import find; print(find('planted=mine').diagnose()[0].what)"
-    assert copy.python("-c", words).startswith("mine is there, version ")
+    assert copy.python("-c", words).startswith("mine is installed, version ")

@@ -95,7 +95,7 @@ def test_starved_runs_are_done_again_and_no_others(
     again = run(state, monkeypatch, tmp_path, "--again")
     assert journal.read_bytes().startswith(before), "nothing is taken out of a journal"
     assert journal.read_text().count('"set-aside"') == 1
-    assert "No run was stopped by the clock" in again
+    assert "No run hit its wall-clock limit" in again
     assert len(read_journal(journal)) == 4
     names = (tmp_path / "executions").read_text().split()
     assert len(names) == 5

@@ -43,7 +43,7 @@ def test_a_finished_campaign_is_shown_once(dokimos: Dokimos, tmp_path: Path) -> 
 def test_a_campaign_that_was_broken_off_is_said_so(dokimos: Dokimos, tmp_path: Path) -> None:
     ran = dokimos("watch", campaign(tmp_path, 1))
     assert ran.code == 0
-    assert "broken off: 1 of 3 runs done, 2 to go" in ran.out
+    assert "interrupted: 1 of 3 runs done, 2 to go" in ran.out
 
 
 def test_it_follows_a_campaign_to_its_end(dokimos: Dokimos, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ OK, SAT, UNSAT, BAD = Verdict.CORRECT, Verdict.WRONG_SAT, Verdict.WRONG_UNSAT, V
         ),
         (
             [("a", Verdict.UNDECIDED)] * 2,
-            "No wrong answers, but no right ones either: a left all 2 runs undecided.",
+            "No wrong answers, but no correct ones either: a left all 2 runs undecided.",
         ),
     ],
 )

@@ -41,7 +41,7 @@ def test_the_line_says_how_it_stands() -> None:
     assert status_line(unknown) == "running: 0 of 10 runs done, 10 to go"
     assert status_line(Glance(State.FINISHED, {"m": 8}, RECORDS, 0, None)) == "finished: 8 of 8 runs done"
     stopped = status_line(Glance(State.STOPPED, {"m": 9}, RECORDS, 0, None))
-    assert stopped.startswith("broken off: 8 of 9 runs done, 1 to go")
+    assert stopped.startswith("interrupted: 8 of 9 runs done, 1 to go")
     assert "`dokimos run`" in stopped
 
 

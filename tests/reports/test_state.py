@@ -123,7 +123,7 @@ def test_a_timeout_without_a_processor_is_starved() -> None:
     assert not is_starved(judgement("c", verdict=Verdict.CORRECT).record)
     page = state_page([state(fed, starved)], command="make state")
     assert cells(page, "marabou")[8] == "1"
-    assert "had 57% of a processor, and 1 of them less than 50%" in page
+    assert "got 57% of a CPU, and 1 of them less than 50%" in page
     assert "shared with other work" in page
     assert "shared with other work" not in state_page([state(fed)], command="make state")
 

@@ -35,4 +35,4 @@ def test_the_page_has_the_drawing_and_every_attack_in_its_table(tmp_path: Path) 
 
 def test_a_page_without_counterexamples_says_so(tmp_path: Path) -> None:
     write_survivor_page((), AssessedSuite("s", 1.0, 1), tmp_path / "page.html")
-    assert "There is no counterexample to look for." in (tmp_path / "page.html").read_text()
+    assert "There are no counterexamples to look for." in (tmp_path / "page.html").read_text()

@@ -75,7 +75,7 @@ def test_a_python_that_makes_no_environments(
         raise subprocess.CalledProcessError(1, "ensurepip")
 
     monkeypatch.setattr("dokimos.verifiers.environments.venv.EnvBuilder.create", without_ensurepip)
-    with pytest.raises(VerifierUnavailable, match="No virtual environment with pip can be made"):
+    with pytest.raises(VerifierUnavailable, match="No virtual environment with pip can be created"):
         empty.build(("-c", "pass"), lambda _: None)
 
 
@@ -124,7 +124,7 @@ def test_a_missing_package_is_diagnosed(empty: PinnedEnvironment) -> None:
     empty.build(("-c", "pass"), lambda _: None)
     *_, (is_ok, what, _) = findings(empty)
     assert not is_ok
-    assert what == "it lacks nothing==1.0"
+    assert what == "it is missing nothing==1.0"
 
 
 def test_a_list_of_packages_that_cannot_be_read_is_diagnosed(empty: PinnedEnvironment) -> None:

@@ -86,7 +86,7 @@ def test_a_verifier_and_its_supervisor_get_what_is_allowed(tmp_path: Path) -> No
 
 
 def test_what_is_passed_must_be_a_name_that_is_set() -> None:
-    with pytest.raises(InputError, match="takes the name of a variable and no value") as caught:
+    with pytest.raises(InputError, match="takes the name of a variable without a value") as caught:
         Permissions(pass_env=("GITHUB_TOKEN=s3cr3t",))
     assert "s3cr3t" not in str(caught.value)
     with pytest.raises(InputError, match="--pass-env NOT_SET_HERE: there is no such variable on worker 3"):

@@ -57,11 +57,11 @@ def test_the_category_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("script", "prepare", "detail"),
     [
         ("echo unsat\n", None, "no readable answer (it wrote no result file)"),
-        ('echo "all is unsat" > "$5"\n', None, "which is no verdict"),
+        ('echo "all is unsat" > "$5"\n', None, "which is not a verdict"),
         ('mkfifo "$5"\n', None, "no readable answer (what it wrote as its result is not a file)"),
         ('ln -s /dev/zero "$5"\n', None, "what it wrote as its result is not a file"),
         ('echo unsat > "$5"; exit 3\n', None, "exit code 3"),
-        ('echo unsat > "$5"\n', "echo no; exit 4\n", "prepare_instance.sh left with exit code 4"),
+        ('echo unsat > "$5"\n', "echo no; exit 4\n", "prepare_instance.sh exited with code 4"),
     ],
 )
 def test_anything_else_is_an_error(tmp_path: Path, script: str, prepare: str | None, detail: str) -> None:

@@ -132,7 +132,7 @@ def test_process_1_of_the_namespace_outlives_what_its_scripts_kill(tmp_path: Pat
 def test_a_failing_script_fails_as_before(tmp_path: Path) -> None:
     record = run(tmp_path, "kill -SEGV $$\n")
     assert record.answer is Answer.ERROR
-    assert "prepare_instance.sh left with exit code 139" in record.detail
+    assert "prepare_instance.sh exited with code 139" in record.detail
 
 
 def test_what_prepares_known_tools_is_not_called(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_absolute_paths_are_refused_without_namespaces(
     if called is None:
         assert trouble is None
         return
-    assert trouble is not None and trouble.startswith(f"{script}:2: calls {called}, and this system has no")
+    assert trouble is not None and trouble.startswith(f"{script}:2: calls {called}, but this system has no")
     with pytest.raises(VerifierUnavailable, match="--trust-scripts"):
         script_guard.guarded(("true",), scripts=[script], folder=tmp_path, trust_scripts=False)
     assert script_guard.guarded(("true",), scripts=[script], folder=tmp_path, trust_scripts=True) == (

@@ -39,7 +39,7 @@ def test_a_verdict_alone(tmp_path: Path, text: str, answer: Answer) -> None:
     ["", "\n", "\nunsat\n", "UNSAT\n", "it holds\n", "the result is unsat\n", "unsat,12.5\n"],
 )
 def test_anything_else_is_no_verdict(tmp_path: Path, text: str) -> None:
-    with pytest.raises(ValueError, match="no verdict"):
+    with pytest.raises(ValueError, match="not a verdict"):
         read(tmp_path, text)
 
 

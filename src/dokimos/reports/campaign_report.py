@@ -21,12 +21,12 @@ from dokimos.suites.file_findings import LintFinding
 from dokimos.verifiers.base import log_tail
 
 _TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 50, 2_500_000
-"""Characters of a log's end that are shown, at most and at least; and of all logs, if possible."""
+"""How many characters of a log's end are shown, at most and at least; and of all logs, if possible."""
 
 
 @dataclass(frozen=True)
 class CampaignReport:
-    """All that a report shows of campaigns, and their circumstances."""
+    """Everything that a report shows about campaigns, and its context."""
 
     findings: Findings
     context: ReportContext
@@ -41,8 +41,8 @@ def report_campaigns(
 ) -> CampaignReport:
     """Explain judged campaigns together, for one report; the ends of their logs are read here.
 
-    `files` is what is wrong with the files of the benchmarks, where somebody looked; `earlier` what the
-    campaigns are compared with.
+    `files` has the problems of the benchmarks' files, if they were checked; `earlier` is what the campaigns
+    are compared with.
     """
     characters = tail_length(len(judged.judgements))
     judgements: list[Judgement] = []
@@ -78,12 +78,12 @@ def report_campaigns(
 
 
 def tail_length(runs: int) -> int:
-    """How many characters of each log's end a page of so many runs has."""
+    """How many characters of each log's end a page with that many runs shows."""
     return min(_TAIL, max(_SHORTEST_TAIL, _ALL_TAILS // max(runs, 1)))
 
 
 def _tail(folder: Path, job: str, characters: int) -> str:
-    """The end of a job's log; empty where there is none in the campaign's own folder."""
+    """The end of a job's log; empty if there is none in the campaign's own folder."""
     try:
         return log_tail(log_path(folder, job), characters=characters)
     except UnreadableFile:

@@ -1,4 +1,4 @@
-"""What a report says of its circumstances; passed in, so that the same judgements give the same page."""
+"""The context of a report; passed in, so that the same judgements give the same page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dokimos.execution.limits import Limits
 
 @dataclass(frozen=True, kw_only=True)
 class VerifierInfo:
-    """A verifier that took part, and its version as it states it."""
+    """A verifier that took part, and the version that it states."""
 
     name: str
     version: str
@@ -18,11 +18,11 @@ class VerifierInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignInfo:
-    """One campaign that the report is about: where it lies, and what it was.
+    """One campaign of the report: where it is, and how it was run.
 
-    `own_timeouts`: every instance had the time its suite gives it, which is at most that in `limits`.
-    `planned` is how many runs it has when it is finished, `recorded` how many it has.
-    `is_published`: others ran the verifiers, and the machine and its limits are not known.
+    `own_timeouts`: every instance had the timeout of its suite, which is at most that in `limits`.
+    `planned` is the number of runs of the finished campaign, `recorded` the number so far. `is_published`:
+    others ran the verifiers, so the machine and its limits are not known.
     """
 
     folder: str
@@ -38,9 +38,10 @@ class CampaignInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportContext:
-    """Everything on the page that is not a judgement. `generated_at` is shown as it is given.
+    """Everything on the page that is not a judgement.
 
-    `failed_labels` has a sentence for each label that fails, and by which nobody is judged.
+    `generated_at` is shown as given. `failed_labels` has a sentence for each label that failed its check
+    and is therefore not used.
     """
 
     title: str
@@ -71,13 +72,13 @@ class ReportContext:
 
     @property
     def wall_seconds(self) -> float | None:
-        """The time limit of every run; None where there is not just one."""
+        """The time limit of every run; None if runs have different limits."""
         found = {None if c.own_timeouts else c.limits.wall_seconds for c in self.campaigns}
         return found.pop() if len(found) == 1 else None
 
     @property
     def missing_in_short(self) -> str:
-        """How many of all planned runs are missing, in a sentence; empty where none is."""
+        """A sentence that says how many of all planned runs are missing; empty if none is."""
         planned = sum(c.planned for c in self.campaigns)
         missing = sum(c.planned - c.recorded for c in self.campaigns)
         if not missing:
@@ -105,7 +106,7 @@ def _distinct(words: Sequence[str]) -> tuple[str, ...]:
 
 def _machine(campaign: CampaignInfo) -> str:
     if campaign.is_published:
-        return "that of whoever published the answers"
+        return "that of those who published the answers"
     return campaign.machine or "not recorded"
 
 

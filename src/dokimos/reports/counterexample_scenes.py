@@ -1,4 +1,4 @@
-"""What there is to see at the point of a wrong answer: where it lies in the box, and its outputs."""
+"""What to draw for the point of a wrong answer: its place in the box, and its outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
 
 SCENES = 60
-"""How many wrong answers of a report are drawn at most."""
+"""The most wrong answers of a report that are drawn."""
 
 CONSTRAINTS_SHOWN = 6
 _LEAST_SIDE, _COLOURS = 4, (1, 3)
@@ -32,16 +32,16 @@ class InputPlace:
 
     @property
     def share(self) -> float:
-        """Where it lies: 0 at the lower end, 1 at the upper one, in the middle where these are the same."""
+        """Where it lies: 0 at the lower end, 1 at the upper one, 0.5 if both ends are the same."""
         width = self.high - self.low
         return (self.value - self.low) / width if width > 0 else 0.5
 
 
 @dataclass(frozen=True)
 class ThresholdRow:
-    """A constraint of what is unsafe: its left side, its value there, and what it is compared with.
+    """A constraint of the unsafe set: its left side, its value at the point, and the threshold.
 
-    `gap` is the distance to the threshold, in which exact numbers are subtracted; `holds` is exact.
+    `gap` is the distance to the threshold, computed from exact numbers; `holds` is exact.
     """
 
     left: str
@@ -60,7 +60,7 @@ class ThresholdRow:
 
 @dataclass(frozen=True)
 class Scene:
-    """A point in its box; `sides` are height, width and colours where the input is a picture."""
+    """A point in its box; `sides` are height, width and colours if the input is a picture."""
 
     inputs: tuple[InputPlace, ...]
     rows: tuple[ThresholdRow, ...]
@@ -70,9 +70,9 @@ class Scene:
 
 
 def scenes_of(judged: JudgedCampaign, *, most: int = SCENES) -> dict[str, Scene]:
-    """The scenes of the wrong answers of a campaign whose points are known, by job, at most so many.
+    """The scenes of the wrong answers of a campaign whose points are known, by job, up to a limit.
 
-    What cannot be read any more is left out: a drawing is never worth a failure.
+    What cannot be read any more is left out: a missing drawing must not fail the report.
     """
     entries: dict[tuple[str, str], SuiteEntry] = {}
     wrong = [j for j in judged.judgements if j.verdict.is_wrong and _point(j) is not None]
@@ -110,7 +110,7 @@ def _read_scene(judgement: Judgement, entry: SuiteEntry) -> Scene | None:
 def scene_at(
     asked: Property, point: Point, outputs: Sequence[Fraction], shape: Sequence[int]
 ) -> Scene | None:
-    """The scene at a point: in the case that it lies in, or else in the first one."""
+    """The scene at a point: in the case that contains it, or else in the first one."""
     if not asked.cases:
         return None
     case = next((one for one in asked.cases if point in one.box), asked.cases[0])
@@ -129,7 +129,7 @@ def scene_at(
 def _threshold_rows(
     asked: Property, case: Case, point: Point, outputs: Sequence[Fraction]
 ) -> tuple[ThresholdRow, ...]:
-    """The constraints of the conjunction that comes nearest to holding, the decisive one first."""
+    """The constraints of the conjunction that is closest to holding, the decisive one first."""
     if len(outputs) != asked.output_size or asked.products or not any(case.any_of):
         return ()
 
@@ -172,7 +172,7 @@ def _short(value: Fraction) -> str:
 
 
 def _sides(shape: Sequence[int]) -> tuple[tuple[int, int, int] | None, bool]:
-    """Height, width and colours of an input that is a picture, and whether the colours come first."""
+    """Height, width and colours of a picture input, and whether the colours come first."""
     own = tuple(shape)[1:] if len(shape) > 1 and shape[0] == 1 else tuple(shape)
     if len(own) == 2:
         own = (1, *own)

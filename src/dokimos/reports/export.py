@@ -13,13 +13,13 @@ from dokimos.reports.sections.registry import filled_sections
 
 
 def report_tables(findings: Findings) -> Iterator[TableRows]:
-    """Every table; one without rows is there, too, with its heading."""
+    """Every table; tables without rows are included, with their headings."""
     for section, rows in filled_sections(findings):
         yield from section.tables(rows)
 
 
 def report_figures(findings: Findings) -> Iterator[Figure]:
-    """Every figure once, as wide as there is; those without anything to show are left out."""
+    """Every figure once, in its widest form; figures with nothing to show are left out."""
     for section, rows in filled_sections(findings):
         yield from section.figures(rows)
 

@@ -1,4 +1,4 @@
-"""The page of an audit without results: what is wrong with the files of benchmarks."""
+"""The page of an audit without results: the problems in the files of benchmarks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {LintSeverity.ERROR: "wrong", LintSeverity.WARNING: "undecided", LintSe
 
 
 def write_file_page(findings: Sequence[LintFinding], benchmarks: Sequence[str], path: Path) -> None:
-    """Write the page to `path`: all of it, or nothing. `benchmarks` are the names of what was looked at."""
+    """Write the page to `path`: all of it, or nothing. `benchmarks` are the names of those checked."""
     section = Files()
     counts = {severity: sum(one.severity is severity for one in findings) for severity in LintSeverity}
     worst = next((severity for severity in LintSeverity if counts[severity]), None)

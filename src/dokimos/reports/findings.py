@@ -1,4 +1,4 @@
-"""What the sections of a report draw on: the judged runs, and all that is known beside them."""
+"""The data behind the sections of a report: the judged runs, and everything else that is known."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dokimos.suites.facts import Facts
 from dokimos.suites.file_findings import LintFinding
 
 Known = Mapping[tuple[str, str], Facts]
-"""What suites know of their instances, by suite and instance."""
+"""What suites know about their instances, by suite and instance."""
 
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """The judged runs of earlier campaigns, what was known of their instances, and how these are called."""
+    """The judged runs of earlier campaigns, what was known about their instances, and their names."""
 
     judgements: tuple[Judgement, ...]
     known: Known
@@ -31,21 +31,21 @@ class EarlierRuns:
 
     @classmethod
     def of_campaigns(cls, judged: JudgedCampaigns) -> EarlierRuns:
-        """What campaigns that were judged together have to be compared with."""
+        """Earlier campaigns, judged together, as something to compare with."""
         names = tuple(printable(str(one.campaign.folder)) for one in judged.campaigns)
         return cls(judged.judgements, judged.facts, names)
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The judged runs in the order of the page, and what is known beside them.
+    """The judged runs in the order of the page, and everything else that is known.
 
     `known` is what the suites know about their instances, `log_tails` has the end of each run's log by job,
-    `explanation` why verifiers slow down (None: nobody asked). `limit_wall_seconds` is the time limit of
-    every run, None where there is not just one; `repeats` is how often each instance was to be run.
-    `is_published` says that others ran the verifiers, and published what these answered. `files` is what
-    is wrong with the files of the benchmarks (None: nobody looked). `scenes` is what can be drawn of wrong
-    answers, by job; `earlier` what they are compared with (None: with nothing).
+    `explanation` says why verifiers slow down (None: not computed). `limit_wall_seconds` is the time limit
+    of every run (None: limits differ); `repeats` is how often each instance should run. `is_published` says
+    that others ran the verifiers and published the answers. `files` has the problems of the benchmarks'
+    files (None: not checked). `scenes` has drawings of wrong answers, by job; `earlier` is what the runs
+    are compared with (None: nothing).
     """
 
     judgements: tuple[Judgement, ...]
@@ -75,7 +75,7 @@ class Findings:
         scenes: Mapping[str, Scene] | None = None,
         earlier: EarlierRuns | None = None,
     ) -> Findings:
-        """Name and order `judgements`; the order in which they are given makes no difference."""
+        """Name and sort `judgements`; the order in which they are given makes no difference."""
         naming = Naming.of([j.record for j in judgements])
         return cls(
             judgements=tuple(sorted(judgements, key=naming.sort_key)),
@@ -93,19 +93,19 @@ class Findings:
 
     @classmethod
     def of_campaigns(cls, judged: JudgedCampaigns, *, explanation: Explanation | None = None) -> Findings:
-        """What was found in campaigns that were judged together."""
+        """The findings of campaigns that were judged together."""
         return cls.of(
             judged.judgements, known=judged.facts, explanation=explanation, is_published=judged.is_published
         )
 
     @cached_property
     def common(self) -> CommonSet:
-        """What verifiers are compared on."""
+        """The instances that verifiers are compared on."""
         return common_set(self.judgements, self.naming)
 
     @cached_property
     def titles(self) -> Mapping[tuple[str, str], str]:
-        """What a person may call each instance, by suite and instance, where its parameters are known."""
+        """A readable title for each instance whose parameters are known, by suite and instance."""
         families = {
             (j.record.suite, j.record.instance): self.naming.family(j.record) for j in self.judgements
         }
@@ -118,7 +118,7 @@ class Findings:
         return self._grouped(self.judgements)
 
     def common_by_verifier(self) -> dict[str, list[Judgement]]:
-        """The judgements that verifiers are compared by, by the name of each."""
+        """The judgements that verifiers are compared by, for each verifier."""
         return self._grouped(self.common.judgements)
 
     def _grouped(self, judgements: Sequence[Judgement]) -> dict[str, list[Judgement]]:

@@ -1,4 +1,4 @@
-"""What a gate says, for the page of a CI job: JUnit XML, and a Markdown summary."""
+"""The result of a gate for CI: JUnit XML, and a Markdown summary."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _HEADINGS = {
     GateFindingKind.WRONG: "Wrong answers",
     GateFindingKind.UNWITNESSED: "`sat` without a witness",
     GateFindingKind.MISSING: "Missing runs",
-    GateFindingKind.SILENT: "Verifiers that answer nothing",
-    GateFindingKind.LOST: "Right in the baseline, not now",
+    GateFindingKind.SILENT: "Verifiers without any answer",
+    GateFindingKind.LOST: "Correct in the baseline, not now",
     GateFindingKind.UNCOMPARED: "Not in the baseline",
     GateFindingKind.LABEL: "Labels that fail",
     GateFindingKind.EXPECTED: "Expected failures",
     GateFindingKind.NEAR: "Near the limit",
     GateFindingKind.NOT_ASKED: "In the baseline, not asked",
-    GateFindingKind.LEFT_OUT: "Left out for lack of time",
+    GateFindingKind.LEFT_OUT: "Skipped for lack of time",
     GateFindingKind.NEW_WRONG: "New wrong answers",
     GateFindingKind.MENDED: "Mended",
 }
-#: Of what a command shows again.
+#: The kinds of findings that come with a command to reproduce them.
 _WITH_COMMAND = (GateFindingKind.WRONG, GateFindingKind.UNWITNESSED)
 
 
 def headline(outcome: GateOutcome) -> str:
-    """One sentence: whether the gate is open, and the counts behind that."""
+    """One sentence: whether the gate is open, and the counts behind it."""
     judgements = outcome.judged.judgements
     right = sum(j.verdict is Verdict.CORRECT for j in judgements)
     wrong = sum(j.verdict.is_wrong for j in judgements)
@@ -47,15 +47,14 @@ def headline(outcome: GateOutcome) -> str:
 
 
 def in_order(findings: Iterable[GateFinding]) -> list[GateFinding]:
-    """What closes the gate first."""
+    """The findings, those that close the gate first."""
     return sorted(findings, key=lambda finding: _ORDER.index(finding.kind))
 
 
 def as_junit(outcome: GateOutcome) -> bytes:
-    """One test suite per verifier and suite, one test case per run; what concerns no single run stands in a
-    suite called `gate`.
-
-    Undecided runs are skipped tests: a timeout is no failure. What the gate closes for is one.
+    """One test suite per verifier and suite, one test case per run; findings that concern no single run are
+    in a suite called `gate`. Undecided runs are skipped tests: a timeout is not a failure. Whatever closes
+    the gate is one.
     """
     failing = {finding.run: finding for finding in outcome.findings if finding.kind.fails}
     root = ElementTree.Element("testsuites", name="dokimos gate")
@@ -155,5 +154,5 @@ def _column(judgement: Judgement) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that cannot end a cell or become a tag."""
+    """Text, escaped so that it cannot end a cell or become a tag."""
     return printable(" ".join(text.split())).replace("|", "\\|").replace("<", "&lt;")

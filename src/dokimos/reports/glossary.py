@@ -1,4 +1,4 @@
-"""The words of a report that not every reader knows, each in a sentence."""
+"""A short glossary: the terms of a report, each explained in a sentence."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ GLOSSARY = (
     ("witness", "The input that a verifier gives with sat, to show that the property is violated there."),
     (
         "twin",
-        "The sat instance that looks like an unsat one, but for a small change that breaks the property.",
+        "The sat counterpart of an unsat instance, made by a small change that breaks the property.",
     ),
-    ("margin", "How far an output is from violating the property; below 0, it is violated by so much."),
-    ("slack", "The margin with the opposite sign: at 0 or above, the point violates."),
+    ("margin", "How far an output is from violating the property; if negative, by how much it violates."),
+    ("slack", "The margin with the opposite sign: at 0 or above, the point violates the property."),
     ("solved", "Decided, and a label or an exact witness confirms it."),
     ("wrong", "Decided, and a proof or an exact computation refutes it."),
     (
@@ -20,6 +20,6 @@ GLOSSARY = (
         "No answer: unknown, timeout, out of memory, an error, or an operator that is not supported.",
     ),
     ("unchecked", "Decided, and nothing confirms or refutes it."),
-    ("time", "Of solved runs, and of timeouts, which count with their limit; errors have none."),
+    ("time", "Over solved runs and timeouts; a timeout counts with its limit. Errors have no time."),
 )
 """Words and what they mean, in the order in which they build on each other."""

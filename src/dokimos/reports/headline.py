@@ -1,4 +1,4 @@
-"""What a report begins with: the result in a sentence."""
+"""The headline of a report: the result in a sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def headline(runs: Sequence[tuple[str, Verdict]]) -> str:
 
 
 def headline_of(judgements: Sequence[Judgement], naming: Naming) -> str:
-    """The result of judged runs in a sentence, and how many answers nobody has checked."""
+    """The result of judged runs in a sentence, including how many answers are unchecked."""
     said = headline([(naming.verifier(j.record), j.verdict) for j in judgements])
     unchecked = unchecked_in_words(judgements)
     return f"{said} {unchecked}" if unchecked else said
@@ -40,7 +40,7 @@ def _nothing_wrong(verifiers: Sequence[str], verdicts: Counter[Verdict]) -> str:
     total, correct, undecided = verdicts.total(), verdicts[Verdict.CORRECT], verdicts[Verdict.UNDECIDED]
     runs = "the only run" if total == 1 else f"all {total} runs"
     if undecided == total:
-        return f"No wrong answers, but no right ones either: {who} left {runs} undecided."
+        return f"No wrong answers, but no correct ones either: {who} left {runs} undecided."
     if correct == total:
         return f"No wrong answers: {who} answered {runs} correctly."
     parts = [f"{correct} of {total} runs correct"]

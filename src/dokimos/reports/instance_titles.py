@@ -1,4 +1,4 @@
-"""Names that a person can read for instances whose own names are numbers: their family, and a few knobs."""
+"""Readable titles for instances whose own names are hashes: their family, and a few knobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from dokimos.core.readable import printable
 
 KNOBS_NAMED = 3
-"""How many knobs a title has at most."""
+"""The most knobs in a title."""
 
 _SYMBOLS = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε"}
 _DISGUISE = "disguise"
@@ -19,8 +19,8 @@ def instance_titles(
 ) -> dict[tuple[str, str], str]:
     """Titles by suite and instance, of (suite and instance, family, parameters); none without parameters.
 
-    A title names the knobs in which instances of one family differ, in the order of the family, and where
-    these are few also its first ones: "exclusive-pairs, 20 inputs, 8 pairs, γ 0.001".
+    A title names the knobs in which instances of one family differ, in the order of the family, and if
+    these are few, also its first ones: "exclusive-pairs, 20 inputs, 8 pairs, γ 0.001".
     """
     families: dict[str, list[tuple[tuple[str, str], Mapping[str, Any]]]] = {}
     for key, family, parameters in instances:

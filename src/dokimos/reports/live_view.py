@@ -51,15 +51,15 @@ def watch_rows(seen: WatchedCampaign) -> tuple[WatchRow, ...]:
 
 
 def status_line(glance: Glance) -> str:
-    """Done, to go, and how long that will take."""
+    """How many runs are done and left, and how long that will take."""
     done, to_go = len(glance.records), glance.total - len(glance.records)
     share = f"{done} of {glance.total} runs done"
     if glance.state is State.FINISHED:
         return f"finished: {share}"
     if glance.state is State.STOPPED:
         return (
-            f"broken off: {share}, {to_go} to go, and no process on this machine goes on with it; the same "
-            "`dokimos run` would"
+            f"interrupted: {share}, {to_go} to go, and no process on this machine is running it; "
+            "the same `dokimos run` command continues it"
         )
     if glance.seconds_left is None:
         return f"running: {share}, {to_go} to go"
@@ -75,7 +75,7 @@ def wrong_line(rows: Sequence[WatchRow]) -> str:
 
 
 def duration(value: float) -> str:
-    """A time to come, roughly."""
+    """A remaining time, roughly."""
     if value < 90:
         return f"{max(round(value), 1)} s"
     minutes = round(value / 60)
@@ -83,7 +83,7 @@ def duration(value: float) -> str:
 
 
 def watch_view(title: str, seen: WatchedCampaign) -> RenderableType:
-    """All that there is to see at one moment."""
+    """Everything shown at one moment."""
     glance = seen.glance
     rows = watch_rows(seen)
     line = Text.assemble((title, "bold"), f": {status_line(glance)}")

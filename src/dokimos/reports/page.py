@@ -40,8 +40,8 @@ def write_report(
 ) -> None:
     """Write the report of `judgements` to `path`: all of it, or nothing.
 
-    `log_tails` gives the end of a run's log by its job id, `known` what suites know of their
-    instances, `explanation` why verifiers slow down. The folder of `path` is made if missing.
+    `log_tails` has the end of each run's log by job id, `known` what suites know about their instances,
+    `explanation` why verifiers slow down. The folder of `path` is created if missing.
     """
     findings = Findings.of(
         judgements,

@@ -1,7 +1,7 @@
-"""The figures as files for a paper: SVG as it is drawn, and PNG as resvg renders it.
+"""The figures as files for a paper: SVG, and PNG rendered by resvg.
 
-resvg comes as one small wheel without dependencies (`pip install dokimos[png]`); texts are set in a font of
-the system, so that there must be one.
+resvg is one small wheel without dependencies (`pip install dokimos[png]`). Text is rendered in a font of
+the system, so there must be one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dokimos.reports.figures.drawing_style import drawing_style
 from dokimos.reports.figures.svg import Figure
 
 ZOOM = 3
-"""Pixels of a picture for one of the drawing: about 300 to the inch where it is as wide as a page."""
+"""Pixels of a picture per unit of the drawing: about 300 dpi at the width of a page."""
 
-#: What generic names of fonts may stand for, the first that is there; resvg itself knows Arial only.
+#: Fonts for the generic names, the first one installed; resvg itself knows only Arial.
 FONTS = ("DejaVu Sans", "Liberation Sans", "Noto Sans", "Roboto", "Arial", "Helvetica", "FreeSans")
 
 _PROBE = (
@@ -30,7 +30,7 @@ _BLANK = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"></svg>'
 
 
 def require_renderer() -> None:
-    """Make sure that pictures can be made; InputError says what is missing."""
+    """Check that pictures can be made. Raises InputError, which says what is missing."""
     if find_spec("resvg_py") is None:
         raise InputError(
             "--png needs the package resvg-py, which is not installed: pip install 'dokimos[png]'."
@@ -56,7 +56,7 @@ def write_pictures(figures: Iterable[Figure], folder: Path) -> tuple[str, ...]:
 
 @cache
 def _font() -> str:
-    """A font without serifs that this machine has; any name where it has none of those we know."""
+    """A sans-serif font of this machine; an arbitrary name if it has none that we know."""
     blank = _render(_BLANK)
     return next((font for font in FONTS if _render(_PROBE, font=font) != blank), FONTS[0])
 

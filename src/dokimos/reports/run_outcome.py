@@ -8,7 +8,7 @@ from dokimos.judging.verdicts import Verdict
 
 
 class RunOutcome(Enum):
-    """The columns of the table that every verdict falls into."""
+    """The columns of the table that verdicts are counted in."""
 
     CORRECT = "correct"
     WRONG = "wrong"

@@ -1,4 +1,4 @@
-"""The state of the verifiers: judged campaigns, one on each suite, as one page of Markdown.
+"""The state of the verifiers: judged campaigns, one per suite, as one page of Markdown.
 
 Everything on the page comes from the campaigns: the same campaigns give the same page, byte for byte.
 """
@@ -21,7 +21,7 @@ from dokimos.reports.sections.registry import sections
 from dokimos.suites.answers import Answer
 
 _UNDECIDED = (Answer.UNKNOWN, Answer.UNSUPPORTED, Answer.TIMEOUT, Answer.MEMOUT, Answer.ERROR)
-#: A run that was stopped by the clock with less than this share of a processor might have ended in time.
+#: A run that hit its wall-clock limit with less than this share of a processor might have ended in time.
 STARVED = 0.5
 
 
@@ -46,17 +46,17 @@ class _SuiteState:
 
     @property
     def verifiers(self) -> tuple[str, ...]:
-        """The verifiers that were to run, in the order in which they were given."""
+        """The planned verifiers, in the order in which they were given."""
         return tuple(tool.name for tool in self.manifest.verifiers)
 
     @property
     def planned_each(self) -> int:
-        """How many runs each verifier was to make."""
+        """How many runs were planned for each verifier."""
         return len(self.manifest.instances) * self.manifest.repeat
 
     @property
     def findings(self) -> Findings:
-        """What the sections have to say something about."""
+        """The findings for the sections."""
         return Findings.of(self.judgements, known=self.judged.facts, repeats=self.manifest.repeat)
 
     def of(self, verifier: str) -> list[Judgement]:
@@ -72,10 +72,9 @@ def state_page(
     absent: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> str:
-    """The page about campaigns on one suite each. `command` is what made it; `absent` names suites that
-    belong on it but were not run.
-
-    `notes` say what the records do not: which runs were repeated, and why.
+    """The page about campaigns on one suite each. `command` is the command that made it; `absent` names
+    suites that belong on it but were not run. `notes` say what the records cannot: which runs were
+    repeated, and why.
     """
     states = [_SuiteState(judged) for judged in campaigns]
     parts = [
@@ -134,26 +133,26 @@ def _circumstances(states: Sequence[_SuiteState]) -> list[str]:
 
 
 def _business(records: Sequence[RunRecord]) -> str:
-    """How much of a processor the runs had that the clock stopped: what a busy machine did to them."""
+    """How much of a processor the timed-out runs had: the effect of a busy machine."""
     stopped = [r for r in records if r.termination is Termination.WALL_LIMIT]
     if not stopped:
-        return "No run was stopped by the clock."
+        return "No run hit its wall-clock limit."
     share = sum(r.cpu_seconds for r in stopped) / sum(r.wall_seconds for r in stopped)
     starved = sum(map(is_starved, stopped))
     said = (
-        f"{len(stopped)} runs were stopped by the clock; together they had {share:.0%} of a processor, and "
+        f"{len(stopped)} runs hit their wall-clock limit; together they got {share:.0%} of a CPU, and "
         f"{starved} of them less than {STARVED:.0%}"
     )
     if not starved:
         return f"{said}."
     return (
         f"{said}: the machine was shared with other work, and a timeout marked *starved* below says little "
-        "about the verifier. Answers are not affected by that."
+        "about the verifier. This does not affect answers."
     )
 
 
 def is_starved(record: RunRecord) -> bool:
-    """Whether the clock stopped a run that others kept from computing."""
+    """Whether a run hit its wall-clock limit because other work kept it from computing."""
     return (
         record.termination is Termination.WALL_LIMIT and record.cpu_seconds < STARVED * record.wall_seconds
     )
@@ -204,7 +203,7 @@ def _suite(state: _SuiteState) -> list[str]:
 
 
 def _chapters(states: Sequence[_SuiteState]) -> list[list[str]]:
-    """What sections gather from all suites, a chapter for each section."""
+    """What sections collect from all suites, one chapter per section."""
     chapters = []
     for section in sections():
         if section.gathered:
@@ -214,7 +213,7 @@ def _chapters(states: Sequence[_SuiteState]) -> list[list[str]]:
 
 
 def _incomplete(states: Sequence[_SuiteState], absent: Sequence[str]) -> list[str]:
-    """What ought to have been run and was not."""
+    """What should have been run but was not."""
     lines = [f"- Nothing was run on the suite `{name}`." for name in absent]
     for state in states:
         for verifier in state.verifiers:
@@ -230,5 +229,5 @@ def _records(states: Sequence[_SuiteState]) -> list[RunRecord]:
 
 
 def _minute(time: str) -> str:
-    """A record's time as a person reads it."""
+    """A record's time, in readable form."""
     return f"{time[:10]} at {time[11:16]} UTC"

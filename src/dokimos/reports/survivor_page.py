@@ -1,4 +1,4 @@
-"""The page of an assessment: how many counterexamples survive, attack by attack."""
+"""The page of an assessment: how many counterexamples survive each attack."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Survivors(Section[tuple[SurvivorCurve, ...]]):
     link = "Survivors"
 
     def rows(self, findings: Findings) -> None:
-        """Nothing: a campaign has no curve of attacks."""
+        """None: a campaign has no curves of attacks."""
 
     def view(self, rows: tuple[SurvivorCurve, ...]) -> Mapping[str, Any]:
-        """The drawing, and the heads of the table."""
+        """The drawing, and the column heads of the table."""
         times = [f"{t:g}" for t in rows[0].survivors] if rows else []
         plot = pair(lambda width: survivors(rows, width=width)) if rows else None
         return {"plot": plot, "times": times, "most": MOST_CURVES}
@@ -41,7 +41,7 @@ class Survivors(Section[tuple[SurvivorCurve, ...]]):
 
 @dataclass(frozen=True)
 class AssessedSuite:
-    """What was attacked: the suite's name, the CPU time of each attack, and their number."""
+    """What was attacked: the suite's name, the CPU time of each attack, and the number of attacks."""
 
     name: str
     budget_seconds: float

@@ -13,7 +13,7 @@ from dokimos.reports.sections.registry import sections
 
 
 def terminal_lines(findings: Findings, command: Command) -> Iterator[RenderableType]:
-    """What `command` prints of `findings`: the lines of its sections, in the order of the page."""
+    """What `command` prints about `findings`: the lines of its sections, in the order of the page."""
     for section in sections():
         if section.printed_by is command and (rows := section.rows(findings)) is not None:
             yield from section.lines(rows)

@@ -14,12 +14,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-#: What a column takes beside its cells, and the edge of the table, within a frame and without one.
+#: The extra width of a column, and of the table's edges, with a frame and without one.
 _FRAMED, _PLAIN = (3, 1), (2, -2)
 
 
 class FittedTable:
-    """A table that is fitted to wherever it is printed."""
+    """A table that is fitted to the window in which it is printed."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -41,22 +41,22 @@ class FittedTable:
 
 
 def fitted(shown: RenderableType) -> RenderableType:
-    """A table fitted to wherever it is printed; anything else as it is.
+    """A table fitted to the window in which it is printed; anything else as it is.
 
-    Print it with `crop=False`: a word that is longer than the window is then left to the terminal to wrap.
+    Print it with `crop=False`, so that the terminal wraps words that are longer than the window.
     """
     return FittedTable(shown) if isinstance(shown, Table) and shown.columns else shown
 
 
 def _sizes(cells: Sequence[RenderableType], console: Console, options: ConsoleOptions) -> tuple[int, int]:
-    """How wide a column must be so that no word is broken, and how wide it is if nothing is."""
+    """The width of a column at which no word is broken, and the width at which no line is."""
     wide = options.update(max_width=100_000)
     found = [Measurement.get(console, wide, cell) for cell in cells]
     return max(each.minimum for each in found), max(each.maximum for each in found)
 
 
 def _widths(sizes: Sequence[tuple[int, int]], room: int) -> list[int]:
-    """A width for each column: what it needs, and of the rest a share of what it would like."""
+    """A width for each column: what it needs, plus a share of the remaining space."""
     widths = [least for least, _ in sizes]
     wanted = [most - least for least, most in sizes]
     spare = room - sum(widths)
@@ -92,7 +92,7 @@ def _listed(table: Table, console: Console) -> RenderResult:
 
 
 def _block(heading: Text, said: Text, indent: int, width: int) -> RenderResult:
-    """A heading and what is said under it, broken between words only."""
+    """A heading and the text under it, broken only between words."""
     line, start = Text.assemble((heading.plain.ljust(indent), "bold")), True
     words = [word for part in said.split("\n") for word in part.split(" ") if word.plain]
     for word in words:

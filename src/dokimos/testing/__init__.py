@@ -1,6 +1,6 @@
-"""The contract tests: what Dokimos asks of its own elements, for authors of plug-ins to ask of theirs.
+"""The contract tests: what Dokimos requires of its own elements, for authors of plug-ins to check theirs.
 
-Derive a test class from the contract of what you add, name your elements in it, and run pytest::
+Derive a test class from the contract of what you add, list your elements in it, and run pytest::
 
     from dokimos.testing import ConstructionContract
     from my_package.family import MyFamily

@@ -1,4 +1,4 @@
-"""What every attack must keep to."""
+"""The contract of every attack."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.model import Box, Case, Linear, Property, Signature
 from dokimos.properties.violation import violation_at
 
-#: What is plain to see takes no more.
+#: Enough for an obvious counterexample.
 SMALL = Budget(restarts=20, steps=20)
 
 
 class AttackContract:
-    """Derive a test class from this one, and name the attacks in `attacks`. It needs torch."""
+    """Derive a test class from this one, and list the attacks in `attacks`. It needs torch."""
 
     attacks: ClassVar[tuple[Attack, ...]] = ()
 
@@ -62,7 +62,7 @@ class AttackContract:
         assert np.array_equal(first.point, again.point)
 
     def test_it_keeps_to_its_budget(self, attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Batches of so many restarts, and one more than the steps at most."""
+        """Batches have as many points as restarts, and there is at most one more than the steps."""
         for network in (affine(), folded()):
             batches: list[int] = []
             record = Target.record
@@ -78,7 +78,7 @@ class AttackContract:
             assert len(batches) <= 5
 
     def test_it_ends_with_an_exact_counterexample(self, attack: Attack) -> None:
-        """A budget in seconds, which ends at the first counterexample."""
+        """A budget in seconds; the attack ends at the first counterexample."""
         network, question = folded(), at_most(-0.9)
         budget = Budget(restarts=20, steps=20, cpu_seconds=30, until_found=True)
         witness = attack(network, question, seed=0, budget=budget).witness

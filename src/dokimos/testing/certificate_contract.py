@@ -1,4 +1,4 @@
-"""What every kind of proof must keep to: above all, never to prove what is false."""
+"""The contract of every kind of proof: above all, it must never prove what is false."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dokimos.suites.instance import Label
 from dokimos.testing.files import question
 from dokimos.testing.sweeps import ACCEPTED, FALSE, HASH, Sweep, with_margin
 
-#: How many mutants each kind is tried with, at least.
+#: The least number of mutants that each kind is tried with.
 MUTANTS = 352
-#: How many of them must be false and rejected; and how many accepted, or rejecting would mean little.
+#: How many of them must be false and rejected; and how many accepted, so that rejecting means something.
 LEAST_FALSE, LEAST_ACCEPTED = 100, 30
 
 

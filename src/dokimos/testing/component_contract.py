@@ -1,4 +1,4 @@
-"""What every component of a difficulty profile must keep to."""
+"""The contract of every component of a difficulty profile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUESTIONS = {
 
 
 class ComponentContract:
-    """Derive a test class from this one, and name the components in `components`. It needs torch."""
+    """Derive a test class from this one, and list the components in `components`. It needs torch."""
 
     components: ClassVar[tuple[Component, ...]] = ()
 
@@ -51,7 +51,7 @@ class ComponentContract:
 
     @pytest.mark.parametrize("asked", sorted(QUESTIONS))
     def test_it_is_a_number_or_says_why_not(self, component: Component, asked: str) -> None:
-        """The same each time; a property without a margin has no component that is made of it."""
+        """The same each time; without a margin, no component that depends on it has a value."""
         seen = inspected(asked)
         found = component(seen)
         assert found == component(seen)

@@ -1,4 +1,4 @@
-"""What every family of instances must keep to."""
+"""The contract of every family of instances."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ Twins = tuple[LabelledInstance, LabelledInstance]
 
 
 class ConstructionContract:
-    """Derive a test class from this one, and name the families in `constructions`.
+    """Derive a test class from this one, and list the families in `constructions`.
 
-    Labels by kinds of proof that plug-ins add are trusted here, if the packages are installed.
+    Kinds of proof that installed plug-ins add are trusted here.
     """
 
     constructions: ClassVar[tuple[AnyConstruction, ...]] = ()
-    #: Names of families whose twin is another box for the same network, and not another network.
+    #: Names of families whose twin has another box for the same network, not another network.
     twins_by_box: ClassVar[frozenset[str]] = frozenset()
-    #: Families whose twin differs in more than the usual four numbers, and in how many at most.
+    #: Families whose twin differs in more than the usual four numbers, and the most by which it may.
     most_changed: ClassVar[Mapping[str, int]] = MappingProxyType({})
-    #: Families and knobs that say how much work a draw may take, and not what it is.
+    #: Families and knobs that limit the work of a draw, but do not change the instance.
     budgets: ClassVar[frozenset[tuple[str, str]]] = frozenset()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -94,7 +94,7 @@ class ConstructionContract:
         assert sum(a != b for a, b in pairs) <= 16
 
     def test_names_tell_nothing(self, construction: AnyConstruction) -> None:
-        """A name is the family and a hash; what the verifier gets never spells a label."""
+        """A name is the family and a hash; what the verifier gets never contains a label."""
         names = set()
         for half in (*twins(construction), *twins(construction, 1)):
             stem, _, digest = half.instance.name.rpartition("-")
@@ -112,7 +112,7 @@ class ConstructionContract:
 
     @pytest.mark.parametrize("seed", [0, 1])
     def test_the_witness_is_inside_and_clear(self, construction: AnyConstruction, seed: int) -> None:
-        """It lies strictly inside the box and violates clearly; samples find it in open families only."""
+        """It lies strictly inside the box and violates clearly; samples find it only in open families."""
         _, violated = twins(construction, seed)
         asked = property_of(violated)
         (case,) = asked.cases
@@ -137,7 +137,7 @@ class ConstructionContract:
         assert not violations(replay(robust.instance.network_file, points), asked).any()
 
     def test_numbers_are_exact_in_float32(self, construction: AnyConstruction) -> None:
-        """Weights, bounds and witnesses; and the property is written as we write it."""
+        """Weights, bounds and witnesses are float32 numbers; and the property is written as we write it."""
         for half in twins(construction):
             for array in tensors(half).values():
                 assert array.dtype in (np.float32, np.int64)  # integers are axes and shapes

@@ -17,7 +17,7 @@ from dokimos.testing.statements import LabelStatement
 
 Rng = np.random.Generator
 
-#: Of a statement, a generator, and other statements to borrow proofs and networks from, another statement.
+#: Makes a mutant of a statement, with a generator and other statements to borrow proofs and networks from.
 Mutator = Callable[[LabelStatement, Rng, Sequence[LabelStatement]], LabelStatement]
 
 

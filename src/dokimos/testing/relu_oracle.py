@@ -1,8 +1,8 @@
-"""A second way to the truth, for tiny ReLU networks: it shares nothing with the checker but onnx itself.
+"""An independent oracle for tiny ReLU networks: it shares nothing with the checker but onnx itself.
 
-It reads the two files by its own means, and answers exactly, over the reals, whether an input in the box
-is unsafe: once by going through all activation patterns, each a linear program in rationals, and once by
-asking z3. Whoever uses it should ask both, as `ReluOracle` does.
+It has its own readers for the two files, and answers exactly, over the reals, whether an input in the box
+is unsafe: once by enumerating all activation patterns, each a linear program in rationals, and once with
+z3. Use both, as `ReluOracle` does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class OracleQuestion:
 
 @lru_cache(maxsize=64)
 def layers_of(network: bytes) -> list[OracleLayer]:
-    """The chain of layers that an ONNX file spells; ValueError where it is no such chain."""
+    """The chain of layers in an ONNX file. Raises ValueError if it is not such a chain."""
     model = onnx.load_from_string(network)
     arrays = {t.name: numpy_helper.to_array(t).astype(float) for t in model.graph.initializer}
     value_info = model.graph.input[0]
@@ -104,7 +104,7 @@ def _unrolled(shape: list[int], constants: list[Any], given: dict[str, Any]) -> 
     outputs, inputs, kernel_height, kernel_width = weight.shape
     _, channels, height, width = shape
     if channels != inputs or set(given) - {"kernel_shape", "strides", "pads"}:
-        raise ValueError("a form of convolution that the oracle does not know")
+        raise ValueError("a form of convolution that the oracle does not support")
     down, across = given.get("strides", [1, 1])
     top, left, bottom, right = given.get("pads", [0, 0, 0, 0])
     rows = (height + top + bottom - kernel_height) // down + 1
@@ -197,7 +197,7 @@ def _sum(form: Any) -> dict[str, Fraction]:
 
 
 def outputs_at(layers: Sequence[OracleLayer], point: Sequence[Fraction]) -> Vector:
-    """What the layers give at a point."""
+    """The outputs of the layers at a point."""
     value = list(point)
     for layer in layers:
         if layer.rectified:
@@ -211,14 +211,14 @@ def outputs_at(layers: Sequence[OracleLayer], point: Sequence[Fraction]) -> Vect
 
 
 def slack_at(half: Half, point: Sequence[Fraction], outputs: Sequence[Fraction]) -> Fraction:
-    """By how much a half holds at a point; negative where it does not."""
+    """By how much a half holds at a point; negative if it does not."""
     values = {"X": point, "Y": outputs}
     left = (f * values[name[0]][int(name[2:])] for name, f in half.terms.items())
     return half.bound - sum(left, ZERO)
 
 
 def unsafe_by(network: bytes, property_: bytes, point: Sequence[Fraction]) -> Fraction | None:
-    """The best slack with which `point` is unsafe; None where it is not, or lies outside the box."""
+    """The largest slack with which `point` is unsafe; None if it is safe or lies outside the box."""
     question = question_of(property_)
     if len(point) != len(question.box):
         return None
@@ -395,7 +395,7 @@ def _z3() -> Any:
 
 
 def sat_by_z3(network: bytes, property_: bytes, *, margin: Fraction = ZERO) -> bool:
-    """The same question, put to z3."""
+    """The same question, answered by z3."""
     z3 = _z3()
     solver = z3.SolverFor("QF_LRA")
     solver.from_string("\n".join(_statements(layers_of(network), question_of(property_), margin)))
@@ -443,9 +443,9 @@ def _smt_sum(terms: Sequence[tuple[Fraction, str]], constant: Fraction) -> str:
     )
 
 
-#: Beyond these, z3 is asked alone: the patterns would take seconds.
+#: Beyond these limits, only z3 is used: the patterns would take seconds.
 MOST_RELUS, MOST_RELUS_TIMES_INPUTS = 6, 36
-#: Of the other questions, one in so many is put to both.
+#: Of the other questions, one in this many goes to both.
 BOTH_EVERY = 4
 
 

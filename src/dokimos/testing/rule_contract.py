@@ -1,4 +1,4 @@
-"""What every rule set must keep to."""
+"""The contract of every rule set."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _UnlabelledInstance:
 
 
 class RuleSetContract:
-    """Derive a test class from this one, and name the rule sets in `rule_sets`."""
+    """Derive a test class from this one, and list the rule sets in `rule_sets`."""
 
     rule_sets: ClassVar[tuple[RuleSet, ...]] = ()
 

@@ -1,8 +1,8 @@
-"""A second way to look at small networks of any kind, sharing nothing with the checker but onnx itself.
+"""An independent oracle for small networks of any kind, sharing nothing with the checker but onnx itself.
 
 It evaluates the file in float64 with numpy, and searches the box: the centre, uniform points, all corners
 of small boxes, the corners that hinges point at, and descents from the best of them. What it finds is real
-(up to `TOLERANCE`); that it finds nothing proves nothing.
+(up to `TOLERANCE`); finding nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -149,10 +149,10 @@ def _violation_found(network: bytes, property_: bytes) -> float:
 
 
 class SearchOracle(Oracle):
-    """Looks for a counterexample of what is called `unsat`; where it finds none, it has no opinion."""
+    """Looks for a counterexample to what is called `unsat`; if it finds none, it has no opinion."""
 
     def is_true(self, instance: Instance, truth: Truth, *, margin: bool) -> bool | None:
-        """False where a point shows that label or margin is wrong; None elsewhere."""
+        """False if a point shows that the label or margin is wrong; otherwise None."""
         if truth.label is Label.SAT:
             return None
         claimed = (truth.claims[Semantics.REAL].margin or Fraction(0)) if margin else Fraction(0)

@@ -1,4 +1,4 @@
-"""Tiny instances with what is said of them, taken apart so that each part can be changed."""
+"""Tiny instances with what is claimed about them, taken apart so that each part can be changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dokimos.testing.files import instance_of, question
 
 @dataclass(frozen=True)
 class LabelStatement:
-    """Two files taken apart, and what is said of them."""
+    """Two files taken apart, and what is claimed about them."""
 
     network: bytes
     bounds: tuple[tuple[Fraction, Fraction], ...]
@@ -48,7 +48,7 @@ def kinds_with(kind: CertificateKind) -> Registry[CertificateKind]:
 
 
 def drafts_of(construction: Construction[Any], seed: int, **knobs: Any) -> tuple[Draft, Draft]:
-    """What a family drafts: the robust half and its twin. Draws that cannot be used are drawn again."""
+    """What a family drafts: the robust half and its twin. Unusable draws are drawn again."""
     chosen = make_knobs(construction.knobs_class, knobs, family=construction.family)
     rng = np.random.default_rng(seed)
     while True:

@@ -1,7 +1,7 @@
 """Sweeping a kind of proof: statements that it proves, changed in small ways, each judged by an oracle.
 
-Most changes make a statement false. The checker may refuse what is true, but whatever it accepts must be
-true, and how many false statements it refused is counted.
+Most changes make a statement false. The checker may reject what is true, but whatever it accepts must be
+true; the false statements that it rejects are counted.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ FALSE, ACCEPTED, HASH = "false, rejected", "accepted", "refused by hash"
 
 
 class Oracle(ABC):
-    """A second way to the truth, which shares nothing with the checker."""
+    """An independent judge of truth, which shares nothing with the checker."""
 
     @abstractmethod
     def is_true(self, instance: Instance, truth: Truth, *, margin: bool) -> bool | None:
-        """Whether the label is true and, if asked, its margin too; None where it cannot tell."""
+        """Whether the label is true and, if asked, its margin too; None if it cannot tell."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Sweep:
         return kinds_with(self.kind)
 
     def run(self, count: int, *, seed: int, least_false: int = 0) -> Counter[str]:
-        """Judge `count` mutants; how many were false and rejected, accepted, and refused by a hash.
+        """Judge `count` mutants; returns how many were false and rejected, accepted, and refused by a hash.
 
-        It goes on, up to four times as far, until `least_false` of them were false. Once they are,
-        no more are counted: the oracle is asked of accepted ones only.
+        It continues, up to four times as far, until `least_false` of them were false. After that, no more
+        are counted: the oracle is asked only about accepted ones.
         """
         rng = np.random.default_rng([zlib.crc32(self.kind.name.encode()), seed])
         bases = self.statements()

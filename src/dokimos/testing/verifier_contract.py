@@ -1,4 +1,4 @@
-"""What every verifier's adapter must keep to."""
+"""The contract of every verifier's adapter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import NO_ATTACK, WARM, Query, Verifier
 from dokimos.verifiers.styles import CertificateStyle
 
-#: What a tree that we ended is, whatever it may have written before.
+#: The answer of a process tree that we killed, whatever it may have written before.
 ENDED = {
     Termination.WALL_LIMIT: Answer.TIMEOUT,
     Termination.CPU_LIMIT: Answer.TIMEOUT,
@@ -27,9 +27,9 @@ ENDED = {
 
 
 class VerifierContract:
-    """Derive a test class from this one, and name the verifiers in `verifiers`.
+    """Derive a test class from this one, and list the verifiers in `verifiers`.
 
-    What needs the tool itself is skipped where it is not installed.
+    Tests that need the tool itself are skipped if it is not installed.
     """
 
     verifiers: ClassVar[tuple[Verifier, ...]] = ()
@@ -41,7 +41,7 @@ class VerifierContract:
 
     @pytest.fixture
     def query(self, tmp_path: Path) -> Query:
-        """A question of which only the paths matter; the property asks nothing."""
+        """A query of which only the paths matter; the property is empty."""
         folder = tmp_path / "private"
         folder.mkdir()
         write_whole(tmp_path / "property.vnnlib", "", what="the property")
@@ -65,7 +65,7 @@ class VerifierContract:
         assert type(verifier).__doc__
 
     def test_its_version_is_a_fact(self, verifier: Verifier) -> None:
-        """The same when asked again; where it is not installed, the diagnosis says what to do."""
+        """The same when asked again; if it is not installed, the diagnosis says what to do."""
         version = verifier.version()
         assert version == verifier.version()
         assert version is None or version.strip()
@@ -135,7 +135,7 @@ class VerifierContract:
                 assert not any(folder in word for word in given.command[: given.start_words])
 
     def test_it_answers_two_tiny_queries(self, verifier: Verifier) -> None:
-        """One is sat and one is not; not to know is no fault."""
+        """One is sat and one is not; `unknown` is allowed."""
         if verifier.version() is None:
             pytest.skip(f"{verifier.name} is not installed")
         if not verifier.is_tried_out:

@@ -1,1 +1,1 @@
-"""Real verifiers: where each is, its version, its command, its answer."""
+"""Verifiers: where each one is, its version, its command line and its answer."""

@@ -17,22 +17,22 @@ from dokimos.execution.outcomes import Outcome, Termination
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.styles import CertificateStyle
 
-#: What the name of a verifier ends in whose own attack is switched off.
+#: The suffix of a verifier's name if its own attack is switched off.
 NO_ATTACK = ":no-attack"
-#: What the name of a verifier ends in whose process stays from one query to the next.
+#: The suffix of a verifier's name if its process stays from one query to the next.
 WARM = ":warm"
-#: How much of a log an `error` carries with it.
+#: How much of the log an `error` includes.
 TAIL_CHARACTERS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """One question to a verifier: the two files, and where the answer shall go.
+    """One query to a verifier: the two files, and where the answer goes.
 
     `folder` is empty, private to this run and removed after it; `result` is a path in it. `name` is the
-    instance's name and `origin` where the property comes from, which a real verifier has no use for: the
-    two files are copies of its own. `property_file` may be VNN-LIB 1.0 or 2.0. `trust_scripts`: the user
-    wants scripts of the tool's own to run unguarded.
+    instance's name and `origin` is where the property comes from; real verifiers use neither, since the two
+    files are copies. `property_file` may be VNN-LIB 1.0 or 2.0. `trust_scripts`: the user wants the tool's
+    own scripts to run unguarded.
     """
 
     name: str
@@ -48,22 +48,22 @@ class Query:
 
     @property
     def result(self) -> Path:
-        """Where the verifier is to write its answer."""
+        """Where the verifier must write its answer."""
         return self.folder / "result"
 
     @property
     def certificate(self) -> Path:
-        """Where the verifier may write a truth file that proves its `unsat`; it is checked first."""
+        """Where the verifier may write a truth file that proves its `unsat`; it is checked before use."""
         return self.folder / "certificate.json"
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """A command as the system takes it, and what it needs in its environment beyond what is allowed.
+    """A command line, and the variables that it needs beyond the allowed ones.
 
-    `guard` says, for the record, what keeps scripts that it runs away from the user's processes. The first
-    `start_words` of the command start its process, and the others are about this query: a warm worker is
-    started by the former and sent the latter. 0: it cannot be warm.
+    `guard` says, for the record, what protects the user's processes from scripts that it runs. The first
+    `start_words` words of the command start the process, and the rest are about this query: a warm worker
+    is started with the former and sent the latter. 0 means that it cannot be warm.
     """
 
     command: tuple[str, ...]
@@ -77,7 +77,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a diagnosis looked at; `remedy` says what to do where it is not ok."""
+    """One check of a diagnosis; `remedy` says what to do if it is not ok."""
 
     what: str
     is_ok: bool
@@ -85,76 +85,76 @@ class Finding:
 
 
 class Verifier(ABC):
-    """One verifier: where it is, its version, its command, its answer. One small file each.
+    """One verifier: where it is, its version, its command line and its answer. One small file each.
 
     An adapter knows one tool and nothing else: not the limits (execution enforces them), not the label
-    (the judge knows it), not the journal. It has no state besides where the tool is. Everything that is
-    said about the tool is said here; nobody else asks which class it is.
+    (only the judge knows it), not the journal. Its only state is where the tool is. Everything specific to
+    the tool is in its adapter; no other code depends on the adapter's class.
 
-    **How the tool gets here** is the choice of the base class: a `PinnedVerifier` is installed from PyPI
-    into an environment of its own, a `PlacedVerifier` is at a place that the user names, and what derives
-    from this class itself comes with its adapter.
+    **How the tool gets here** is decided by the base class: a `PinnedVerifier` is installed from PyPI into
+    its own environment, a `PlacedVerifier` is at a place that the user names, and a direct subclass of this
+    class ships with its adapter.
 
     **What an adapter writes**
 
     `name`
-        How the tool is called on the command line and in records: lower case, no blanks.
+        The tool's name on the command line and in records: lower case, no blanks.
     `styles`
-        What it builds as evidence, for explanations by certificate style.
+        The kinds of evidence it builds, for explanations by certificate style.
     `version()`
-        The version that would run now, or None where the tool is not installed. It is part of every
-        job's identity, so it must change whenever answers may change; it must be quick (no import of
-        the tool) and must not raise.
+        The version that would run now, or None if the tool is not installed. It is part of every job's
+        identity, so it must change whenever answers may change; it must be fast (no import of the tool) and
+        must not raise.
     `how_to_get()`
-        One sentence for a person who does not have the tool.
+        One sentence for users who do not have the tool.
     `install(say)`
-        Puts the tool into an environment of its own, pinned, and tries it; does nothing where that has
-        been done. Tools that cannot be installed by us leave this out.
+        Installs the tool into its own pinned environment, and tries it; does nothing if that has been done.
+        Tools that we cannot install leave this out.
     `attack_off`
-        What its command is given so that it does not look for counterexamples by attacking the network;
-        `command` adds `switches` where these belong. Tools that have no such switch leave this out.
+        The arguments that stop it from attacking the network to find counterexamples; `command` inserts
+        `switches` where they belong. Tools without such a switch leave this out.
     `can_stay_warm`
-        Whether its process can stay for the next query, where the user asks for that (NAME:warm). Then
+        Whether its process can stay for the next query, if the user asks for that (NAME:warm). Then
         `command` says how many of its words start the process, and what it starts takes
         ``--queries QUERIES REPLIES`` instead of the others, as `runners/warm_queries.py` does. An answer
-        may not depend on what was asked before.
+        must not depend on earlier queries.
     `variables`
         Names of variables of the user's environment that the tool needs beyond the usual ones, such as
         where its licence is. It gets no others (`permissions.py`), so that no token of the user's
         reaches it.
     `reads_vnnlib2`
-        Whether it reads VNN-LIB 2.0. One that does not gets the same property in 1.0, and where 1.0 has no
-        words for it, its answer is `unsupported` without its being asked.
+        Whether it reads VNN-LIB 2.0. One that does not gets the same property in 1.0, and if 1.0 cannot
+        express it, the answer is `unsupported` without running the tool.
     `limitations`
-        What the tool cannot read, in a few words.
+        What the tool does not support, in a few words.
     `unread_operators`
         The ONNX operators that the tool refuses in every form that the suite `ops` has of them, separated
-        by blanks; `dokimos audit` names networks that have one, where the tool is installed.
+        by blanks; `dokimos audit` names networks that have one, if the tool is installed.
     `diagnose()`
-        What may be wrong with the tool on this machine, thing by thing, each with its remedy.
+        Checks of the tool on this machine, in order, each with its remedy.
     `guard()`
-        What keeps scripts that come with the tool from the user's processes, where it runs such scripts;
-        not ok where nothing does, so that they are refused unless the user trusts them.
+        What protects the user's processes from scripts that come with the tool, if it runs such scripts;
+        not ok if nothing does, so that they are refused unless the user trusts them.
     `is_tried_out`
-        Whether the doctor asks it two tiny queries once `diagnose` has found nothing. Not where `diagnose`
-        does so itself, or where right answers would mean nothing.
+        Whether the doctor runs two tiny queries after `diagnose` has found no problem. False if `diagnose`
+        does so itself, or if correct answers would mean nothing.
     `command(query)`
         The process to run, as a list (no shell). It is started in `query.folder`; paths in `query` are
         absolute. It must make the tool write to `query.result` whatever the adapter reads.
     `read_answer(outcome, query)`
-        What the tool said, read from its result file or the exact line that it documents; **never** by
-        looking for a word in its output, where a crash may well say "safe". It is only called for a
-        tree that ended by itself, in time, with an exit code that `accepts` admits. ValueError or
+        The tool's answer, read from its result file or from the exact line that it documents; **never** by
+        searching for a word in its output, since even a crash may print "safe". It is only called for a
+        process tree that ended on its own, in time, with an exit code that `accepts` allows. ValueError or
         OSError mean that there is no readable answer.
     `explained(given, log)`
-        Why nothing was decided, where a line of the log says it in a form of its own: `unsupported` instead
-        of `unknown` or `error`. Only asked of a tree that ended by itself where `given` decides nothing; it
-        may not decide anything itself.
+        Why nothing was decided, if a line of the log states it in a known form: `unsupported` instead of
+        `unknown` or `error`. Only called for a process tree that ended on its own, if `given` decides
+        nothing; it must not decide anything itself.
 
-    **What the base class sees to** (`answer`, final): a tree ended at its wall or CPU limit is `timeout`,
-    at its memory limit `memout`, whatever it may have written before; one that was killed by a signal, was
-    not started, or left with an exit code that is not admitted is `error`, and so is an answer that cannot
-    be read. An `error` carries the tail of the log.
+    **What the base class does** (`answer`, final): a process tree that was killed at its wall or CPU
+    limit is `timeout`, at its memory limit `memout`, whatever it may have written before; one that was
+    killed by a signal, was not started, or ended with an exit code that is not allowed is `error`, and so
+    is an unreadable answer. An `error` includes the tail of the log.
     """
 
     name: str
@@ -166,21 +166,21 @@ class Verifier(ABC):
     attack_off: ClassVar[tuple[str, ...]] = ()
     is_tried_out: ClassVar[bool] = True
     can_stay_warm: ClassVar[bool] = False
-    #: Whether its own attack is on, as it is unless `without_attack` made this verifier.
+    #: Whether its own attack is on; false only if `without_attack` made this verifier.
     attacks: bool = True
-    #: Whether its process stays from one query to the next, as only `warm` has it.
+    #: Whether its process stays from one query to the next; true only if `warm` made this verifier.
     is_warm: bool = False
-    #: What --verifier was given, where that is not its name: ``mine=/opt/tool`` is called `mine`.
+    #: The value of --verifier, if that is not its name: ``mine=/opt/tool`` is called `mine`.
     _called_as: str | None = None
 
     @property
     def called_as(self) -> str:
-        """What --verifier is to be given to run it again."""
+        """The value of --verifier that runs it again."""
         return self._called_as or self.name
 
     @final
     def named(self, name: str) -> Self:
-        """The same under a name of the user's choice."""
+        """The same verifier under a name of the user's choice."""
         renamed = copy.copy(self)
         renamed.name, renamed._called_as = name, f"{name}={self.called_as}"
         return renamed
@@ -197,10 +197,10 @@ class Verifier(ABC):
 
     @final
     def without_attack(self) -> Self | None:
-        """The same, called NAME:no-attack, with its own attack switched off; None where it has no switch.
+        """The same verifier with its own attack switched off, called NAME:no-attack; None if it cannot.
 
-        Most `sat` answers come from an attack that runs before anything is proven. Without it, what would
-        have been hidden shows: a tool whose proofs are unsound answers `unsat` where `sat` is right.
+        Most `sat` answers come from an attack that runs before anything is proven. Without it, hidden bugs
+        show: a tool whose proofs are unsound answers `unsat` although `sat` is correct.
         """
         if not (self.attacks and self.can_switch_attack_off):
             return None
@@ -211,10 +211,10 @@ class Verifier(ABC):
 
     @final
     def warm(self) -> Self | None:
-        """The same, called NAME:warm, whose process stays from one query to the next; None where it cannot.
+        """The same verifier with a process that stays between queries, called NAME:warm; None if it cannot.
 
-        Starting may take longer than a small query. Limits are those of each query, which does not have to
-        wait for the start any more: times of warm and of cold runs are not to be compared.
+        Starting may take longer than a small query. Limits apply to each query, which no longer includes
+        the start: do not compare times of warm and cold runs.
         """
         if self.is_warm or not self.can_stay_warm:
             return None
@@ -225,16 +225,17 @@ class Verifier(ABC):
 
     @abstractmethod
     def version(self) -> str | None:
-        """The version that would run now; None where it is not installed."""
+        """The version that would run now; None if it is not installed."""
 
     @abstractmethod
     def how_to_get(self) -> str:
-        """What a person does to have this verifier, in one sentence."""
+        """How to get this verifier, in one sentence."""
 
     def installed_version(self, *, where: str = "") -> str:
-        """The version that would run now. Raises VerifierUnavailable, with the remedy, where there is none.
+        """The version that would run now.
 
-        `where` names the machine, where that is not the user's own.
+        Raises VerifierUnavailable, with the remedy, if there is none. `where` names the machine if it is
+        not the user's own.
         """
         version = self.version()
         if version is None:
@@ -245,23 +246,23 @@ class Verifier(ABC):
         return version
 
     def at(self, place: str) -> Self:
-        """The same at a place that the user names. Raises InputError if it has no use for one."""
+        """The same verifier at a place that the user names. Raises InputError if it takes no place."""
         raise InputError(f"The verifier {self.name} takes no place; write --verifier {self.name}.")
 
     def install(self, say: Callable[[str], None]) -> None:
-        """Install it where it is not; `say` gets a line for each step."""
+        """Install it if it is not installed; `say` gets a line for each step."""
         if self.version() is None:
             raise InputError(f"The verifier {self.name} cannot be installed from here: {self.how_to_get()}")
 
     def diagnose(self) -> tuple[Finding, ...]:
-        """What was looked at, in order; the first thing that is not ok is the last."""
+        """The checks, in order; they stop at the first one that is not ok."""
         version = self.version()
         if version is None:
-            return (Finding("it is not there", False, f"to get it: {self.how_to_get()}"),)
-        return (Finding(f"version {version} is there", True),)
+            return (Finding("it is not installed", False, f"to get it: {self.how_to_get()}"),)
+        return (Finding(f"version {version} is installed", True),)
 
     def guard(self) -> Finding | None:
-        """What keeps scripts of its own from the user's processes on this machine, where it has scripts."""
+        """What protects the user's processes from its own scripts on this machine, if it has scripts."""
         return None
 
     @abstractmethod
@@ -270,10 +271,10 @@ class Verifier(ABC):
 
     @abstractmethod
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
-        """The answer of a process that ended by itself; ValueError where there is none to read."""
+        """The answer of a process that ended on its own. Raises ValueError if there is none to read."""
 
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
-        """An answer that decides nothing, with the reason that the log gives for it."""
+        """An answer that decides nothing, with the reason that the log gives."""
         return given
 
     def accepts(self, exit_code: int) -> bool:
@@ -294,7 +295,7 @@ class Verifier(ABC):
             return VerifierAnswer(Answer.TIMEOUT, detail=f"stopped after {query.wall_seconds:g} s")
         if outcome.termination is Termination.MEMORY_LIMIT:
             return VerifierAnswer(
-                Answer.MEMOUT, detail=f"stopped above {query.memory_bytes} bytes of memory"
+                Answer.MEMOUT, detail=f"stopped at more than {query.memory_bytes} bytes of memory"
             )
         if outcome.termination is Termination.CPU_LIMIT:
             return VerifierAnswer(
@@ -317,7 +318,7 @@ class Verifier(ABC):
 
 
 def _trouble_with(query: Query) -> str | None:
-    """Why the result is not to be opened, whatever it may say; None where it is a file of the run's own."""
+    """Why the result must not be opened, whatever it contains; None if it is a regular file of the run."""
     if query.result.exists() and not query.result.is_file():
         return "is not a file"
     try:
@@ -328,7 +329,7 @@ def _trouble_with(query: Query) -> str | None:
 
 
 def log_tail(log: Path, *, characters: int = TAIL_CHARACTERS) -> str:
-    """The end of a log, as readable text; empty where there is no log any more."""
+    """The end of a log, as readable text; empty if there is no log any more."""
     try:
         if not log.is_file():
             return ""

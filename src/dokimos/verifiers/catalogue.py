@@ -1,4 +1,4 @@
-"""Which verifiers are known, and which of them are here."""
+"""The known verifiers, and which of them are installed."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ VERIFIERS: PluggableRegistry[Verifier] = PluggableRegistry(
 )
 
 
-#: What a user may call a tool.
+#: What users may name a tool.
 _OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-#: The kinds of verifiers that a place alone shows to be there, in this order.
+#: The kinds of verifiers that can be recognised from a place alone, in this order.
 _SHOWN_BY_PLACE = ("vnncomp", "vnnlib2")
 
 
 @dataclass(frozen=True)
 class CatalogueRow:
-    """One known verifier: its version (None where it is not installed), its limits, how to get it."""
+    """One known verifier: its version (None if it is not installed), its limitations, how to get it."""
 
     name: str
     version: str | None
@@ -64,12 +64,12 @@ def catalogue() -> tuple[CatalogueRow, ...]:
 
 
 def find(given: str) -> Verifier:
-    """The verifier that the user names; InputError where there is none.
+    """The verifier that the user names. Raises InputError if there is none.
 
-    ``NAME`` is one of the catalogue, or ``package.module:Class``. ``NAME=PLACE`` says where it is. All
-    of it together is its name in records. ``MINE=`` before either, or before the folder of a VNN-COMP tool
-    or the command of a VNN-LIB 2.0 solver, calls it `MINE` there. Each may end in ``:no-attack``: the same
-    with its own attack switched off; and then in ``:warm``: its process stays from one query to the next.
+    ``NAME`` is one of the catalogue, or ``package.module:Class``. ``NAME=PLACE`` says where it is; the
+    whole text is its name in records. ``MINE=`` before either, or before the folder of a VNN-COMP tool or
+    the command of a VNN-LIB 2.0 solver, names it `MINE` in records. Each may end in ``:no-attack``, which
+    switches off its own attack, and then in ``:warm``, which keeps its process from one query to the next.
     """
     if given.endswith(WARM):
         cold = given.removesuffix(WARM)
@@ -96,7 +96,7 @@ def find(given: str) -> Verifier:
 
 
 def _named(given: str) -> Verifier:
-    """What the user has a name for: a verifier, or a place that shows what stands there."""
+    """What the user names: a verifier, or a place at which one is recognised."""
     head = given.partition("=")[0]
     if head in VERIFIERS or (is_import(head) and not Path(given).exists()):
         return find(given)
@@ -115,7 +115,7 @@ def _has_unknown_setting(verifier: Verifier) -> bool:
 
 
 def installed(given: str) -> Verifier:
-    """The verifier that the user names; VerifierUnavailable, with the remedy, where it is not installed."""
+    """The verifier that the user names. Raises VerifierUnavailable, with the remedy, if not installed."""
     verifier = find(given)
     verifier.installed_version()
     return verifier
@@ -124,7 +124,7 @@ def installed(given: str) -> Verifier:
 def styles_of(recorded: str) -> tuple[CertificateStyle, ...]:
     """The certificate styles of a verifier by its name in records, whatever its place.
 
-    `OTHER` for what the catalogue does not have: a record never makes us import what it names.
+    It is `OTHER` for names outside the catalogue: what a record names is never imported.
     """
     name = recorded.removesuffix(WARM).removesuffix(NO_ATTACK).partition("=")[0]
     return (VERIFIERS.get(name) or Verifier).styles

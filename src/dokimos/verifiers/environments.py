@@ -1,4 +1,4 @@
-"""Environments of their own for verifiers: one folder each, pinned, tried out before they count."""
+"""Virtual environments for verifiers: one folder each, pinned, and tried out before they count."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LISTENING_SECONDS = 5
 class PinnedEnvironment:
     """A virtual environment with exactly these packages, under `home()`.
 
-    Virtual environments cannot be moved, so it is built where it stays; a file written last, after the
-    smoke test, says that it is complete. A folder without that file is rubbish and is built anew.
-    The folder's name carries a hash of the requirements: other pins are another environment. `variables`
+    Virtual environments cannot be moved, so it is built in its final place; a file that is written last,
+    after the smoke test, marks it as complete. A folder without that file is discarded and rebuilt. The
+    folder's name includes a hash of the requirements, so other pins make another environment. `variables`
     are those that the verifier declares, for its smoke test.
     """
 
@@ -58,13 +58,14 @@ class PinnedEnvironment:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it has been built, tried, and is still there."""
+        """Whether it has been built and tried, and still exists."""
         return (self.folder / "complete").is_file() and self.python.exists()
 
     def build(self, smoke_command: tuple[str, ...], say: Callable[[str], None]) -> None:
-        """Build the environment where it is not complete; VerifierUnavailable where that fails.
+        """Build the environment if it is not complete.
 
-        `smoke_command` follows the interpreter and must leave with exit code 0.
+        Raises VerifierUnavailable if that fails. `smoke_command` holds the arguments of the interpreter,
+        which must exit with code 0.
         """
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -74,11 +75,11 @@ class PinnedEnvironment:
         except OSError as error:
             raise VerifierUnavailable(
                 f"The verifier {self.verifier} cannot be installed into {self.folder}: {error.strerror}; "
-                "set DOKIMOS_HOME to a folder with space that you may write."
+                "set DOKIMOS_HOME to a writable folder with enough space."
             ) from error
 
     def diagnose(self, smoke_command: tuple[str, ...]) -> tuple[Finding, ...]:
-        """What is wrong with the environment, if anything: the first trouble is the last finding."""
+        """The checks of the environment; they stop at the first one that fails."""
         again = f"dokimos verifiers install {self.verifier}"
         anew = f"remove {self.folder}, then: {again}"
         if not self.folder.is_dir():
@@ -86,9 +87,9 @@ class PinnedEnvironment:
         found = [Finding(f"the environment {self.folder} is there", True)]
         if not (self.folder / "complete").is_file():
             trouble = "its installation was interrupted, or its smoke test failed"
-            return (*found, Finding(trouble, False, f"{again} (it begins anew)"))
+            return (*found, Finding(trouble, False, f"{again} (it starts over)"))
         if not self.python.exists():
-            trouble = "its interpreter is gone (was the Python that it was made with removed?)"
+            trouble = "its interpreter is gone (was the Python it was created with removed?)"
             return (*found, Finding(trouble, False, anew))
         script = "from importlib.metadata import distributions as d; import json; "
         script += "print(json.dumps([f'{x.name}=={x.version}' for x in d()]))"
@@ -109,7 +110,7 @@ class PinnedEnvironment:
             except UnreadableFile as error:
                 return (*found, Finding(f"{what} cannot be read: {error.reason}", False, anew))
             if missing := sorted(_pins(self.requirements) - _pins(there)):
-                return (*found, Finding(f"it lacks {', '.join(missing)}", False, anew))
+                return (*found, Finding(f"it is missing {', '.join(missing)}", False, anew))
             found.append(Finding(f"its {len(self.requirements)} packages are as pinned", True))
         return tuple(found)
 
@@ -120,13 +121,13 @@ class PinnedEnvironment:
             venv.EnvBuilder(with_pip=True, symlinks=True).create(self.folder)
         except subprocess.CalledProcessError as error:
             raise VerifierUnavailable(
-                f"No virtual environment with pip can be made by {sys.executable}; install what it lacks "
-                "(on Debian and Ubuntu: apt-get install python3-venv)."
+                f"No virtual environment with pip can be created by {sys.executable}; install "
+                "what is missing (on Debian and Ubuntu: apt-get install python3-venv)."
             ) from error
         pip = ("-m", "pip", "install", "--no-deps", "--no-input", "--disable-pip-version-check")
-        # It holds the lock too: should we be killed, nobody begins anew while it is still at work.
+        # It holds the lock too: if we are killed, nobody starts over while it is still working.
         install = (*pip, *self.requirements)
-        say(f"Fetching {len(self.requirements)} packages; this may take some minutes")
+        say(f"Downloading {len(self.requirements)} packages; this may take a few minutes")
         self._run(
             install, "pip install", seconds=_INSTALL_SECONDS, holding=(lock,), heard=self._counting(say)
         )
@@ -152,7 +153,7 @@ class PinnedEnvironment:
             tail = " ".join(output[-TAIL_CHARACTERS:].split())
             raise VerifierUnavailable(
                 f"The {what} of the verifier {self.verifier} failed with exit code {code} "
-                f"(is PyPI within reach?): {tail}"
+                f"(is PyPI reachable?): {tail}"
             )
 
     def _try(
@@ -163,9 +164,9 @@ class PinnedEnvironment:
         holding: tuple[int, ...] = (),
         heard: Callable[[str], None] | None = None,
     ) -> tuple[int | None, str]:
-        """The exit code (None where it did not end in time) and all output of the interpreter.
+        """The exit code (None if it did not end in time) and all output of the interpreter.
 
-        `holding` are descriptors that it inherits; `heard` gets each line as it is printed.
+        `holding` are file descriptors that it inherits; `heard` gets each line as it is printed.
         """
         is_pip = arguments[:2] == ("-m", "pip")
         lines: list[str] = []
@@ -200,7 +201,7 @@ class PinnedEnvironment:
         return code, "".join(lines)
 
     def _counting(self, say: Callable[[str], None]) -> Callable[[str], None]:
-        """Says which of the packages pip has come to."""
+        """Reports which of the packages pip is working on."""
         met: set[str] = set()
 
         def heard(line: str) -> None:
@@ -214,19 +215,19 @@ class PinnedEnvironment:
         return heard
 
     def _only_one_builder(self, say: Callable[[str], None]) -> AbstractContextManager[int]:
-        """Hold the lock; gives its descriptor."""
+        """Hold the lock; yields its file descriptor."""
         lock = self.folder.with_name(self.folder.name + ".lock")
         return only_one(lock, doing=f"installs {self.verifier}", waiting=say, keep=True)
 
 
 def _listed(output: str) -> list[str]:
-    """The packages on the last line of what was printed; warnings may precede it. Raises UnreadableFile."""
+    """The packages on the last line of the output; warnings may precede it. Raises UnreadableFile."""
     last = (output.strip().splitlines() or [""])[-1]
     return strict_json.read(last, list[str], file="packages", what="a list of packages")
 
 
 def _pins(requirements: Iterable[str]) -> set[str]:
-    """Requirements in one form: names normalised, the build of a version left out."""
+    """Requirements in canonical form: normalised names, versions without build tags."""
     return {
         re.sub(r"[-_.]+", "-", pin.lower().partition("+")[0].partition("==")[0])
         + "=="

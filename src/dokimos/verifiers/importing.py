@@ -1,4 +1,4 @@
-"""A verifier given by its class: ``package.module:Class``, wherever a name of the catalogue may stand."""
+"""A verifier given by its class, ``package.module:Class``, in place of a name of the catalogue."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dokimos.verifiers.base import Verifier
 
 
 def is_import(name: str) -> bool:
-    """Whether `name` is a module and what is in it, and not a name of the catalogue."""
+    """Whether `name` has the form ``module:Class``, and is not a name of the catalogue."""
     return ":" in name
 
 
 def import_verifier(name: str) -> Verifier:
-    """The verifier that ``package.module:Class`` makes, called that in records. Raises InputError.
+    """The verifier that ``package.module:Class`` makes, called that in records.
 
-    Instead of a class there may be a function that makes a verifier when called without arguments, or a
-    verifier.
+    Raises InputError. Instead of a class it may be a function without arguments that returns a verifier, or
+    a verifier itself.
     """
     module, _, attribute = name.partition(":")
     found = _attribute(_module(module, name), attribute, name)
@@ -29,7 +29,7 @@ def import_verifier(name: str) -> Verifier:
     except Exception as error:  # whatever others' code does wrong
         raise _unusable(name, f"{attribute}() fails with {_in_one_line(error)}") from error
     if not isinstance(found, Verifier):
-        raise _unusable(name, f"it is of type {type(found).__name__}, which is no dokimos Verifier")
+        raise _unusable(name, f"its type is {type(found).__name__}, which is not a dokimos Verifier")
     if not isinstance(getattr(found, "name", None), str):
         raise _unusable(name, "its class has no name")
     verifier = copy.copy(found)
@@ -59,7 +59,7 @@ def _attribute(module: Any, attribute: str, name: str) -> Any:
         raise _unusable(name, f"the module {module.__name__} has no {attribute!r}") from error
 
 
-def _unusable(name: str, reason: str, remedy: str = "repair it") -> InputError:
+def _unusable(name: str, reason: str, remedy: str = "fix it") -> InputError:
     return InputError(f"The verifier {name} cannot be used: {reason}; {remedy}.")
 
 

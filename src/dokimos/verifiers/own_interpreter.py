@@ -1,4 +1,4 @@
-"""Runners that need Dokimos itself, in our own interpreter."""
+"""Runners that need Dokimos itself run in our own interpreter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dokimos.verifiers.base import Invocation
 
 
 def our_module(module: str, *arguments: str) -> Invocation:
-    """`python -m module`, which finds the package that is running now, installed or not."""
+    """`python -m module`, with the package that is running now, installed or not."""
     packages = str(Path(dokimos.__file__).parent.parent)
     start = (sys.executable, "-m", module)
     return Invocation((*start, *arguments), {"PYTHONPATH": packages}, start_words=len(start))

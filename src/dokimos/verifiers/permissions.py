@@ -1,7 +1,7 @@
-"""What a verifier gets of the user's: variables of the environment by name, and trust in its scripts.
+"""What users grant verifiers: environment variables by name, and trust in their scripts.
 
-Verifiers are foreign programs. The environment of a user holds tokens and passwords, so they get an
-allow-list of it and nothing else; records say which variables that were, by name and never by value.
+Verifiers are third-party programs. A user's environment holds tokens and passwords, so verifiers get only
+an allow-list of variables; records name these variables, never their values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dokimos.core.errors import InputError
 
-#: Where programs, homes, temporary files and shared libraries are, and in which language people read.
+#: Where programs, home folders, temporary files and shared libraries are, and the locale.
 PLACES = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TMPDIR")
 #: How many threads numerical libraries start.
 THREAD_COUNTS = (
@@ -24,9 +24,9 @@ THREAD_COUNTS = (
     "OPENBLAS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
-#: Every variable whose name begins like this, unless it looks like a secret.
+#: Every variable whose name starts like this, unless it looks like a secret.
 BEGINNINGS = ("CUDA_", "LC_", "NVIDIA_")
-#: What an installer of packages needs beyond that: proxies, indices and certificates.
+#: What pip needs beyond that: proxies, indexes and certificates.
 INSTALLING = (
     "ALL_PROXY",
     "CURL_CA_BUNDLE",
@@ -46,7 +46,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Permissions:
-    """What the user lets verifiers have: more variables, by name, and scripts that run unguarded."""
+    """What the user grants verifiers: more variables, by name, and scripts that run unguarded."""
 
     pass_env: tuple[str, ...] = ()
     trust_scripts: bool = False
@@ -56,11 +56,11 @@ class Permissions:
             if not _NAME.fullmatch(name):
                 shown = name.partition("=")[0][:40]  # what follows may be a secret
                 raise InputError(
-                    f"--pass-env takes the name of a variable and no value; {shown!r} is none as it stands."
+                    f"--pass-env takes the name of a variable without a value; {shown!r} is not one."
                 )
 
     def require(self, *, where: str = "") -> None:
-        """Make sure that the variables to be passed are set here. Raises InputError."""
+        """Check that the variables to pass are set. Raises InputError if one is not."""
         for name in self.pass_env:
             if name not in os.environ:
                 at = f" on {where}" if where else ""
@@ -68,14 +68,16 @@ class Permissions:
 
 
 def allowed_environment(declared: Iterable[str] = (), pass_env: Iterable[str] = ()) -> dict[str, str]:
-    """Those variables of ours that a verifier gets: the usual ones, what its adapter declares, and what the
-    user passes on. What would steer its Python to our packages is never among the usual ones."""
+    """Our variables that a verifier gets: the usual ones, its adapter's, and those the user passes on.
+
+    Variables that would point its Python to our packages are never among the usual ones.
+    """
     named = {*PLACES, *THREAD_COUNTS, *declared, *pass_env}
     return {name: value for name, value in os.environ.items() if name in named or _begins(name)}
 
 
 def installing_environment() -> dict[str, str]:
-    """What pip gets: the same, and what it needs to reach an index of packages."""
+    """The variables that pip gets: the same, and those needed to reach a package index."""
     pip = {name for name in os.environ if name.startswith("PIP_") or name.upper() in INSTALLING}
     return allowed_environment(pip)
 

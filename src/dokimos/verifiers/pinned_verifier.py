@@ -1,4 +1,4 @@
-"""Verifiers that we install ourselves: one pinned environment each, tried before it counts."""
+"""Verifiers that we install ourselves: one pinned environment each, tried before it counts as installed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class PinnedVerifier(Verifier):
     """A verifier from PyPI. An adapter names its environment, its size and a command that tries it."""
 
     environment: ClassVar[PinnedEnvironment]
-    #: What is installed, and how much of the disk it takes.
+    #: What is installed, and how much disk space it takes.
     takes: ClassVar[str]
     is_tried_out = False  # its smoke test is part of its diagnosis
 
     @abstractmethod
     def smoke(self) -> tuple[str, ...]:
-        """What follows the interpreter to answer a tiny query; exit code 0 if that goes well."""
+        """The interpreter's arguments for a tiny query; exit code 0 means success."""
 
     def version(self) -> str | None:
         """The pinned version, once its environment is complete."""
@@ -35,5 +35,5 @@ class PinnedVerifier(Verifier):
         self.environment.build(self.smoke(), say)
 
     def diagnose(self) -> tuple[Finding, ...]:
-        """Whether the environment is there, whole and as pinned, and whether it answers."""
+        """Whether the environment is complete and as pinned, and whether the tool answers."""
         return self.environment.diagnose(self.smoke())

@@ -1,4 +1,4 @@
-"""Verifiers that the user has: where they are, ``NAME=PLACE`` or an environment variable says."""
+"""Verifiers that the user has installed: ``NAME=PLACE`` or an environment variable says where."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _VERSION = "version"
 
 
 class PlacedVerifier(Verifier):
-    """A verifier at a place. What a place is (a folder, a command), an adapter says in `trouble`.
+    """A verifier at a place. An adapter's `trouble` defines what a place is (a folder, a command).
 
     ``--verifier vnncomp=/opt/tool`` is the verifier `vnncomp` at the place /opt/tool, and is called that in
     records. Without a place, the environment variable DOKIMOS_<NAME> names one.
 
-    Settings may follow a place, ``,NAME=VALUE`` each: those in `settings`, and ``version=…`` for a tool
-    whose files do not say which version it is.
+    Settings may follow a place, as ``,NAME=VALUE``: those in `settings`, and ``version=…`` for a tool whose
+    files do not say which version it is.
     """
 
-    #: What may follow its place, and what each is for.
+    #: The settings that may follow its place, and what each is for.
     settings: ClassVar[Mapping[str, str]] = MappingProxyType({})
     _given: str | None = None
     _kind: str | None = None
 
     @property
     def kind(self) -> str:
-        """What the catalogue calls it, or the class that it was imported from."""
+        """Its name in the catalogue, or the class that it was imported from."""
         return self._kind or self.name.removesuffix(WARM).removesuffix(NO_ATTACK).partition("=")[0]
 
     @property
@@ -46,11 +46,11 @@ class PlacedVerifier(Verifier):
 
     @property
     def place(self) -> str | None:
-        """Where it is said to be."""
+        """Where the user says it is."""
         return None if (said := self._said) is None else said[0]
 
     def setting(self, name: str) -> str | None:
-        """What follows its place for `name`; None where nothing does."""
+        """The value of the setting `name` after its place; None if there is none."""
         return None if (said := self._said) is None else said[1].get(name)
 
     @property
@@ -63,7 +63,7 @@ class PlacedVerifier(Verifier):
         return place, dict(setting.split("=", 1) for setting in settings)
 
     def at(self, place: str) -> Self:
-        """The same at another place."""
+        """The same verifier at another place."""
         if not place.strip():
             raise InputError(f"{self.kind}= needs a place; to get it: {self.how_to_get()}.")
         there = copy.copy(self)
@@ -72,11 +72,11 @@ class PlacedVerifier(Verifier):
 
     @abstractmethod
     def trouble(self, place: str) -> str | None:
-        """Why there is no verifier at `place`; None where there is one."""
+        """Why there is no verifier at `place`; None if there is one."""
 
     @abstractmethod
     def parts(self, place: str) -> Iterable[bytes]:
-        """What its answers depend on at `place`: the contents, or digests, of its files."""
+        """What its answers depend on at `place`: the contents or digests of its files."""
 
     def unknown_setting(self) -> str | None:
         """What is said of a setting that it does not have, where all else of its place is right."""
@@ -97,13 +97,13 @@ class PlacedVerifier(Verifier):
         return place
 
     def installed_version(self, *, where: str = "") -> str:
-        """Its version; what is missing at its place is said, where it has one."""
+        """Its version. Raises VerifierUnavailable, which says what is missing at its place."""
         if self.place is not None:
             self.require()
         return super().installed_version(where=where)
 
     def version(self) -> str | None:
-        """What the user calls it, or a hash of its files and settings: what changes is another verifier."""
+        """The version that the user gives, or a hash of its files and settings, which any change alters."""
         place = self.place
         if place is None or self.trouble(place):
             return None
@@ -121,15 +121,15 @@ class PlacedVerifier(Verifier):
         return digest.hexdigest()[:12]
 
     def diagnose(self) -> tuple[Finding, ...]:
-        """Whether its place is known and holds what it must."""
+        """Whether its place is given and contains what it should."""
         place = self.place
         if place is None:
             return (Finding("no path given", False, self.how_to_get()),)
         if trouble := self.unknown_setting() or self.trouble(place):
             return (Finding(trouble, False, self.how_to_get()),)
-        return (Finding(f"{place} is there, version {self.version()}", True),)
+        return (Finding(f"{place} is installed, version {self.version()}", True),)
 
 
 def file_content(path: Path) -> bytes:
-    """The content of a file that makes a version; nothing where it is not one."""
+    """The content of a file for a version; empty if it is not a file."""
     return path.read_bytes() if path.is_file() else b""

@@ -1,4 +1,4 @@
-"""How tools say in their log that they cannot read a network: the last line of an exception, whole.
+"""How tools say in their log that they cannot read a network: the whole last line of an exception.
 
 A log never decides anything; it may explain why nothing was decided.
 """
@@ -26,12 +26,12 @@ _LINES = tuple(
         r"NotImplementedError: (?P<reason>.+)",
     )
 )
-#: How far from its end a log is looked at.
+#: How much of the end of a log is searched.
 _CHARACTERS, _LAST = 4000, 5
 
 
 def refusal(given: VerifierAnswer, log: Path) -> VerifierAnswer:
-    """`unsupported`, with the operator, where the log ends in a line of a known form; else as given."""
+    """`unsupported`, with the operator, if the log ends in a line of a known form; otherwise as given."""
     if given.answer not in (Answer.ERROR, Answer.UNKNOWN):
         return given
     lines = [line for line in log_tail(log, characters=_CHARACTERS).splitlines() if line.strip()]

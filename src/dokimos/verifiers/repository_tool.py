@@ -1,4 +1,4 @@
-"""Tools that are a checked-out repository and an interpreter that has what they need."""
+"""Tools that consist of a checked-out repository and a Python interpreter with their dependencies."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from dokimos.verifiers.refusals import refusal
 from dokimos.verifiers.working_tree import environment_names, tree_digest
 
 PYTHON_SETTING: Mapping[str, str] = MappingProxyType(
-    {"python": "its interpreter; .venv/bin/python in its repository, else python3, unless given"}
+    {"python": "its interpreter (default: .venv/bin/python in its repository, else python3)"}
 )
 
 
 class RepositoryTool(PlacedVerifier):
-    """Its place is its repository, or a folder in it. Its own command is called, and none of its scripts.
+    """Its place is its repository, or a folder in it. Its Python command is called, not its scripts.
 
-    An adapter names `main`, the file in the repository that shows that it is the right one. The version is
-    a hash of the repository's files as they are, and of the packages of the interpreter.
+    An adapter names `main`, the file by which the repository is recognised. The version is a hash of the
+    repository's files as they are, and of the packages of the interpreter.
     """
 
     main: ClassVar[str]
     settings: ClassVar[Mapping[str, str]] = PYTHON_SETTING
 
     def how_to_get(self) -> str:
-        """Where to say where it is."""
+        """How to tell Dokimos where it is."""
         return (
             f"install it yourself (docs/verifiers.md says what it needs), then --verifier "
             f"{self.kind}=/path/to/its/repository,python=/path/to/its/python (or set {self.variable})"
@@ -66,11 +66,11 @@ class RepositoryTool(PlacedVerifier):
         return str(Path(given).expanduser()) if given else str(own) if own.is_file() else "python3"
 
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
-        """`unsupported` where its log ends in what it says of an operator that it cannot read."""
+        """`unsupported` if its log ends with its message about an operator that it cannot read."""
         return refusal(given, log)
 
 
 def _repository(place: str, main: str) -> Path:
-    """The folder at `place`, or the one above it where that holds `main`: places of scripts were given."""
+    """The folder at `place`, or its parent if that has `main`: some give the folder of the scripts."""
     folder = Path(place).expanduser().absolute()
     return folder.parent if not (folder / main).is_file() and (folder.parent / main).is_file() else folder

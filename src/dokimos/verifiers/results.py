@@ -1,10 +1,11 @@
-"""The result file that our runner scripts write: one JSON object, complete or not there at all.
+"""The result file that our runner scripts write: one JSON object, complete or not written at all.
 
 ``{"schema": 1, "answer": "sat", "witness": ["0.25", "-1e-3"], "outputs": [...], "detail": ""}``
 
 `answer` is one of the words of `Answer`; `witness` is null or the flat list of inputs as decimal strings,
-written as the verifier gives them; `outputs`, what the verifier believes the network gives there, is null
-or missing where it does not say, or where it is no list of finite numbers.
+written as the verifier gives them; `outputs`, the network's outputs at the witness according to the
+verifier, is null or missing if the verifier does not give them, or if they are not a list of finite
+numbers.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from dokimos.suites.answers import Answer, VerifierAnswer
 SCHEMA: Literal[1] = 1
 #: Larger result files are refused.
 MOST_BYTES = 16 << 20
-#: Numerators and denominators stay below the 4300 digits that Python writes as text.
+#: Numerators and denominators stay below 4300 digits, Python's limit for converting integers to text.
 _DECIMAL = re.compile(r"[+-]?(\d{1,1200}(\.\d{0,2000})?|\.\d{1,2000})([eE][+-]?0{0,9}\d{1,3})?", re.ASCII)
 
 
 class _Result(Struct, frozen=True, forbid_unknown_fields=True):
-    """The form of the file. Witness and outputs may be anything: a `sat` with nonsense is still a `sat`."""
+    """The file's format. Witness and outputs may be anything: a `sat` with nonsense is still a `sat`."""
 
     schema: Literal[1]
     answer: Answer
@@ -40,7 +41,7 @@ class _Result(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_content(path: Path) -> bytes:
-    """What a verifier wrote; ValueError where that is too much, OSError where it is not there."""
+    """What a verifier wrote. Raises ValueError if it is too large, OSError if it does not exist."""
     try:
         return read_regular(path, most_bytes=MOST_BYTES)
     except UnreadableFile as error:
@@ -50,11 +51,11 @@ def read_content(path: Path) -> bytes:
 
 
 def read_result(path: Path) -> VerifierAnswer:
-    """The answer in a result file; ValueError where it is not one, OSError where it is not there.
+    """The answer in a result file.
 
-    A `sat` keeps its answer even where its witness is no list of finite numbers: that witness becomes the
-    empty point, which no property accepts, so that nonsense is judged as a witness that does not replay
-    rather than passed over as none.
+    Raises ValueError if it is not one, OSError if the file does not exist. A `sat` keeps its answer even if
+    its witness is not a list of finite numbers: the witness becomes the empty point, which no property
+    accepts, so that nonsense is judged as a witness that does not replay, not as a missing witness.
     """
     try:
         document = strict_json.parse(read_content(path), file=path, nan=True)
@@ -71,7 +72,7 @@ def read_result(path: Path) -> VerifierAnswer:
 
 
 def read_point(values: object) -> Point | None:
-    """The exact numbers that decimal strings spell; None where one of them is not a finite number."""
+    """The exact numbers in decimal strings; None if one of them is not a finite number."""
     if not isinstance(values, list) or not all(
         isinstance(v, str) and _DECIMAL.fullmatch(v) for v in values
     ):

@@ -1,10 +1,10 @@
-"""A guard around the scripts of tools that lie in folders: not a sandbox.
+"""A guard around the scripts of tools in folders. It is not a sandbox.
 
-Scripts written for machines of a competition end processes by name, unload drivers and restart. Where the
-system allows it they run in namespaces of their own (`execution/namespaces.py`), in which there are no
-processes but theirs; where it does not, harmless programs of those names come first on PATH, and a script
-that names one of them by its absolute path is refused. Both keep honest scripts from doing harm by
-accident. Neither stops one that means to.
+Scripts written for competition machines kill processes by name, unload drivers and reboot. If the system
+allows it, they run in their own namespaces (`execution/namespaces.py`), which contain no other processes;
+if not, harmless programs with those names come first on PATH, and a script that names one of them by its
+absolute path is refused. Both keep honest scripts from doing harm by accident. Neither stops a malicious
+one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dokimos.core.files import write_whole
 from dokimos.execution import namespaces
 from dokimos.verifiers.base import Finding, Invocation
 
-#: What ends processes by name: harmless in a namespace of its own.
+#: Programs that kill processes by name: harmless in their own namespace.
 KILLING = ("killall", "pkill")
-#: What reaches beyond processes.
+#: Programs that affect more than processes.
 REACHING = ("modprobe", "reboot", "rmmod", "shutdown", "sudo")
 #: What records say.
 IN_NAMESPACES = "namespaces of its own (user, PID, mount)"
@@ -41,7 +41,7 @@ exit 0
 
 
 def called_file(folder: Path) -> Path:
-    """Where stand-ins note that they were called, in the folder of a run."""
+    """The file in a run's folder in which stand-ins note that they were called."""
     return folder / ".guard" / "called"
 
 
@@ -50,7 +50,7 @@ def guarded(
 ) -> Invocation:
     """The command that runs these scripts in the folder of a run, with a guard around it.
 
-    Raises VerifierUnavailable if a script can be kept from nothing on this system, and is not trusted.
+    Raises VerifierUnavailable if a script cannot be guarded on this system and is not trusted.
     """
     if trust_scripts:
         return Invocation(command, guard=TRUSTED)
@@ -64,16 +64,16 @@ def guarded(
 
 
 def finding(scripts: Iterable[Path]) -> Finding:
-    """What keeps these scripts from the user's processes on this system."""
+    """What protects the user's processes from these scripts on this system."""
     if has_namespaces():
         return Finding(f"its scripts run in {IN_NAMESPACES}", True)
     if trouble := refusal(scripts):
         return Finding(trouble, False, "allow user namespaces here, or give --trust-scripts")
-    return Finding(f"there are no namespaces here; its scripts run with {BY_STAND_INS}", True)
+    return Finding(f"this system has no namespaces; its scripts run with {BY_STAND_INS}", True)
 
 
 def refusal(scripts: Iterable[Path]) -> str | None:
-    """Why these scripts are not run without namespaces; None where they may."""
+    """Why these scripts must not run without namespaces; None if they may."""
     for script in scripts:
         try:
             lines = script.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -83,15 +83,15 @@ def refusal(scripts: Iterable[Path]) -> str | None:
             found = None if line.lstrip().startswith("#") else _ABSOLUTE.search(line)
             if found is not None:
                 return (
-                    f"{script}:{number}: calls {found[0]}, and this system has no namespaces to keep that "
-                    "from your processes; allow them, or give --trust-scripts."
+                    f"{script}:{number}: calls {found[0]}, but this system has no namespaces to protect "
+                    "your processes; allow user namespaces, or give --trust-scripts."
                 )
     return None
 
 
 @cache
 def has_namespaces() -> bool:
-    """Whether this system lets us have user, PID and mount namespaces with a /proc of their own."""
+    """Whether this system lets us create user, PID and mount namespaces with their own /proc."""
     if not sys.platform.startswith("linux"):
         return False
     probe = (sys.executable, "-I", "-S", str(_NAMESPACES), "sh", "-c", "test $$ -eq 1 && test -d /proc/1")
@@ -110,7 +110,7 @@ def has_namespaces() -> bool:
 
 
 def _stand_ins(names: Iterable[str], folder: Path) -> str:
-    """Harmless programs of these names in the folder of a run; the PATH that begins with them."""
+    """Harmless programs with these names in the folder of a run; returns the PATH that starts with them."""
     called = called_file(folder)
     for name in names:
         place = called.parent / name

@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class CertificateStyle(Enum):
-    """What a verifier builds as evidence (Appendix C of the paper). It may combine several.
+    """What a verifier builds as evidence (Appendix C of the paper).
 
-    Classes of tools that the paper names say what it says of them; the others, how the tools describe
-    themselves.
+    It may combine several. Tools that the paper classifies have its classes; the others are classified by
+    their own description.
     """
 
     DUAL = "dual relaxation"

@@ -1,7 +1,7 @@
 """The result file of VNN-COMP: the verdict on its first line, for `sat` the witness below it.
 
 A witness has the form of VNN-LIB 1.0, ``((X_0 0.025) (X_1 0.9) … (Y_0 -0.035))``, or that of 2.0: for each
-tensor a line ``X float32 [1,5]`` and then its values, one a line, row-major.
+tensor a line ``X float32 [1,5]`` and then its values, one per line, row-major.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.verifiers.results import read_content, read_point
 
-#: The verdicts of VNN-COMP (those of 2021 too) and of the VNN-LIB 2.0 command line, in our words.
+#: The verdicts of VNN-COMP (including 2021) and of the VNN-LIB 2.0 command line, mapped to ours.
 VERDICTS: Mapping[str, Answer] = MappingProxyType(
     {
         "sat": Answer.SAT,
@@ -32,29 +32,30 @@ VERDICTS: Mapping[str, Answer] = MappingProxyType(
     }
 )
 _PAIR = re.compile(r"\(\s*+([XY])_(\d{1,9}+)\s++([^\s()]++)\s*+\)\s*+")
-#: No part gives back what it has matched, so that a line of blanks takes no longer than its length.
+#: All parts are possessive, so that matching a line of blanks takes linear time.
 _TENSOR = re.compile(r"(\S++)\s++\S++\s++\[\s*+(\d{1,9}+(?:\s*+,\s*+\d{1,9}+)*+)?\s*+\]")
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A witness: its inputs, and the outputs claimed there (None where the verifier does not say)."""
+    """A witness: its inputs, and the claimed outputs (None if the verifier does not give them)."""
 
     inputs: Point
     outputs: Point | None
 
 
 def read_verdict(path: Path, *, input_name: str = "X", output_name: str = "Y") -> VerifierAnswer:
-    """The answer in a result file; ValueError where its first line is no verdict, OSError without a file.
+    """The answer in a result file.
 
-    The names are those of the tensors in the witness of a 2.0 property. A witness that cannot be read is
-    the empty point, as in `read_result`: nonsense must not pass for no witness at all. What follows
-    another verdict than `sat` is its detail.
+    Raises ValueError if its first line is not a verdict, OSError without a file. The names are those of the
+    tensors in the witness of a 2.0 property. A witness that cannot be read becomes the empty point, as in
+    `read_result`: nonsense must not pass as no witness at all. Text after a verdict other than `sat` is its
+    detail.
     """
     first, _, rest = read_content(path).decode("utf-8", errors="replace").partition("\n")
     answer = VERDICTS.get(first.strip())
     if answer is None:
-        raise ValueError(f"the result file begins with {first.strip()[:40]!r}, which is no verdict")
+        raise ValueError(f"the result file begins with {first.strip()[:40]!r}, which is not a verdict")
     rest = rest.strip()
     if answer is not Answer.SAT:
         return VerifierAnswer(answer, detail=" ".join(rest.split())[:400])
@@ -68,7 +69,7 @@ def read_verdict(path: Path, *, input_name: str = "X", output_name: str = "Y") -
 
 
 def flat_witness(text: str) -> Assignment | None:
-    """What ``((X_0 v) … (Y_0 v))`` says; None unless it has one value for each input, and nothing else."""
+    """The witness in ``((X_0 v) … (Y_0 v))``; None unless it has exactly one value for each input."""
     text = text.strip()
     if not (text.startswith("(") and text.endswith(")")):
         return None
@@ -86,14 +87,14 @@ def flat_witness(text: str) -> Assignment | None:
 
 
 def _in_order(values: Mapping[int, str]) -> Point | None:
-    """The numbers, by their indices 0, 1, ...; None where one is missing or is not finite."""
+    """The numbers in the order of their indices 0, 1, ...; None if one is missing or not finite."""
     if not values or sorted(values) != list(range(len(values))):
         return None
     return read_point([values[i] for i in range(len(values))])
 
 
 def tensor_witness(text: str, input_name: str, output_name: str) -> Assignment | None:
-    """What the tensors say; None unless the input is there, and each once with all its values."""
+    """The witness in tensors; None unless the input is there, and each occurs once with all its values."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     tensors: dict[str, Point | None] = {}
     at = 0

@@ -1,4 +1,4 @@
-"""VNN-LIB 1.0 files for verifiers that read nothing else."""
+"""Converts to VNN-LIB 1.0, for verifiers that read nothing else."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _VERSION_2 = re.compile(rb"(?:\s++|;[^\n]*+\n)*+\(\s*vnnlib-version")
 
 
 def in_vnnlib1(content: bytes, *, file: str) -> bytes:
-    """The property in VNN-LIB 1.0, with the same decimals; the content itself where it is that already.
+    """The property in VNN-LIB 1.0, with the same decimals; the content itself if it is already 1.0.
 
-    What cannot be read stays as it is: the verifier shall say what it makes of it. Raises InputError if
-    1.0 cannot say it, as strict comparisons.
+    An unreadable property stays as it is, so that the verifier reports the problem. Raises InputError if
+    1.0 cannot express it, as with strict comparisons.
     """
     if _VERSION_2.match(content) is None:
         return content

@@ -1,4 +1,4 @@
-"""VNN-LIB 2.0 files for verifiers that read nothing else."""
+"""Converts to VNN-LIB 2.0, for verifiers that read nothing else."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def declared_network(property_file: Path) -> str | None:
 def in_vnnlib2(property_file: Path, network_file: Path, *, folder: Path) -> tuple[Path, str]:
     """The property in VNN-LIB 2.0, and the name that it gives its network.
 
-    The file itself where it is that already; otherwise a new file in `folder`, whose tensors have the
+    It is the file itself if that is already 2.0; otherwise a new file in `folder`, whose tensors have the
     network's shapes and whose numbers are the same decimals.
     """
     if (name := declared_network(property_file)) is not None:
         return property_file, name
     asked = read_vnnlib_file(property_file)
     if len(asked.networks) != 1:
-        raise UnreadableFile(property_file, "it speaks of several networks, but there is one file")
+        raise UnreadableFile(property_file, "it names several networks, but there is only one file")
     network = read_onnx_file(network_file)
     signature = replace(
         asked.networks[0],

@@ -1,4 +1,4 @@
-"""What a tool at a folder is made of: its files as they are now, edited or not."""
+"""The current content of a tool in a folder: its files as they are now, edited or not."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-#: Files above this size are known by their size, their beginning and their end: data sets, weights.
+#: Larger files are identified by their size, their beginning and their end: data sets, weights.
 _LARGE_BYTES = 4 << 20
 _ENDS_BYTES = 1 << 16
 _GIT_SECONDS = 20
-#: What a tool leaves behind when it runs: not what it is made of.
+#: What a tool leaves behind when it runs: not part of the tool.
 _LEFT_BEHIND = frozenset({".git", "__pycache__", ".venv", "venv", "env", "node_modules"})
 _LEFT_BEHIND_SUFFIXES = (".pyc", ".log")
 
 
 def repository_of(folder: Path) -> Path:
-    """The repository that `folder`, or the folder above it, is; `folder` where neither is one.
+    """The repository that `folder` or its parent is; `folder` if neither is one.
 
-    Tools keep their scripts for VNN-COMP in a folder of their repository.
+    Tools keep their VNN-COMP scripts in a folder of their repository.
     """
     whole = folder.absolute()
     return next((place for place in (whole, whole.parent) if (place / ".git").exists()), whole)
@@ -29,8 +29,8 @@ def repository_of(folder: Path) -> Path:
 def tree_digest(folder: Path) -> bytes:
     """A digest of all files of the tool in `folder`, by path and content, and of the commit it is at.
 
-    It changes with every edit of a file that git knows or does not ignore, committed or not. Outside of a
-    repository that is every file but caches, logs and environments.
+    It changes with every edit of a file that git tracks or does not ignore, committed or not. Outside a
+    repository it covers every file except caches, logs and environments.
     """
     root = repository_of(folder)
     digest = hashlib.sha256()
@@ -41,7 +41,7 @@ def tree_digest(folder: Path) -> bytes:
 
 
 def environment_names(python: Path) -> Iterator[str]:
-    """The packages, with versions, beside a Python interpreter, as far as their folders say so."""
+    """The packages and versions installed with a Python interpreter, as far as their folders show."""
     for packages in sorted(python.parent.parent.glob("lib/python3*/site-packages")):
         yield from sorted(path.name for path in packages.glob("*.dist-info"))
 
@@ -71,7 +71,7 @@ def _commit(root: Path) -> Iterable[Path]:
 
 
 def _known_to_git(root: Path) -> list[Path] | None:
-    """The files that git tracks or does not ignore; None where git is not there or knows nothing of it."""
+    """The files that git tracks or does not ignore; None if git is missing or this is not a repository."""
     if not (root / ".git").exists():
         return None
     command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]

@@ -116,7 +116,7 @@ def test_curves_show_each_step_and_where_they_break() -> None:
     assert _tips(figure)[1] == "m, pairs = 2: timeout; 0 of 1 solved, 5.00 s"
     assert figure is not None
     assert figure.caption == (
-        "m breaks at pairs = 2 (timeout); the last one solved is 1. n: it solves every step."
+        "m breaks at pairs = 2 (timeout); the last value solved is 1. n: it solves every step."
     )
     assert figure.body.count('class="break ') == 1
     assert breaking([], subjects=[]) is None

@@ -25,7 +25,7 @@ def test_what_a_page_does_not_list_is_counted() -> None:
 
 
 def test_the_headline_counts_by_severity() -> None:
-    assert file_headline([]) == "Nothing is wrong with the files."
+    assert file_headline([]) == "No problems in the files."
     assert file_headline([ERROR]) == "1 error in the files."
     assert file_headline([NOTE, ERROR, NOTE]) == "1 error and 2 notes in the files."
 

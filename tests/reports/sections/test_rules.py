@@ -115,7 +115,7 @@ def test_the_page_has_a_section_and_escapes_it() -> None:
     assert "because &lt;exact&gt;" in section
     assert '<a href="#rules">' in page
     alike = render_page(Findings.of(RUNS[1:2]), CONTEXT)
-    assert "Nowhere: every run stands the same" in alike
+    assert "Nowhere: all rule sets treat every run the same" in alike
     assert "All benchmarks" not in alike
 
 
@@ -129,7 +129,7 @@ def test_answers_that_nothing_confirms_are_counted_not_listed() -> None:
     found = rows([alone, *unchecked, refuted])
     assert ([row.instance for row in found.disagreements], found.unconfirmed) == (["alone", "u9"], 3)
     page = Rules().html(found)
-    assert "3 answers are unchecked: worth nothing by exact" in page
+    assert "3 answers are unchecked: no points under exact" in page
     assert "3 answers are unchecked" in printed([alone, *unchecked, refuted])
     only = Rules().html(rows(unchecked))
     assert "Nowhere" not in only and "3 answers are unchecked" in only

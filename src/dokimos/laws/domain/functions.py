@@ -81,7 +81,7 @@ class DomainFunction:
         return least, None if any_number else len(by_place)
 
     def _parameters(self) -> list[inspect.Parameter]:
-        """The parameters that laws fill in: all but those of Dokimos. None if it does not declare any."""
+        """The parameters that laws fill in: all but those of Dokimos; any, if it has no signature."""
         try:
             every = inspect.signature(self.single or self.batch).parameters  # type: ignore[arg-type]
         except (TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""Thin drawings of the rows, as SVG: the same for the page and for a paper."""
+"""Drawings of the rows, as SVG: the same for the page and for a paper."""

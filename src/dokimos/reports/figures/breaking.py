@@ -1,4 +1,4 @@
-"""Where a knob of a family breaks verifiers: the time over the knob, and what came of it."""
+"""Where a knob of a family breaks verifiers: the time and the outcome against the value of the knob."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHORTEST_SECONDS = 1e-3
 def breaking(
     curves: Sequence[BreakingCurve], *, subjects: Sequence[str], name: str = "breaking"
 ) -> Figure | None:
-    """The curves of all verifiers along one knob; `subjects` has everyone's place."""
+    """The curves of all verifiers along one knob; `subjects` fixes the order of their colours."""
     shown = [curve for curve in curves if curve.points]
     if not shown:
         return None
@@ -63,12 +63,12 @@ def in_words(curve: BreakingCurve) -> str:
     if curve.breaks_at is None:
         return f"{curve.subject}: {curve.note or 'it does not break'}."
     by = "" if curve.broken_by is None else f" ({curve.broken_by.value})"
-    last = "" if curve.last_solved is None else f"; the last one solved is {curve.last_solved:g}"
+    last = "" if curve.last_solved is None else f"; the last value solved is {curve.last_solved:g}"
     return f"{curve.subject} breaks at {curve.knob} = {curve.breaks_at:g}{by}{last}."
 
 
 class _Steps:
-    """The values of a knob, one step after the other, whatever lies between them."""
+    """An axis with the values of a knob in equal steps, whatever their distance."""
 
     def __init__(self, values: Sequence[float], area: Area) -> None:
         self._values = sorted(set(values))
@@ -80,7 +80,7 @@ class _Steps:
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
-        """The values themselves, as far as there is room for them."""
+        """The values themselves, as many as there is room for."""
         widest = max(len(f"{value:g}") for value in self._values)
         every = math.ceil((CHARACTER * widest + 8) / self._step) if self._step else 1
         return tuple(Tick(self(value), f"{value:g}") for value in self._values[::every])

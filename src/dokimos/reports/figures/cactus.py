@@ -13,13 +13,12 @@ from dokimos.reports.figures.svg import Anchor, Figure, Shape, Sheet, at
 
 _SHORTEST_SECONDS = 1e-3
 _MARKED, _WITH_TIPS = 16, 1500
-"""How many runs of a curve have a mark; up to how many runs in all each has a tip with its time."""
+"""How many runs of a curve have a mark; up to how many runs in total each has a tooltip with its time."""
 
 
 @dataclass(frozen=True)
 class CactusSeries:
-    """The wall-clock times of a verifier's answers that are correct, or that no label can be held against;
-    the fastest first."""
+    """The wall-clock times of a verifier's answers that match the label or have none, the fastest first."""
 
     verifier: str
     wall_seconds: tuple[float, ...]
@@ -66,7 +65,7 @@ def cactus(
 
 
 def _told_apart(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The steps without those that lie within half a pixel of the one before; the last one is kept."""
+    """The steps without those within half a pixel of the previous one; the last one is kept."""
     kept = [places[0]]
     for place in places[1:]:
         if max(abs(place[0] - kept[-1][0]), abs(place[1] - kept[-1][1])) >= 0.5:

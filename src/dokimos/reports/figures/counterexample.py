@@ -8,7 +8,7 @@ from dokimos.reports.figures.svg import Anchor, Figure, Shape, Sheet
 
 _WIDTH, _HEIGHT = 350, 84
 BARS = 256
-"""How many inputs are drawn as bars at most."""
+"""The most inputs that are drawn as bars."""
 _WITH_TIPS = 64
 _ROW = 46
 
@@ -52,7 +52,7 @@ def input_bars(scene: Scene, *, name: str = "inputs") -> Figure:
 
 
 def thresholds(scene: Scene, *, name: str = "thresholds") -> Figure | None:
-    """Each constraint of what is unsafe: the output's value, the threshold, and which side is unsafe."""
+    """Each constraint of the unsafe set: the output's value, the threshold, and which side is unsafe."""
     if not scene.rows:
         return None
     sheet = Sheet()
@@ -69,7 +69,7 @@ def thresholds(scene: Scene, *, name: str = "thresholds") -> Figure | None:
         verdict = (
             "It holds: the property is violated." if holds else "It does not: nothing is violated here."
         )
-    caption = f"Outputs against thresholds, in exact arithmetic. Unsafe is the shaded side. {verdict}{more}"
+    caption = f"Outputs against thresholds, in exact arithmetic. The shaded side is unsafe. {verdict}{more}"
     return Figure(name, "Outputs against thresholds", f"{said}.", _WIDTH, int(y), sheet.body, caption)
 
 

@@ -1,4 +1,4 @@
-"""The style of figures: on a page, and of a drawing that stands alone."""
+"""The style of figures: on a page, and in a file of their own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dokimos.reports.layout.rendering import PALETTE
 
 
 def figure_style() -> str:
-    """The style sheet of figures on a page, which takes its colours from that of the page."""
+    """The style sheet of figures on a page, which takes its colours from the page's style sheet."""
     return f"{_asset('figures.css')}\n{_asset('plots.css')}"
 
 
 def drawing_style() -> str:
-    """The style of a drawing that stands alone: that of the page by day, without variables.
+    """The style of a stand-alone drawing: that of the page in light mode, without CSS variables.
 
-    Not everything that draws SVG knows variables.
+    Not all SVG renderers support variables.
     """
     day = PALETTE.partition("}")[0]
     colours = dict(re.findall(r"(--[a-z0-9-]+):\s*([^;]+);", day))

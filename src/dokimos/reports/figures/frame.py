@@ -13,11 +13,11 @@ WIDE, NARROW = 760, 350
 """The widths that a drawing is made for: a page or a paper, and a phone."""
 
 CHARACTER = 6.6
-"""About how wide a character of a label is."""
+"""The approximate width of a character of a label."""
 
 
 def text_width(text: str) -> float:
-    """About how wide a label is, rather too wide than too narrow."""
+    """The approximate width of a label, rounded up."""
     return sum(
         _NARROW if c in "iljtfr.,:;|!'()[] " else _WIDEST if c in "mwMW@%—" else CHARACTER for c in text
     )
@@ -37,12 +37,12 @@ STATUS_SHAPES = {
 
 
 def series_shape(number: int) -> Shape:
-    """The mark of the series of that number; it goes with the class `s<number>`."""
+    """The mark of the series with that number; it goes with the class `s<number>`."""
     return _SERIES[number % len(_SERIES)]
 
 
 def series_class(number: int) -> str:
-    """The class of the series of that number: its colour and its dashes."""
+    """The CSS class of the series with that number: its colour and its dashes."""
     return f"s{number % len(_SERIES)}"
 
 
@@ -59,7 +59,7 @@ class Area:
 def draw_axes(
     sheet: Sheet, area: Area, x: Sequence[Tick], y: Sequence[Tick], *, x_title: str, y_title: str
 ) -> None:
-    """Grid lines, labels and titles; the title of y stands above it, where it can be read."""
+    """Grid lines, labels and titles; the title of the y axis is above it, where it is easy to read."""
     for tick in y:
         sheet.line(area.left, tick.at, area.right, tick.at, "grid")
         sheet.text(area.left - 7, tick.at + 4, tick.label, "tick", Anchor.END)
@@ -79,7 +79,7 @@ def draw_keys(
     y: float,
     right: float,
 ) -> float:
-    """A legend of (text, mark if any, class, whether there is a line, too); returns where it ends."""
+    """Draw a legend of (text, mark if any, class, whether there is also a line); returns where it ends."""
     here = x
     for text, shape, kind, with_line in keys:
         width = (34 if with_line else 18) + CHARACTER * len(text) + 18

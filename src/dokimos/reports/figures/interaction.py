@@ -1,4 +1,4 @@
-"""Timeout rates over two components at once, as a map of shaded cells with their counts written in."""
+"""Timeout rates over two components at once, as a map of shaded cells with their counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHADES = 5
 
 
 def interaction(row: Interaction, *, name: str = "interaction") -> Figure | None:
-    """The map of one pair: `first` to the right, `second` upward; None where there are no bins."""
+    """The map of one pair: `first` to the right, `second` upwards; None if there are no bins."""
     columns, lines = len(row.cells), len(row.cells[0]) if row.cells else 0
     if not columns or not lines:
         return None

@@ -19,18 +19,18 @@ class Pair:
 
 
 def pair(draw: Callable[[int], Figure | None]) -> Pair | None:
-    """What `draw` makes of each width; None where it has nothing to show."""
+    """The results of `draw` for each width; None if it has nothing to show."""
     wide, narrow = draw(WIDE), draw(NARROW)
     return None if wide is None or narrow is None else Pair(wide, narrow)
 
 
 def file_name(text: str) -> str:
-    """`text` as a part of a file's name."""
+    """`text` as part of a file name."""
     return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-.") or "unnamed"
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """The same names, with a number where one would stand twice."""
+    """The same names, with a number added to duplicates."""
     seen: dict[str, int] = {}
     result = []
     for name in names:

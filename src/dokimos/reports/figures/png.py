@@ -1,4 +1,4 @@
-"""Pictures for the page: arrays as PNG files, in the page itself."""
+"""Pictures for the page: arrays as PNG files, embedded in the page."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def data_address(content: bytes) -> str:
-    """A PNG file as an address that holds the file itself."""
+    """A PNG file as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(content).decode()}"

@@ -1,4 +1,4 @@
-"""From numbers to places on a drawing: linear, logarithmic, and logarithmic on both sides of 0."""
+"""Scales from numbers to positions: linear, logarithmic, and logarithmic on both sides of 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEAST, _MOST = 1e-250, 1e300
 
 @dataclass(frozen=True)
 class Tick:
-    """A labelled place on an axis."""
+    """A labelled position on an axis."""
 
     at: float
     label: str
@@ -21,7 +21,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class AxisScale:
-    """Places numbers between `start` and `end`; `values` are those worth a label."""
+    """Maps numbers to positions between `start` and `end`; `values` are the ones to label."""
 
     start: float
     end: float
@@ -31,7 +31,7 @@ class AxisScale:
     values: tuple[float, ...]
 
     def __call__(self, value: float) -> float:
-        """The place of a number; what lies beyond the ends is put on them."""
+        """The position of a number; numbers beyond the ends are put at the ends."""
         low, high = self.bend(self.low), self.bend(self.high)
         bent = min(max(self.bend(value), low), high)
         share = (bent - low) / (high - low) if high > low else 0.5
@@ -39,7 +39,7 @@ class AxisScale:
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
-        """The labelled places."""
+        """The labelled positions."""
         return tuple(Tick(self(value), tick_label(value)) for value in self.values)
 
 
@@ -86,7 +86,7 @@ def _power(value: float) -> int:
 
 
 def two_sided(values: Sequence[float], start: float, end: float) -> AxisScale:
-    """Logarithmic above and below 0, with 0 between: for values of either sign and all sizes."""
+    """Logarithmic above and below 0, with 0 in between: for values of either sign and any size."""
     sizes = [abs(v) for v in values if v]
     if not sizes:
         return linear([0.0, 1.0], start, end)
@@ -107,9 +107,9 @@ def two_sided(values: Sequence[float], start: float, end: float) -> AxisScale:
 
 
 def fitting(values: Sequence[float], start: float, end: float) -> AxisScale:
-    """Linear where all values are of about one size; otherwise by their size, down to a millionth.
+    """Linear if all values are of similar size; otherwise logarithmic, down to a millionth.
 
-    What is so small or so large that floats cannot be computed with is put at 0 or at the end.
+    Values too small or too large for float arithmetic are put at 0 or at the end.
     """
     values = [0.0 if abs(v) < _LEAST else math.copysign(min(abs(v), _MOST), v) for v in values]
     sizes = [abs(v) for v in values if v]
@@ -121,6 +121,6 @@ def fitting(values: Sequence[float], start: float, end: float) -> AxisScale:
 
 
 def round_step(at_least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is at least so much."""
+    """The smallest of 1, 2 and 5 times a power of ten that is at least this."""
     power = 10.0 ** math.floor(math.log10(at_least))
     return next(f * power for f in (1.0, 2.0, 5.0, 10.0) if f * power >= at_least * (1 - 1e-9))

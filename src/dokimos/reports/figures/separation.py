@@ -1,4 +1,4 @@
-"""Which component separates timeouts from what is solved within families: AUC with its interval."""
+"""Which component separates timeouts from solved runs within families: AUC with its interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROW, _LEAST, _GAP = 17, 34, 10
 
 
 def separation(rows: Sequence[Separation], *, width: int = WIDE, name: str = "auc") -> Figure | None:
-    """A dot with its interval for each component and subject; None where nothing has an AUC."""
+    """A dot with its interval for each component and subject; None if nothing has an AUC."""
     if all(row.auc is None for row in rows):
         return None
     subjects = list(dict.fromkeys(row.subject for row in rows))

@@ -1,4 +1,4 @@
-"""How many counterexamples stay hidden, against the CPU time of an attack."""
+"""How many counterexamples stay hidden, by the CPU time of an attack."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dokimos.reports.figures.frame import WIDE, Area, draw_axes, draw_keys, seri
 from dokimos.reports.figures.scales import linear, logarithmic
 from dokimos.reports.figures.svg import Figure, Sheet, at
 
-#: More curves cannot be told apart.
+#: The most curves that can be told apart.
 MOST_CURVES = 6
 
 
 def survivors(curves: Sequence[SurvivorCurve], *, width: int = WIDE) -> Figure | None:
-    """The stairs of the curve of all attacks and of those that find most; None where there are none."""
+    """Step curves of all attacks together and of the best attacks; None if there are none."""
     shown = strongest(curves)
     if not shown or not shown[0].total:
         return None
@@ -43,7 +43,7 @@ def survivors(curves: Sequence[SurvivorCurve], *, width: int = WIDE) -> Figure |
 
 
 def strongest(curves: Sequence[SurvivorCurve]) -> list[SurvivorCurve]:
-    """The curve of all attacks together, then the attacks that leave least."""
+    """The curve of all attacks together, then the attacks with the fewest survivors."""
     every = [one for one in curves if one.attack == "any"]
     others = sorted(
         (one for one in curves if one.attack != "any"), key=lambda one: (_left(one), one.attack)

@@ -1,4 +1,4 @@
-"""A drawing as SVG: it scales with the page, follows its colours by classes, prints, and needs no library.
+"""Drawings as SVG: they scale with the page, take its colours by class, print, and need no library.
 
 Everything is placed in pixels of the drawing; texts are escaped here and nowhere else.
 """
@@ -15,7 +15,7 @@ from dokimos.core.readable import printable
 
 
 class Anchor(Enum):
-    """Which end of a text its position is."""
+    """Which end of a text is at its position."""
 
     START = "start"
     MIDDLE = "middle"
@@ -42,9 +42,9 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Figure:
-    """A finished drawing: `name` for its file, `title` and `description` for those who cannot see it.
+    """A finished drawing: `name` for its file, `title` and `description` for screen readers.
 
-    `caption` says in words what there is to see, for everyone.
+    `caption` describes it in words for everyone.
     """
 
     name: str
@@ -98,13 +98,13 @@ class Sheet:
         self.path(f"M{at(x1)} {at(y1)}L{at(x2)} {at(y2)}", kind)
 
     def path(self, data: str, kind: str, tip: str = "") -> None:
-        """A path by its data; `tip` is shown to those who point at it."""
+        """A path by its data; `tip` is its tooltip."""
         self._parts.append(f'<path class="{kind}" d="{data}"{_tip(tip)}/>')
 
     def rectangle(
         self, x: float, y: float, width: float, height: float, kind: str, tip: str = "", opens: str = ""
     ) -> None:
-        """A rectangle; `opens` is the instance (suite/name) that a click on it shows."""
+        """A rectangle; `opens` is the instance (suite/name) that a click on it opens."""
         link = f' data-opens="{escape(printable(opens))}"' if opens else ""
         self._parts.append(
             f'<rect class="{kind}" x="{at(x)}" y="{at(y)}" width="{at(width)}" height="{at(height)}"'
@@ -114,13 +114,13 @@ class Sheet:
     def marks(
         self, places: Sequence[tuple[float, float]], shape: Shape, kind: str, *, size: float = 3.5
     ) -> None:
-        """The same mark at many places: one path, however many there are."""
+        """The same mark at many positions, as a single path."""
         if places:
             data = "".join(outline(shape, x, y, size) for x, y in places)
             self.path(data, f"{'area' if shape.is_filled else 'stroke'} {kind}")
 
     def mark(self, x: float, y: float, shape: Shape, kind: str, tip: str = "", *, size: float = 4) -> None:
-        """One mark, which says something to those who point at it."""
+        """One mark with a tooltip."""
         self.path(outline(shape, x, y, size), f"{'area' if shape.is_filled else 'stroke'} {kind}", tip)
 
 

@@ -13,7 +13,7 @@ from dokimos.suites.profile_file import COMPONENTS
 
 _STRIP, _GAP, _LINE = 62, 26, 19
 _WITH_TIPS = 600
-"""Up to how many instances each has a tip that names it."""
+"""Up to this many instances, each has a tooltip with its name."""
 _LANES = {
     Status.SOLVED: (11, 7, " (low)"),
     Status.TIMEOUT: (1, 7, " (high)"),
@@ -23,11 +23,11 @@ _LANES = {
     Status.FAILED: (8, 3, " (dot)"),
     Status.UNCHECKED: (14, 4, " (bottom)"),
 }
-"""Where there is no room for marks: from where, how high a stroke is, and how that is said."""
+"""If there is no room for marks: where strokes start, how high they are, and what the caption says."""
 
 
 def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") -> Figure | None:
-    """The strips of one benchmark, family by family, in its own order; None where it has no instances."""
+    """The strips of one benchmark, family by family, in its own order; None if it has no instances."""
     if not row.steps:
         return None
     steps = sorted(row.steps, key=lambda step: (step.family, step.position))
@@ -64,7 +64,7 @@ def trajectory(row: Trajectory, *, width: int = WIDE, name: str = "trajectory") 
 
 
 class _Columns:
-    """Where the k-th of a number of instances stands."""
+    """The horizontal position of the k-th instance."""
 
     def __init__(self, left: float, right: float, count: int) -> None:
         self.left, self.right, self.step = left, right, (right - left) / count
@@ -74,7 +74,7 @@ class _Columns:
 
     @property
     def is_dense(self) -> bool:
-        """Whether marks would run into one another."""
+        """Whether marks would overlap."""
         return self.step < 4
 
     @property
@@ -84,14 +84,14 @@ class _Columns:
 
     @property
     def size(self) -> float:
-        """The radius of a mark that leaves the next one room, as far as it can be seen."""
+        """The radius of a mark that leaves room for the next one, but is still visible."""
         return min(max(0.42 * self.step, 1.3), 3.4)
 
 
 def _draw_component(
     sheet: Sheet, component: str, steps: Sequence[TrajectoryStep], x: _Columns, top: float
 ) -> float:
-    """One strip; returns where it ends."""
+    """Draw one strip; returns where it ends."""
     found = [(k, step.components.get(component)) for k, step in enumerate(steps)]
     known = [(k, value) for k, value in found if value is not None]
     sheet.text(x.left, top - 7, describe(component), "label")
@@ -116,7 +116,7 @@ def _draw_component(
 
 
 def _spans(places: Sequence[tuple[float, float]]) -> str:
-    """For each pixel that has values, a stroke from the lowest to the highest of them."""
+    """A stroke from the lowest to the highest value of each pixel that has values."""
     ends: dict[int, tuple[float, float]] = {}
     for a, b in places:
         low, high = ends.get(round(a), (b, b))
@@ -125,7 +125,7 @@ def _spans(places: Sequence[tuple[float, float]]) -> str:
 
 
 def _runs(pixels: Sequence[int]) -> list[tuple[int, int]]:
-    """Pixels in order as runs without a gap, each by its first and how many it has."""
+    """Sorted pixels as runs without gaps, each by its first pixel and its length."""
     runs: list[tuple[int, int]] = []
     for pixel in dict.fromkeys(pixels):
         if runs and sum(runs[-1]) == pixel:
@@ -169,7 +169,7 @@ def _draw_verifier(
 def _draw_families(
     sheet: Sheet, steps: Sequence[TrajectoryStep], x: _Columns, top: float, bottom: float
 ) -> float:
-    """A line wherever a family begins, its name below, in as many lines as they need; returns the end."""
+    """Draw a line where each family begins, its name below, on several lines if needed; return the end."""
     free: list[float] = []
     for k, step in enumerate(steps):
         if k and step.family == steps[k - 1].family:

@@ -1,4 +1,4 @@
-"""What stands at the top of every page."""
+"""The head of every page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Tone(Enum):
-    """Whether a page brings good news; the class of its headline."""
+    """Whether a page has good news: the CSS class of its headline."""
 
     GOOD = "good"
     BAD = "bad"
@@ -16,7 +16,7 @@ class Tone(Enum):
 
 @dataclass(frozen=True)
 class Tile:
-    """One count, in words that have the number in them; `kind` is an outcome, for the colours."""
+    """One count, as text that includes the number; `kind` is an outcome, for the colour."""
 
     kind: str
     words: str
@@ -27,9 +27,9 @@ class Tile:
 class PageHead:
     """The head of a page: everything above its content.
 
-    `title` names the page, `headline` says in a sentence what was found. `notices` are sentences about
-    what is missing, in which `commands` are set as such; `facts` are the circumstances by name; `links`
-    lead to the sections, each with its anchor and its words.
+    `title` names the page, `headline` states the result in a sentence. `notices` are sentences about what
+    is missing, in which `commands` are formatted as code; `facts` are the context by name; `links` lead to
+    the sections, each with its anchor and its text.
     """
 
     title: str

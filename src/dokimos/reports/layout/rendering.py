@@ -1,7 +1,7 @@
 """One self-contained page from a template that extends the base template.
 
-Everything that comes from outside is escaped by the template engine or by what draws the figures and
-writes the data; only our own styles and scripts are not.
+Everything from outside is escaped by the template engine, or by the code that draws figures and writes
+data; only our own styles and scripts are not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _asset(name: str) -> str:
 
 
 PALETTE = _asset("palette.css")
-"""The colours and fonts of all pages, by day and by night."""
+"""The colours and fonts of all pages, in light and dark mode."""
 
 
 def render(
@@ -39,9 +39,8 @@ def render(
 ) -> str:
     """The page that `template`, which extends `base.html.jinja`, makes of `head` and `content`.
 
-    `styles` and `scripts` are added to those of all pages: of styles, what comes later wins, and what
-    fits a page to narrow windows and to paper comes last; scripts share their names, and none of them
-    with the rest of the world.
+    `styles` and `scripts` are added to those of all pages. Later styles win, and those for narrow windows
+    and paper come last; scripts share one scope, which is not global.
     """
     style = [PALETTE, _asset("base.css"), *styles, _asset("media.css")]
     script = "\n".join(filter(None, [_asset("page.js"), *scripts]))
@@ -59,10 +58,10 @@ def render(
 
 @cache
 def environment() -> Environment:
-    """The template engine, with the templates that all pages share and these filters:
+    """The template engine, with the templates that all pages share and our filters.
 
-    `coded` sets `commands` in a sentence as such, `counted` the numbers in our own words; `drawn` puts a
-    figure into the page; `fragment` makes a name part of an address; `seconds` spells a time.
+    `coded` formats `commands` in a sentence as code, `counted` highlights the numbers in our own text;
+    `drawn` inserts a figure; `fragment` escapes a name for a URL; `seconds` formats a time.
     """
     made = Environment(
         loader=PackageLoader("dokimos.reports", "layout"),

@@ -61,15 +61,15 @@ class Section(ABC, Generic[R]):
             def lines(self, rows: tuple[ShareRow, ...]) -> Iterable[RenderableType]:
                 yield from (Text(f"{row.verifier}: {row.share:.0%}") for row in rows)
 
-    **Rows first.** `rows` turns the findings into frozen dataclasses that hold all of the section's
-    content and none of its looks; tests look at these. It is called once for each output, gets the
-    judgements in the order of the page, and must return equal rows for equal findings: the same campaign
-    gives the same page, byte for byte. Return None if the section does not apply (no rule set was asked
-    for, no operator was tested): it then appears nowhere. If it applies but is empty ("no answer is
-    wrong"), return empty rows and let the template say so. If data is missing that somebody could still
-    gather, let `lacks` say which command does; the page then folds the section into that sentence.
-    Pass text from outside (names, reasons, logs) through `dokimos.core.readable.printable` here, and take
-    the names of runs from `Findings.naming`, so that all sections use the same ones.
+    **Rows first.** `rows` turns the findings into frozen dataclasses that hold all of the section's content
+    and none of its looks; tests look at these. It is called once for each output, gets the judgements in
+    the order of the page, and must return equal rows for equal findings: the same campaign gives the same
+    page, byte for byte. Return None if the section does not apply (no rule set was requested, no operator
+    was tested): it then appears nowhere. If it applies but is empty ("no answer is wrong"), return empty
+    rows and let the template say so. If data is missing that a command could still gather, let `lacks` name
+    that command; the page then folds the section into that sentence. Pass text from outside (names,
+    reasons, logs) through `dokimos.core.readable.printable` here, and take the names of runs from
+    `Findings.naming`, so that all sections use the same ones.
 
     **Everything else takes these rows.** The other methods are optional: a section without one of them
     shows nothing there.
@@ -85,12 +85,12 @@ class Section(ABC, Generic[R]):
       the file has its heading. Columns are the fields of the rows (`core/tables.py`). A section should have
       at least one: readers of the page want to compute with its numbers. Names are unique among sections.
     - `figures` returns the figures of `--png`, drawn with `reports/figures`; the template gets the same
-      figures from `view`. Their names are unique, too: they name the files.
+      figures from `view`. Their names must be unique as well: they name the files.
     - `lines` returns what the command `printed_by` prints on the terminal, from top to bottom. A `Text` is
       never wrapped, so that a command in it can be copied; anything else is fitted to the window.
     - `markdown` returns the lines for one suite on the page of the state of the verifiers, and gets the
-      findings of that suite alone. They stand below the suite's table or, if `gathered` is true, in a
-      chapter after all suites, which has the section's title.
+      findings of that suite alone. They appear below the suite's table or, if `gathered` is true, in a
+      chapter after all suites, under the section's title.
     """
 
     name: ClassVar[str]
@@ -103,25 +103,27 @@ class Section(ABC, Generic[R]):
     """The heading in a word or two, for the links at the top of the page."""
 
     template: ClassVar[str | None] = None
-    """The template as text, where it is not a file."""
+    """The template as text, if it is not a file."""
 
     printed_by: ClassVar[Command] = Command.JUDGE
     """Which command prints `lines`."""
 
     gathered: ClassVar[bool] = False
-    """Whether what `markdown` gives for each suite stands in a chapter of its own."""
+    """Whether the results of `markdown` for all suites are collected in a chapter of their own."""
 
     @abstractmethod
     def rows(self, findings: Findings) -> R | None:
-        """All of the section's content; None where it has no place in this report."""
+        """All of the section's content; None if the section does not apply."""
 
     def view(self, rows: R) -> Mapping[str, Any]:
-        """What the template sees beside `rows`: figures, and whatever a template cannot compute."""
+        """What the template gets besides `rows`: figures, and whatever a template cannot compute."""
         return {}
 
     def lacks(self, rows: R) -> str:
-        """Why there is nothing to show, in a sentence with the `command` that changes this; empty where
-        there is something. The page then has this sentence in place of the section."""
+        """Why there is nothing to show, in a sentence with the `command` that changes this.
+
+        Empty if there is something; otherwise the page shows this sentence in place of the section.
+        """
         return ""
 
     def tables(self, rows: R) -> Iterable[TableRows]:
@@ -148,13 +150,13 @@ class Section(ABC, Generic[R]):
 
     @final
     def html(self, rows: R) -> Markup:
-        """What stands below the heading; empty where there is no template."""
+        """The content below the heading; empty if there is no template."""
         found = _template(type(self))
         return Markup("") if found is None else Markup(found.render(rows=rows, **self.view(rows)))
 
     @final
     def asset(self, suffix: str) -> str:
-        """The text of `<name><suffix>` beside the module; empty where there is no such file."""
+        """The text of `<name><suffix>` beside the module; empty if there is no such file."""
         path = _beside(type(self), suffix)
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 

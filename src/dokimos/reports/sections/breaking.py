@@ -1,6 +1,6 @@
 """Where a knob of a family breaks verifiers, everything else being equal.
 
-On the terminal its table stands in what is said of each verifier: see `reasons`.
+On the terminal, its table is part of the account of each verifier: see `reasons`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 
 CURVES_DRAWN = 24
-"""How many figures stand on the page without being folded away."""
+"""How many figures the page shows unfolded."""
 
 CURVES_PRINTED = 12
-"""How many lines the table of the terminal has."""
+"""How many lines the table on the terminal has."""
 
 _MARKS = {
     Status.SOLVED: ("", "green"),
@@ -42,14 +42,14 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class CurveFigures:
-    """The figures in the order in which they are worth looking at; `more` are folded away."""
+    """The figures, the most interesting first; `more` are folded away."""
 
     first: tuple[Figure, ...]
     more: tuple[Figure, ...]
 
 
 class Breaking(Section[Explanation]):
-    """The time over the steps of one knob."""
+    """The time for each value of one knob."""
 
     name = "breaking"
     title = "Breaking points"
@@ -84,9 +84,9 @@ class Breaking(Section[Explanation]):
 
 
 def drawn_curves(found: Explanation) -> CurveFigures:
-    """One figure for each knob and all that was equal along it, with the curves of all verifiers.
+    """One figure for each knob and fixed values of the others, with the curves of all verifiers.
 
-    First those along which somebody solves something, then the others.
+    Figures in which some verifier solves something come first.
     """
     subjects = [account.subject for account in found.verifiers]
     groups: dict[tuple[object, ...], list[BreakingCurve]] = {}
@@ -111,7 +111,7 @@ def _sign(status: Status) -> Markup:
 
 
 def curves_worth_printing(curves: Sequence[BreakingCurve]) -> list[BreakingCurve]:
-    """Those that break before those that do not, the longest first; in the order in which they came."""
+    """Curves that break come before those that do not, the longest first; otherwise the order is kept."""
     kept = sorted(range(len(curves)), key=lambda k: (curves[k].breaks_at is None, -len(curves[k].points)))
     return [curves[k] for k in sorted(kept[:CURVES_PRINTED])]
 

@@ -17,14 +17,14 @@ from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
 
 SLOWER, AT_LEAST_SECONDS = 2.0, 1.0
-"""A solved run is slower, or faster, by this factor and at least so many seconds."""
+"""A solved run counts as slower or faster from this factor and this many seconds on."""
 
 LISTED = 200
-"""How many changes stand on the page; the table has all of them."""
+"""How many changes the page lists; the table has all of them."""
 
 
 class Change(Enum):
-    """What became of a run; the worst first."""
+    """How a run changed; the worst first."""
 
     NEWLY_WRONG = "newly wrong"
     LOST = "no longer solved"
@@ -42,7 +42,7 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """One run that is not what it was."""
+    """One run that has changed."""
 
     change: Change
     instance: str
@@ -56,7 +56,7 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class ProgressRow:
-    """One verifier on the runs that both have; `ratio` is the median of the times of what both solved."""
+    """One verifier on the runs in both campaigns; `ratio` is the median ratio of times (solved in both)."""
 
     verifier: str
     runs: int
@@ -112,7 +112,7 @@ Key = tuple[str, str, str, int]
 
 
 def change_rows(findings: Findings) -> ChangeRows:
-    """Compare what is there now with `findings.earlier`, by suite, instance, verifier and repeat."""
+    """Compare the findings with `findings.earlier`, by suite, instance, verifier and repeat."""
     assert findings.earlier is not None
     earlier = findings.earlier
     now, before = _by_run(findings.judgements), _by_run(earlier.judgements)
@@ -135,12 +135,12 @@ def change_rows(findings: Findings) -> ChangeRows:
 
 
 def _by_run(judgements: Sequence[Judgement]) -> dict[Key, Judgement]:
-    """The runs by what they are called in both campaigns; versions may differ."""
+    """The runs by their name in both campaigns; versions may differ."""
     return {(j.record.suite, j.record.instance, j.record.verifier, j.record.repeat): j for j in judgements}
 
 
 def _is_other(findings: Findings, key: Key) -> bool:
-    """Whether an instance of that name is known to have been made of other files."""
+    """Whether an instance of that name is known to have had different files."""
     assert findings.earlier is not None
     mine, old = findings.known.get(key[:2]), findings.earlier.known.get(key[:2])
     if mine is None or old is None:
@@ -185,7 +185,7 @@ def _change(findings: Findings, old: Judgement, new: Judgement) -> ChangeRow | N
 
 
 def change_of(before: Status, now: Status, before_seconds: float, now_seconds: float) -> Change | None:
-    """What became of a run; None where it is as it was."""
+    """How a run changed; None if it did not."""
     if before is now:
         if now is not Status.SOLVED or abs(now_seconds - before_seconds) < AT_LEAST_SECONDS:
             return None

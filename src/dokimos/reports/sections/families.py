@@ -53,7 +53,7 @@ class TallyRow:
 
     @property
     def wall_seconds_mean(self) -> float:
-        """The mean wall-clock time of a run (0 where there was none)."""
+        """The mean wall-clock time of a run (0 if there are no runs)."""
         return self.wall_seconds_total / self.total if self.total else 0.0
 
 
@@ -62,10 +62,10 @@ class MatrixCell:
     """How one verifier did on one family (None: on all of them).
 
     A run is *solved* if it decided and a label or an exact witness confirms that; `confirmed` counts those
-    whose witness, where one is due, holds too. `unchecked` counts decisions that nothing confirms or
-    refutes. The time is that of solved runs and timeouts, a timeout counting with its limit (as in Figure 4
-    of the paper): `timed` of them, with their mean and the standard deviation of the sample, which needs
-    two. What failed or gave up has no time that says anything. `undecided` includes the timeouts.
+    whose witness, if one is due, holds too. `unchecked` counts decisions that nothing confirms or refutes.
+    Times are those of solved runs and timeouts, where a timeout counts with its limit (as in Figure 4 of
+    the paper): there are `timed` of them, with their mean and their sample standard deviation, which needs
+    two. The times of failed and undecided runs are not meaningful. `undecided` includes the timeouts.
     """
 
     family: Annotated[str | None, Column(for_none="all")]
@@ -86,10 +86,9 @@ class MatrixCell:
 class FamilyRows:
     """The result in a sentence, and how each verifier did on each family.
 
-    `tallies` has a row for each family and verifier, `totals` one for each verifier. `stand_in` says, where
-    it is so, that witnesses were not replayed by onnxruntime. Where verifiers were run on different
-    instances, `remark` says so, and `common` and `common_cells` have the sums over those that all of them
-    were run on.
+    `tallies` has a row for each family and verifier, `totals` one for each verifier. `stand_in` says if
+    witnesses were not replayed by onnxruntime. If verifiers were run on different instances, `remark` says
+    so, and `common` and `common_cells` have the sums over the instances that all of them were run on.
     """
 
     headline: str
@@ -113,7 +112,7 @@ class FamilyRows:
 
 
 class Families(Section[FamilyRows]):
-    """Which verifier solves how much of which family, and in what time."""
+    """How much of each family each verifier solves, and how fast."""
 
     name = "families"
     title = "By family and verifier"
@@ -229,10 +228,10 @@ def _tallies(judgements: Sequence[Judgement], naming: Naming) -> tuple[TallyRow,
 
 
 def summary_table(rows: FamilyRows) -> Table:
-    """Per family and verifier: how many correct, wrong, undecided and other, and the time.
+    """Per family and verifier: the number of correct, wrong, undecided and other runs, and the time.
 
-    What is unchecked has a column where there is any. With more than one family, a line per verifier sums
-    them up.
+    There is a column for unchecked runs if there are any. With more than one family, a line per verifier
+    sums them up.
     """
     table = Table(title=Text(rows.headline), title_justify="left")
     table.add_column("family", overflow="fold")

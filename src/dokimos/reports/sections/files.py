@@ -1,4 +1,4 @@
-"""The files of the benchmarks: what is wrong with them, rule by rule."""
+"""Problems in the files of the benchmarks, rule by rule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PlaceRow:
 
 @dataclass(frozen=True)
 class FileRuleRow:
-    """What one rule found, and what to do about it; `left_off` is how many places are not listed."""
+    """What one rule found, and how to fix it; `left_off` is how many places are not listed."""
 
     rule: str
     severity: LintSeverity
@@ -40,7 +40,7 @@ class FileRuleRow:
 
 
 class Files(Section[tuple[FileRuleRow, ...]]):
-    """What is wrong with the files of the benchmarks, errors first."""
+    """Problems in the files of the benchmarks, errors first."""
 
     name = "files"
     title = "The files of the benchmarks"
@@ -62,7 +62,7 @@ class Files(Section[tuple[FileRuleRow, ...]]):
 
 
 def file_rows(findings: Sequence[LintFinding]) -> tuple[FileRuleRow, ...]:
-    """One row for each rule that found something: errors first, then by how often."""
+    """One row for each rule that found something: errors first, then the most frequent."""
     groups: dict[str, list[LintFinding]] = {}
     for one in findings:
         groups.setdefault(one.rule, []).append(one)
@@ -82,9 +82,9 @@ def file_rows(findings: Sequence[LintFinding]) -> tuple[FileRuleRow, ...]:
 
 
 def file_headline(findings: Sequence[LintFinding]) -> str:
-    """How much is wrong, in a sentence."""
+    """The number of problems, in a sentence."""
     if not findings:
-        return "Nothing is wrong with the files."
+        return "No problems in the files."
     counts = [sum(one.severity is severity for one in findings) for severity in LintSeverity]
     parts = [
         f"{count} {severity.value}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Published answers: who is wrong by proof, what the rules made of it, and what the witnesses show."""
+"""Published answers: who is wrong by proof, how the rules scored it, and what the witnesses show."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUALITIES = tuple(quality.value for quality in WitnessQuality)
 
 @dataclass(frozen=True)
 class WitnessRow:
-    """How many witnesses of one verifier on one benchmark are of each quality, in the order of these."""
+    """How many witnesses of one verifier on one benchmark have each quality, in their order."""
 
     suite: str
     verifier: str
@@ -34,10 +34,10 @@ class WitnessRow:
 
 @dataclass(frozen=True)
 class PenaltyRow:
-    """How often one verifier is wrong by proof, and what each rule set makes of that.
+    """How often one verifier is wrong by proof, and how each rule set scores that.
 
-    `penalised` is how many of the `wrong` answers each rule set penalises, `others` how many answers
-    besides that no proof speaks against. A verifier that was not scored has neither.
+    `penalised` is how many of the `wrong` answers each rule set penalises, `others` how many answers that
+    no proof refutes. A verifier that was not scored has neither.
     """
 
     verifier: str
@@ -56,7 +56,7 @@ class PenaltyRow:
 
 @dataclass(frozen=True)
 class RankRow:
-    """The place of one verifier under each rule set, by what all benchmarks together are worth to it."""
+    """The rank of one verifier under each rule set, by its total score over all benchmarks."""
 
     verifier: str
     places: tuple[int, ...]
@@ -65,7 +65,7 @@ class RankRow:
 
 @dataclass(frozen=True)
 class PenaltyRows:
-    """The three tables; `rules` names the columns of penalties and places."""
+    """The three tables; `rules` names the columns of penalties and ranks."""
 
     rules: tuple[str, ...]
     penalties: tuple[PenaltyRow, ...]
@@ -75,7 +75,7 @@ class PenaltyRows:
 
 
 class Penalties(Section[PenaltyRows]):
-    """What proofs and rules say of published answers."""
+    """What proofs and rules say about published answers."""
 
     name = "penalties"
     title = "Published answers: proof, penalties, witnesses"
@@ -194,7 +194,7 @@ def _penalised(row: PenaltyRow, k: int) -> str:
 
 def _ranking_table(rows: PenaltyRows) -> Table:
     shown = Table(
-        title=Text("Places under each rule set (and the sum of what each benchmark is worth, up to 100)"),
+        title=Text("Ranks under each rule set (and the sum of benchmark scores, up to 100 each)"),
         title_justify="left",
     )
     shown.add_column("verifier", overflow="fold")

@@ -1,4 +1,4 @@
-"""Why verifiers slow down: what separates timeouts from what is solved, and which components interact."""
+"""Why verifiers slow down: what separates timeouts from solved runs, and which components interact."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MAPS_DRAWN = 10
 
 @dataclass(frozen=True)
 class ReasonFigures:
-    """AUCs by verifier and by style; and maps, the strongest of each verifier first."""
+    """AUCs by verifier and by style; and maps, the strongest pair of each verifier first."""
 
     verifiers: Pair | None
     styles: Pair | None
@@ -59,13 +59,13 @@ class ReasonFigures:
     more_maps: tuple[Figure, ...]
 
     def __iter__(self) -> Iterator[Figure]:
-        """Every figure once, as wide as there is."""
+        """Every figure once, in its widest form."""
         yield from (found.wide for found in (self.verifiers, self.styles) if found is not None)
         yield from (*self.maps, *self.more_maps)
 
 
 class Reasons(Section[Explanation]):
-    """What there is to say of each verifier, and of each certificate style."""
+    """What can be said about each verifier, and about each certificate style."""
 
     name = "reasons"
     title = "What makes it hard"
@@ -84,7 +84,7 @@ class Reasons(Section[Explanation]):
             f"{sentence} `{remedy}` would measure them." for sentence, remedy in _missing_in_words(rows)
         ]
         notes = [row.note for account in rows.verifiers for row in account.separations if row.note]
-        why = f"Nothing can be told yet: {notes[0]}." if notes else "Nothing can be told yet."
+        why = f"There is not enough data yet: {notes[0]}." if notes else "There is not enough data yet."
         return " ".join(without) or why
 
     def view(self, rows: Explanation) -> Mapping[str, Any]:
@@ -123,7 +123,7 @@ class Reasons(Section[Explanation]):
 
 
 def reason_figures(found: Explanation) -> ReasonFigures:
-    """All figures; those without anything to show are left out."""
+    """All figures; those with nothing to show are left out."""
     strongest, others = _maps(found.verifiers)
     return ReasonFigures(
         verifiers=_auc(found.verifiers, "auc"),
@@ -134,7 +134,7 @@ def reason_figures(found: Explanation) -> ReasonFigures:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
-    """All of it, in the order in which a person reads it."""
+    """Everything, in reading order."""
     sizes = {trajectory.suite: len(trajectory.steps) for trajectory in explanation.trajectories}
     for row in explanation.missing:
         yield Text(missing_in_words(row, sizes.get(row.suite, 0)), style="yellow")
@@ -251,7 +251,7 @@ def _maps(accounts: Sequence[Account]) -> tuple[tuple[Figure, ...], tuple[Figure
 
 
 def _accounts_in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]]]:
-    """What there is to say of each verifier."""
+    """What can be said about each verifier, in words."""
     return [
         (
             account.subject,
@@ -266,7 +266,7 @@ def _accounts_in_words(accounts: Sequence[Account]) -> list[tuple[str, list[str]
 
 
 def _missing_in_words(found: Explanation) -> list[tuple[str, str]]:
-    """Which profiles are missing, in words, and the command that makes them."""
+    """Which profiles are missing, in words, and the command that computes them."""
     return [
         (
             f"{row.suite}: {len(row.instances)} "

@@ -1,4 +1,4 @@
-"""All sections, in the order of the page; a new one is a line here."""
+"""All sections, in the order of the page; add one line here for a new one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sections() -> tuple[Section[Any], ...]:
 
 
 def filled_sections(findings: Findings) -> Iterator[tuple[Section[Any], Any]]:
-    """Every section that has something to say about `findings`, with its rows."""
+    """Every section that applies to `findings`, with its rows."""
     for section in sections():
         rows = section.rows(findings)
         if rows is not None:

@@ -34,7 +34,7 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class DisagreementRow:
-    """One run that does not stand the same under all rule sets, and what each of them says."""
+    """One run that the rule sets do not treat the same, and what each of them says."""
 
     instance: str
     verifier: str
@@ -46,10 +46,10 @@ class DisagreementRow:
 
 @dataclass(frozen=True)
 class ScoringRows:
-    """Everything about rule sets: their names and what they say, and what follows for the runs.
+    """Everything about rule sets: their names and descriptions, and how they treat the runs.
 
     `unconfirmed` is how many runs are left out of `disagreements`: answers that nothing confirms or
-    refutes, on which the rule sets part only in that `exact` gives nothing for them.
+    refutes, for which the rule sets differ only in that `exact` gives no points.
     """
 
     rules: tuple[str, ...]
@@ -61,7 +61,7 @@ class ScoringRows:
 
 
 class Rules(Section[ScoringRows]):
-    """What each rule set makes of the same runs."""
+    """How each rule set scores the same runs."""
 
     name = "rules"
     title = "Rule sets side by side"
@@ -91,9 +91,10 @@ class Rules(Section[ScoringRows]):
 def scoring_rows(
     judgements: Sequence[Judgement], naming: Naming, *, compared: Sequence[Judgement] | None = None
 ) -> ScoringRows | None:
-    """The rows for `judgements`, in their order; None where no rule set was asked for.
+    """The rows for `judgements`, in their order; None if no rule set was requested.
 
-    Scores are those of `compared`, the runs on what all verifiers were run on; of all runs unless given.
+    Scores are those of `compared`, the runs on the instances that all verifiers were run on; by default of
+    all runs.
     """
     split = disagreements(judgements)
     found = scores(judgements if compared is None else compared)
@@ -151,8 +152,8 @@ def _is_merely_unconfirmed(judgement: Judgement) -> bool:
 
 
 def score_table(scoring: ScoringRows) -> Table:
-    """Per benchmark and verifier, under each rule set: points, and what the benchmark is worth for it."""
-    table = Table(title=Text("Scores under each rule set: points (worth)"), title_justify="left")
+    """Per benchmark and verifier, under each rule set: points, and the benchmark score."""
+    table = Table(title=Text("Scores under each rule set: points (benchmark score)"), title_justify="left")
     table.add_column("benchmark", overflow="fold")
     table.add_column("verifier", overflow="fold")
     for name in scoring.rules:
@@ -196,4 +197,4 @@ def disagreement_lines(scoring: ScoringRows) -> list[Text]:
 def unconfirmed_in_words(count: int) -> str:
     """What is not listed among the disagreements."""
     answers = "1 answer is" if count == 1 else f"{count} answers are"
-    return f"{answers} unchecked: worth nothing by {EXACT.name}, and right by the other rule sets."
+    return f"{answers} unchecked: no points under {EXACT.name}, but correct under the other rule sets."

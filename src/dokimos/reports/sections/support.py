@@ -1,4 +1,4 @@
-"""What each verifier can read: the family `ops`, one row for each form of an operator."""
+"""Which operators each verifier can read: the family `ops`, one row for each form of an operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAMILY = "ops"
 
 
 class Support(Enum):
-    """How a verifier did on the two instances of one form of an operator; the first that applies."""
+    """How a verifier did on the two instances of one form of an operator; the first that applies counts."""
 
     WRONG = "wrong"
     BOTH = "both"
@@ -46,7 +46,7 @@ class SupportCell:
 
 @dataclass(frozen=True)
 class SupportRow:
-    """One form of an operator; a cell for each verifier, None where it was not run."""
+    """One form of an operator; a cell for each verifier, None if it was not run."""
 
     op: Annotated[str, Column("operator")]
     variant: Annotated[str, Column("form")]
@@ -57,7 +57,7 @@ class SupportRow:
 
 @dataclass(frozen=True)
 class SupportRows:
-    """The matrix, its columns, and for each column how often each word stands in it."""
+    """The matrix, its columns, and for each column how often each outcome occurs."""
 
     verifiers: tuple[str, ...]
     rows: tuple[SupportRow, ...]
@@ -94,8 +94,7 @@ class OperatorSupport(Section[SupportRows]):
             return
         yield (
             "Each form of an operator has an instance that is `sat` and one that is `unsat`. *both*: both "
-            "are solved; *wrong*: one of the answers is wrong; else what was answered; nothing: not both "
-            "were run."
+            "are solved; *wrong*: one of the answers is wrong; otherwise the answer; empty: not both ran."
         )
         yield ""
         cells = [
@@ -106,9 +105,9 @@ class OperatorSupport(Section[SupportRows]):
 
 
 def support_rows(judgements: Sequence[Judgement], naming: Naming, known: Known) -> SupportRows | None:
-    """The matrix of all runs on the family `ops`; None where there are none.
+    """The matrix of all runs on the family `ops`; None if there are none.
 
-    `known` is what the suites know of their instances, by suite and instance: it names the forms.
+    `known` is what the suites know about their instances, by suite and instance: it names the forms.
     """
     groups: dict[str, dict[str, list[Judgement]]] = {}
     for judgement in judgements:
@@ -126,7 +125,7 @@ def support_rows(judgements: Sequence[Judgement], naming: Naming, known: Known) 
 
 
 def _counts(column: Sequence[SupportCell | None]) -> Mapping[Support, int]:
-    """How often each word stands in a column, in the order of the words, without those that do not."""
+    """How often each outcome occurs in a column, in the order of the outcomes, without zeros."""
     found = Counter(cell.support for cell in column if cell)
     return {support: found[support] for support in Support if found[support]}
 
@@ -180,9 +179,9 @@ def _answered(judgement: Judgement) -> str:
 
 
 def support_table(support: SupportRows) -> Table:
-    """Per form of an operator and verifier: what it could answer, in a word."""
+    """Per form of an operator and verifier: the outcome, in a word."""
     styles = {Support.BOTH: "green", Support.ONE: "yellow", Support.WRONG: "bold red"}
-    table = Table(title=Text("Operators: which of the two instances are answered"), title_justify="left")
+    table = Table(title=Text("Operators: which of the two instances are solved"), title_justify="left")
     table.add_column("operator", overflow="fold")
     table.add_column("form", overflow="fold")
     for verifier in support.verifiers:
@@ -201,7 +200,7 @@ def support_table(support: SupportRows) -> Table:
 def _whole_pairs(findings: Findings) -> list[Judgement]:
     """The runs of every verifier on forms of which it was run on all instances.
 
-    Half of a pair would look like a verifier that solves only one of the two.
+    Half a pair would look like a verifier that solves only one of the two.
     """
     forms = {key: str(facts.made_by.get("variant")) for key, facts in findings.known.items()}
     planned = Counter(forms.values())
@@ -218,7 +217,7 @@ def _whole_pairs(findings: Findings) -> list[Judgement]:
 
 
 def _unreadable(findings: Findings) -> Iterator[str]:
-    """What the verifiers said that they cannot read."""
+    """What the verifiers say they cannot read."""
     for verifier, group in findings.by_verifier().items():
         said = Counter(
             _brief(j.record.detail)

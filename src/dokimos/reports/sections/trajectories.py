@@ -1,4 +1,4 @@
-"""The components of every instance of a benchmark, in its own order, and what verifiers made of it."""
+"""The components of every instance of a benchmark, in its own order, and what each verifier did."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Trajectories(Section[tuple[Trajectory, ...]]):
 
 
 def drawn_trajectories(rows: tuple[Trajectory, ...]) -> tuple[Pair, ...]:
-    """Those of benchmarks with a profile: without one there is nothing to see but outcomes."""
+    """The trajectories of benchmarks with a profile: without one there would be only outcomes to see."""
     names = unique([f"trajectory-{file_name(row.suite)}" for row in rows])
     drawn = [
         pair(partial(_draw, row, name)) for row, name in zip(rows, names, strict=True) if _is_profiled(row)

@@ -1,4 +1,4 @@
-"""The wrong answers, each with all that is needed to believe it and to see it again."""
+"""The wrong answers, each with everything needed to check and reproduce it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dokimos.suites.instance import Label
 
 OUTPUTS_SHOWN = 64
 INPUTS_SHOWN = 64
-#: How many coordinates and outputs a terminal shows of a point.
+#: How many coordinates and outputs of a point a terminal shows.
 _IN_A_LINE = 8
 SEVERITY = (Verdict.WRONG_UNSAT, Verdict.WRONG_SAT, Verdict.BAD_WITNESS)
 
@@ -47,7 +47,7 @@ class InputRow:
 
 @dataclass(frozen=True)
 class OutputRow:
-    """One output of the network at a witness: exactly, and as onnxruntime, or its stand-in, computes it."""
+    """One output of the network at a witness: exact, and as computed by onnxruntime or its stand-in."""
 
     index: int
     exact: Number | None
@@ -56,7 +56,7 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class ReplayRow:
-    """What really happens at the witness, for display; `…_left_off` say how many are not listed."""
+    """What really happens at the witness, for display; `…_left_off` is how many are not listed."""
 
     in_box: bool
     outside_by: Number
@@ -73,12 +73,11 @@ class ReplayRow:
 
 @dataclass(frozen=True)
 class WrongRow:
-    """A wrong answer with all that is needed to believe it and to see it again.
+    """A wrong answer with everything needed to check and reproduce it.
 
-    `anchor` is its place in the page, `own_name` what its suite calls the instance, `title` what a person
-    may call it. `replay` is at the
-    verifier's witness, or, for an `unsat`, at the known point that shows it wrong: then `counterexample` is
-    the file of that point, and `replay_command` evaluates it again.
+    `anchor` is its place in the page, `own_name` the instance's name in its suite, `title` a readable name.
+    `replay` is at the verifier's witness, or, for an `unsat`, at the known point that shows it wrong: then
+    `counterexample` is the file of that point, and `replay_command` evaluates it again.
     """
 
     verdict: Verdict
@@ -102,7 +101,7 @@ class WrongRow:
 
 @dataclass(frozen=True)
 class DrawnScene:
-    """A point as drawings: `picture` is an address, empty where `bars` show the inputs."""
+    """A point as drawings: `picture` is a data URL, empty if `bars` show the inputs."""
 
     picture: str
     bars: Figure | None
@@ -110,7 +109,7 @@ class DrawnScene:
 
 
 def wrong_anchors(judgements: Sequence[Judgement]) -> dict[int, str]:
-    """Where on the page each wrong one of `judgements` stands, by its position; the most serious first."""
+    """The anchor of each wrong one of `judgements`, by its position; the most serious first."""
     positions = [k for k, j in enumerate(judgements) if j.verdict.is_wrong]
     positions.sort(key=lambda k: SEVERITY.index(judgements[k].verdict))
     return {k: f"wrong-{number}" for number, k in enumerate(positions, start=1)}
@@ -144,7 +143,7 @@ def _wrong_row(judgement: Judgement, findings: Findings, anchor: str) -> WrongRo
 
 
 def replay_row(replay: Replay, point: Point = ()) -> ReplayRow:
-    """A replay for display, and the point of it, where that is to be shown, too."""
+    """A replay for display, with its point if that is to be shown too."""
     exact, floats = replay.exact_outputs, replay.onnxruntime_outputs
     size = max(len(exact), len(floats))
     outputs = tuple(
@@ -171,14 +170,14 @@ def replay_row(replay: Replay, point: Point = ()) -> ReplayRow:
 
 
 def _slack(replay: Replay) -> Number | None:
-    """The slack for display; where only a lower bound is known, it says so."""
+    """The slack for display; if only a lower bound is known, it says so."""
     if replay.violation is None:
         return None
     return (least_number if replay.output_error else exact_number)(replay.violation)
 
 
 class WrongAnswers(Section[tuple[WrongRow, ...]]):
-    """Who said what, what is true, what was replayed, and how to see it again."""
+    """Who said what, what is true, what was replayed, and how to reproduce it."""
 
     name = "wrong_answers"
     title = "Wrong answers"
@@ -220,13 +219,13 @@ class WrongAnswers(Section[tuple[WrongRow, ...]]):
 
 
 def drawn_scene(scene: Scene) -> DrawnScene:
-    """The drawings of a scene: the input as a picture where it is one, as bars otherwise."""
+    """The drawings of a scene: the input as a picture if it is one, as bars otherwise."""
     picture = "" if scene.sides is None else picture_address(scene)
     return DrawnScene(picture, None if picture else input_bars(scene), thresholds(scene))
 
 
 def picture_address(scene: Scene) -> str:
-    """The point as a picture, its smallest value black and its largest white, as an address of its own."""
+    """The point as a picture, its smallest value black and its largest white, as a data URL."""
     assert scene.sides is not None
     height, width, colours = scene.sides
     values = np.array([place.value for place in scene.inputs])

@@ -1,1 +1,1 @@
-"""One file for each verifier, or for each kind that the user brings."""
+"""One file for each verifier, or for each kind of verifier that users provide."""

@@ -17,13 +17,13 @@ from dokimos.verifiers.runners import RUNNERS
 from dokimos.verifiers.styles import CertificateStyle
 from dokimos.verifiers.vnncomp_results import read_verdict
 
-#: Nothing but its own defaults: it does not start without a configuration.
+#: An empty configuration, that is its defaults: it does not start without one.
 _DEFAULTS = RUNNERS / "alpha_beta_crown.yaml"
 _CONFIGURATIONS = "complete_verifier/exp_configs"
 
 
 class AlphaBetaCrown(RepositoryTool):
-    """Its main script, with its own defaults unless a configuration is named.
+    """Runs its main script, with its own defaults unless a configuration is named.
 
     ``config=`` is a file, or the name of one that ships with it, such as ``vnncomp21/mnistfc``.
     """
@@ -34,19 +34,19 @@ class AlphaBetaCrown(RepositoryTool):
     #: A dual relaxation at each node of a partition search.
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     reads_vnnlib2 = False
-    limitations: ClassVar[str] = "`<` and `>` of VNN-LIB 2.0; what its importer of ONNX has no rule for"
+    limitations: ClassVar[str] = "`<` and `>` of VNN-LIB 2.0; operators that its ONNX importer lacks"
     main = "complete_verifier/abcrown.py"
     attack_off = ("--pgd_order", "skip")
     settings: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             **PYTHON_SETTING,
-            "config": "a configuration: a file, or one of its own by name; its defaults unless given",
-            "device": "where it computes; cpu unless given",
+            "config": "a file, or the name of a configuration that ships with it (default: no changes)",
+            "device": "the device (default: cpu)",
         }
     )
 
     def trouble(self, place: str) -> str | None:
-        """As of any repository; and the configuration must be there."""
+        """As for any repository; in addition, the configuration must exist."""
         if trouble := super().trouble(place):
             return trouble
         try:

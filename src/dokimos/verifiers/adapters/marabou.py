@@ -1,4 +1,4 @@
-"""Marabou, from PyPI's maraboupy, which declares no dependencies: the working set is pinned here."""
+"""Marabou, from PyPI's maraboupy, which declares no dependencies: a working set is pinned here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNNER = RUNNERS / "marabou_runner.py"
 
 
 class Marabou(PinnedVerifier):
-    """Reads VNN-LIB 1.0; given the wall limit, which it overruns on some instances."""
+    """Reads VNN-LIB 1.0. It is given the wall limit, which it overruns on some instances."""
 
     name = "marabou"
     #: One worker: its DPLL(T) engine. (Its divide-and-conquer mode, which we do not call, partitions.)

@@ -18,10 +18,10 @@ _SMOKE = RUNNERS / "command_line_smoke.py"
 
 
 class NeuralSat(PinnedVerifier):
-    """Reads VNN-LIB 1.0; given the wall limit, which it overruns.
+    """Reads VNN-LIB 1.0. It is given the wall limit, which it overruns.
 
-    torchvision and torchaudio, which it declares, are left out: it uses neither, and the runner stands in
-    for the one that it imports.
+    torchvision and torchaudio, which it declares as dependencies, are left out: it uses neither, and the
+    runner provides a stub for the one that it imports.
     """
 
     name = "neuralsat"
@@ -88,7 +88,7 @@ class NeuralSat(PinnedVerifier):
         return Invocation(as_command((self.environment.python, *arguments)))
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
-        """The verdict in the result file; `unsupported` there is its runner's word."""
+        """The verdict in the result file; `unsupported` is written by our runner."""
         with query.result.open(errors="replace") as file:
             if file.readline(100).strip() == Answer.UNSUPPORTED.value:
                 return VerifierAnswer(Answer.UNSUPPORTED, detail=file.read(400).strip())

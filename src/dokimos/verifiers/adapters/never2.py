@@ -23,16 +23,18 @@ _RUNNER = RUNNERS / "never2_runner.py"
 
 
 class Never2(PinnedVerifier):
-    """Asked by matrices, one property for each case; strict constraints are asked as not strict.
+    """Takes the property as matrices, one query per case; strict constraints become non-strict.
 
-    torchvision, which it declares, is left out: it is imported for training only.
+    torchvision, which it declares as a dependency, is left out: it is imported for training only.
     """
 
     name = "never2"
     #: Star sets, refined by splitting.
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
     takes = "pynever 1.3.2 from PyPI with torch, about 1.4 GB"
-    limitations: ClassVar[str] = "all but fully connected ReLU networks; constraints on inputs and outputs"
+    limitations: ClassVar[str] = (
+        "all but fully connected ReLU networks; constraints mixing inputs and outputs"
+    )
     unread_operators = (
         "AveragePool BatchNormalization Clip Concat Constant ConstantOfShape Exp Expand "
         "Gather GlobalAveragePool Identity LeakyRelu Max Min Neg Pad Pow ReduceMean ReduceSum "
@@ -94,7 +96,7 @@ def _question(property_file: Path) -> dict[str, Any]:
     if len(asked.networks) != 1:
         return {"unsupported": "NeVer2 verifies one network at a time"}
     if any(c.inputs for case in asked.cases for part in case.any_of for c in part):
-        return {"unsupported": "NeVer2 has no constraints on inputs and outputs together"}
+        return {"unsupported": "NeVer2 does not support constraints mixing inputs and outputs"}
     cases = [case for case in asked.cases if case.any_of and not case.box.is_empty]
     return {"cases": [_case(case, asked) for case in cases]}
 

@@ -16,7 +16,7 @@ _RUNNER = RUNNERS / "nnenum_runner.py"
 
 
 class Nnenum(RepositoryTool):
-    """Its front end says `holds` or `violated`; the runner keeps the counterexample that it found."""
+    """Its front end prints `holds` or `violated`; the runner saves the counterexample that it found."""
 
     name = "nnenum"
     variables = ("GRB_LICENSE_FILE", "GUROBI_HOME")
@@ -24,16 +24,16 @@ class Nnenum(RepositoryTool):
     styles = (CertificateStyle.PARTITION, CertificateStyle.REACHABILITY)
     reads_vnnlib2 = False
     limitations: ClassVar[str] = (
-        "`<` and `>` of VNN-LIB 2.0; networks without a ReLU; operators that are not linear"
+        "`<` and `>` of VNN-LIB 2.0; networks without a ReLU; other nonlinear operators"
     )
     main = "src/nnenum/nnenum.py"
 
     def command(self, query: Query) -> Invocation:
-        """Its front end, inside of a runner, in its own interpreter."""
+        """Its front end, wrapped by a runner, in its own interpreter."""
         files = (query.network_file, query.property_file, query.result)
         options = (*files, f"{query.wall_seconds:g}", str(query.threads))
         environment = {"PYTHONPATH": str(self.repository / "src")}
-        # As its own script for the competition has it: it works in processes, not in threads.
+        # As in its own competition script: it uses processes, not threads.
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         return Invocation(as_command((self.python, _RUNNER, *options)), environment)
 

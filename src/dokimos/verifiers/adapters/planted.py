@@ -1,7 +1,7 @@
 """The catalogue of planted bugs, as verifiers: ``--verifier planted=BUG``.
 
-Each runs as a process of its own, as any tool. Those that misread something know the label and the witness
-from the suite's `truth/`, which no real verifier may look at.
+Each runs in its own process, like any tool. Those that misread something take the label and the witness
+from the suite's `truth/`, which no real verifier may read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Planted(PlacedVerifier):
         return "it ships with Dokimos; write --verifier planted=BUG (docs/planted-bugs.md lists the bugs)"
 
     def trouble(self, place: str) -> str | None:
-        """That there is no such bug, and which was meant."""
+        """Why there is no such bug, with the name that may have been meant."""
         from dokimos.verifiers.planted.catalogue import PLANTED
 
         try:
@@ -43,7 +43,7 @@ class Planted(PlacedVerifier):
         return None
 
     def parts(self, place: str) -> Iterable[bytes]:
-        """All sources of the catalogue: they share what they do not misread."""
+        """All sources of the catalogue: they share everything that they do not misread."""
         yield f"{__version__} {place}".encode()
         for source in sorted(_SOURCES.glob("*.py")):
             yield source.read_bytes()

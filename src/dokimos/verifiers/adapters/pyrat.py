@@ -1,4 +1,4 @@
-"""PyRAT, as it is packed for VNN-COMP."""
+"""PyRAT, as packaged for VNN-COMP."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dokimos.verifiers.styles import CertificateStyle
 
 
 class Pyrat(VnncompTool):
-    """Its place is the folder of its scripts for the competition."""
+    """Its place is the folder of its competition scripts."""
 
     name = "pyrat"
     prepares = False

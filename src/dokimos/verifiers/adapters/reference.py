@@ -1,4 +1,4 @@
-"""The embedded default: exact branch and bound on small ReLU networks, every answer with its proof."""
+"""The built-in verifier: exact branch and bound on small ReLU networks, every answer with a proof."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from dokimos.verifiers.styles import CertificateStyle
 
 
 class Reference(Verifier):
-    """Slow and never wrong: it answers only what it has proven, and is what others are measured against."""
+    """Slow and never wrong: it answers only what it has proven, and serves as the reference for others."""
 
     name = "reference"
     #: Branch and bound over phases; each case closed by multipliers of a linear relaxation.
     styles = (CertificateStyle.DUAL, CertificateStyle.PARTITION)
     can_stay_warm = True
-    limitations: ClassVar[str] = "all but affine operators and ReLU; anything large"
+    limitations: ClassVar[str] = "anything but affine operators and ReLU; large networks"
     unread_operators = (
         "AveragePool BatchNormalization Clip Cos Div Exp Floor GlobalAveragePool LeakyRelu "
         "Max MaxPool Min Mul Pow ReduceMean ReduceSum Sigmoid Sign Sin Softmax Tanh"
     )
 
     def version(self) -> str | None:
-        """That of Dokimos."""
+        """The version of Dokimos."""
         return __version__
 
     def how_to_get(self) -> str:
-        """It is always there."""
+        """It is always installed."""
         return "it ships with Dokimos"
 
     def command(self, query: Query) -> Invocation:

@@ -1,17 +1,17 @@
-"""A verifier that does what a script says: for tests, demonstrations and one's own adapters.
+"""A verifier that follows a script: for tests, demonstrations and trying out adapters.
 
-It is a real process, so that limits, logs and the ending of process trees are tried for real. The script is
-a JSON file, named by `Scripted(script)` or by the environment variable DOKIMOS_SCRIPT::
+It is a real process, so that limits, logs and the killing of process trees are really exercised. The script
+is a JSON file, named by `Scripted(script)` or by the environment variable DOKIMOS_SCRIPT::
 
     {"default": {"behaviour": "right"},
      "instances": {"pairs-3": {"behaviour": "hang", "detached": true}},
      "truth": "quick/truth",
      "executions": "runs.txt"}
 
-Every instance takes its own entry or the default one. `right` and `wrong` know the label from the entry
+Every instance uses its own entry or the default one. `right` and `wrong` take the label from the entry
 (`"label"`, `"witness"`) or from the file <truth>/<instance>.json; the folder is `truth`, or else the
 suite's own. Each start appends the instance's name to the file `executions`. The behaviours are listed in
-`BEHAVIOURS`; the runner's docstring says what each takes.
+`BEHAVIOURS`; the runner's docstring explains them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BEHAVIOURS = (
 
 
 class Scripted(Verifier):
-    """Always installed; without a script it is right wherever the truth lies beside the instance."""
+    """Always installed; without a script it answers correctly if the truth is beside the instance."""
 
     name = "scripted"
     is_tried_out = False  # its answers follow a script
@@ -66,7 +66,7 @@ class Scripted(Verifier):
         return self._given
 
     def version(self) -> str | None:
-        """A hash of the script: another script is another verifier."""
+        """A hash of the script: a different script counts as a different verifier."""
         try:
             content = self.script.read_bytes() if self.script else b""
         except OSError:
@@ -74,10 +74,10 @@ class Scripted(Verifier):
         return f"1-{hashlib.sha256(content).hexdigest()[:8]}"
 
     def how_to_get(self) -> str:
-        """It is there, unless its script is not."""
+        """It is available, unless its script is missing."""
         if self.version() is None:
-            return f"let DOKIMOS_SCRIPT name a file that can be read; {self.script} cannot"
-        return "it ships with Dokimos; DOKIMOS_SCRIPT may name a JSON file that says what it does"
+            return f"set DOKIMOS_SCRIPT to a readable file; {self.script} cannot"
+        return "it ships with Dokimos; set DOKIMOS_SCRIPT to a JSON file to say what it does"
 
     def command(self, query: Query) -> Invocation:
         """The runner script, in our interpreter without our packages."""

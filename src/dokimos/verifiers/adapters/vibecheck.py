@@ -17,9 +17,9 @@ from dokimos.verifiers.vnncomp_results import read_verdict
 from dokimos.verifiers.vnnlib2_files import declared_network
 
 _SMOKE = RUNNERS / "command_line_smoke.py"
-#: How its result file begins what it says of a network that it cannot read.
+#: How its result file begins if it cannot read a network.
 _UNSUPPORTED = "NotImplementedError: "
-#: The line of its log that explains an `unknown` where it has no rule for something.
+#: The line of its log that explains an `unknown` due to an unsupported operator or property.
 _EXPLAINED = re.compile(
     r"(?:\[ *[\d.]+s\] )?\[vibecheck\] "
     r"(?:net not supported|spec not supported|not implemented): (.+); verdict unknown"
@@ -28,11 +28,11 @@ _OPERATOR = re.compile(r"op '(\w+)' \(node .*\) (not yet in .*)")
 
 
 class Vibecheck(PinnedVerifier):
-    """Its verdict stands in the file that --results-file names; it leaves with 1 for `sat` and `unknown`.
+    """Its verdict is in the file that --results-file names; its exit code is 1 for `sat` and `unknown`.
 
-    Where it has no rule for an operator or a form of the property it says `unknown`, and why in one line of
-    its log: that is `unsupported`. After an error it leaves with 2, and the file names the exception:
-    NotImplementedError means the same there.
+    If it does not support an operator or a form of the property, it says `unknown`, and gives the reason in
+    one line of its log: that becomes `unsupported`. After an error its exit code is 2, and the file names
+    the exception: NotImplementedError becomes `unsupported` too.
     """
 
     name = "vibecheck"
@@ -81,7 +81,7 @@ class Vibecheck(PinnedVerifier):
         return (str(_SMOKE), "--", *_arguments("{property}", "N={network}", "{result}", "{timeout}"))
 
     def command(self, query: Query) -> Invocation:
-        """The standard's command line, on the processor; its own where the attack is off."""
+        """The standard's command line, on the CPU; its own command line if the attack is off."""
         network = f"{declared_network(query.property_file) or 'N'}={query.network_file}"
         timeout = f"{query.wall_seconds:g}"
         arguments = _arguments(str(query.property_file), network, str(query.result), timeout)
@@ -103,7 +103,7 @@ class Vibecheck(PinnedVerifier):
         return given
 
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
-        """`unsupported` where its log says that this is why it does not know."""
+        """`unsupported` if its log gives that as the reason for `unknown`."""
         if given.answer is not Answer.UNKNOWN:
             return given
         for line in reversed(log_tail(log, characters=4000).splitlines()):
@@ -119,6 +119,6 @@ def _arguments(property_file: str, network: str, result: str, timeout: str) -> t
 
 
 def _options(result: str, timeout: str) -> tuple[str, ...]:
-    """What both of its command lines have in common."""
+    """The options that its two command lines share."""
     style = ("--device", "cpu", "--verdict-style", "vnncomp")
     return ("--timeout", timeout, *style, "--results-file", result)

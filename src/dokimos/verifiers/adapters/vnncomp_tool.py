@@ -1,4 +1,4 @@
-"""Any tool of VNN-COMP: a folder with run_instance.sh, and prepare_instance.sh where it needs preparing."""
+"""Any VNN-COMP tool: a folder with run_instance.sh, and prepare_instance.sh if it needs preparation."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from dokimos.verifiers.working_tree import tree_digest
 _RUNNER = RUNNERS / "vnncomp_runner.py"
 _RUN, _RUN_WITHOUT_ATTACK = "run_instance.sh", "run_instance_without_attack.sh"
 _PREPARE = "prepare_instance.sh"
-#: The name of the benchmark that is passed to the tool; many choose their settings by it.
+#: The benchmark name that is passed to the tool; many tools choose their settings by it.
 CATEGORY_VARIABLE = "DOKIMOS_VNNCOMP_CATEGORY"
 _USUAL = "test"
 
 
 class VnncompTool(PlacedVerifier):
-    """Its scripts are called as in VNN-COMP, version v1; preparing counts towards the wall limit here.
+    """Its scripts are called as in VNN-COMP, version v1; here preparation counts towards the wall limit.
 
     They were written for machines on which nothing else runs, and run behind a guard (`script_guard.py`).
-    Where what prepares a tool does nothing but end processes and reset devices, `prepares` is false, and it
-    is not called.
+    If a tool's prepare script does nothing but kill processes and reset devices, `prepares` is false, and
+    it is not called.
 
-    The category is `test`, or what ``,category=…`` after the place or DOKIMOS_VNNCOMP_CATEGORY says;
-    another one is another version. That is a hash of the files of the tool as they are, in its folder or in
-    the repository that this is a folder of.
+    The category is `test`, or what ``,category=…`` after the place or DOKIMOS_VNNCOMP_CATEGORY says; a
+    different category counts as a different version. The version is a hash of the tool's files as they are,
+    in its folder or in the repository that contains it.
 
-    The competition's scripts have no switch for a tool's own attack. A folder that also holds
-    run_instance_without_attack.sh, called in the same way, has one.
+    The competition's scripts have no switch for a tool's own attack. To add one, put
+    run_instance_without_attack.sh, called in the same way, into the folder.
     """
 
     name = "vnncomp"
     limitations: ClassVar[str] = "what the tool at that place cannot read"
     settings: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"category": "the benchmark that the tool is told to be on; many choose their settings by it"}
+        {"category": "the benchmark name that is passed to the tool; many choose their settings by it"}
     )
     prepares: ClassVar[bool] = True
 
     def how_to_get(self) -> str:
-        """Where to say where it is."""
+        """How to tell Dokimos where it is."""
         return (
             f"unpack and install it yourself, then --verifier {self.kind}=/path/to/the/folder/with/"
             f"run_instance.sh (or set {self.variable})"
@@ -72,7 +72,7 @@ class VnncompTool(PlacedVerifier):
 
     @property
     def called_as(self) -> str:
-        """With the category, which may be given by the environment."""
+        """Includes the category, which may come from the environment."""
         called = super().called_as
         if self.category == _USUAL or self.place is None or ",category=" in called:
             return called
@@ -81,14 +81,14 @@ class VnncompTool(PlacedVerifier):
         return f"{spelled},category={self.category}{called[len(loud) :]}"
 
     def version(self) -> str | None:
-        """A hash of its files, and the category where that is not the usual one."""
+        """A hash of its files, and the category if it is not the default."""
         found = super().version()
         is_usual = self.category == _USUAL or self.setting("category")
         return found if found is None or is_usual else f"{found}-{self.category}"
 
     @property
     def can_switch_attack_off(self) -> bool:
-        """Whether there is a second script."""
+        """Whether there is a script without the attack."""
         return self.place is not None and (Path(self.place).expanduser() / _RUN_WITHOUT_ATTACK).is_file()
 
     def command(self, query: Query) -> Invocation:
@@ -106,7 +106,7 @@ class VnncompTool(PlacedVerifier):
         )
 
     def guard(self) -> Finding | None:
-        """What keeps its scripts from the user's processes here."""
+        """What protects the user's processes from its scripts on this machine."""
         return finding(self._called(self.require()))
 
     def _called(self, place: str) -> tuple[Path, ...]:
@@ -121,5 +121,5 @@ class VnncompTool(PlacedVerifier):
         return read_verdict(query.result)
 
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
-        """`unsupported` where its log ends in what it says of an operator that it cannot read."""
+        """`unsupported` if its log ends with its message about an operator that it cannot read."""
         return refusal(given, log)

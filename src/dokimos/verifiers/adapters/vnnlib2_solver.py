@@ -22,23 +22,24 @@ from dokimos.verifiers.vnnlib2_files import INPUT_NAME, OUTPUT_NAME
 class Vnnlib2Solver(PlacedVerifier):
     """Its place is a command: ``COMMAND verify q.vnnlib --network f=a.onnx --timeout T`` is run.
 
-    A property in VNN-LIB 1.0 is written in 2.0 first, with the same decimals. The answer is the first line
-    of standard output, the witness what follows it; exit codes say nothing, but what a signal killed has
-    not answered. Its version is a hash of the file that the command starts, and of the files it is given.
+    A property in VNN-LIB 1.0 is converted to 2.0 first, with the same decimals. The answer is the first
+    line of standard output, and the witness follows it; exit codes are ignored, but a solver killed by a
+    signal has not answered. Its version is a hash of the program's file, and of the files among its
+    arguments.
     """
 
     name = "vnnlib2"
     limitations: ClassVar[str] = "what that solver cannot read"
 
     def how_to_get(self) -> str:
-        """Where to say what its command is."""
+        """How to tell Dokimos its command."""
         return (
             f"install a solver of VNN-LIB 2.0, then --verifier {self.kind}='its command' "
             f"(or set {self.variable})"
         )
 
     def trouble(self, place: str) -> str | None:
-        """The first word must be a program."""
+        """The first word must be an executable program."""
         try:
             words = shlex.split(place)
         except ValueError as error:
@@ -48,34 +49,34 @@ class Vnnlib2Solver(PlacedVerifier):
         return None
 
     def parts(self, place: str) -> Iterable[bytes]:
-        """The program itself, and what it is given if that is a file."""
+        """The program itself, and those of its arguments that are files."""
         program, *rest = shlex.split(place)
         yield file_content(Path(shutil.which(program) or program))
         yield from (file_content(Path(word)) for word in rest)
 
     def command(self, query: Query) -> Invocation:
-        """The runner, which writes 2.0, starts the solver and keeps its standard output apart."""
+        """The runner, which converts to 2.0, starts the solver and saves its standard output."""
         files = (str(query.network_file), str(query.property_file), str(query.result))
         options = ("--timeout", f"{query.wall_seconds:g}", *files)
-        # It is run in another folder than this one, which the paths in its command are seen from.
+        # It runs in another folder, but paths in its command are relative to this one.
         program, *rest = shlex.split(self.require())
         words = (str(Path(shutil.which(program) or program).absolute()), *map(_found, rest))
         return our_module("dokimos.verifiers.runners.vnnlib2_runner", *options, "--", *words)
 
     def accepts(self, exit_code: int) -> bool:
-        """The standard gives exit codes no meaning, and solvers leave with 1 for `sat`."""
+        """The standard gives exit codes no meaning, and solvers exit with 1 for `sat`."""
         return exit_code < KILLED
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:
-        """The verdict on the first line of the standard output that the runner kept."""
+        """The verdict on the first line of the standard output that the runner saved."""
         return read_verdict(query.result, input_name=INPUT_NAME, output_name=OUTPUT_NAME)
 
     def explained(self, given: VerifierAnswer, log: Path) -> VerifierAnswer:
-        """`unsupported` where its log ends in what it says of an operator that it cannot read."""
+        """`unsupported` if its log ends with its message about an operator that it cannot read."""
         return refusal(given, log)
 
 
 def _found(word: str) -> str:
-    """A path that holds from any folder, where a word is that of a file; else the word."""
+    """The absolute path if a word is the path of a file; otherwise the word."""
     path = Path(word)
     return str(path.absolute()) if path.is_file() else word

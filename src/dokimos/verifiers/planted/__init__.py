@@ -1,1 +1,1 @@
-"""Verifiers with a known bug each, for finding out what a suite catches."""
+"""Verifiers with one known bug each, to find out which bugs a suite catches."""

@@ -1,4 +1,4 @@
-"""Verifiers that take the failure of their own attack for a proof: one for each attack that there is."""
+"""Verifiers that take the failure of their own attack for a proof: one for each known attack."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ PATIENCE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class AttackTruster(PlantedVerifier):
-    """It attacks, for a CPU-second, and says `unsat` where it finds nothing. Its counterexamples are right,
-    replayed exactly: only what it does not find makes it wrong."""
+    """It attacks for one CPU-second, and says `unsat` if it finds nothing.
+
+    Its counterexamples are correct, replayed exactly: only what it does not find makes it wrong.
+    """
 
     attack: str
     is_sound = False
@@ -30,7 +32,7 @@ class AttackTruster(PlantedVerifier):
     @property
     def about(self) -> str:  # type: ignore[override]
         """What the bug is."""
-        return f"says unsat where {self.attack} finds nothing in {PATIENCE_SECONDS:g} CPU-second"
+        return f"says unsat if {self.attack} finds nothing in {PATIENCE_SECONDS:g} CPU-second"
 
     def decide(self, task: Task) -> VerifierAnswer:
         """The attack's answer."""

@@ -23,13 +23,13 @@ from dokimos.suites.instance import Label
 
 #: How hard the verifiers of the catalogue attack a network.
 ATTACK = Budget(restarts=40, steps=40)
-#: The plainest attack there is: what is wrong with the rest of a verifier shall show.
+#: The simplest attack, so that bugs in the rest of a verifier show.
 PLAIN_PGD = PGD(corners=0.0, scales=(1.0,))
 SEED = 0
 
 
 class Sort(Enum):
-    """How a planted bug works: on what is read, on what is computed from it, or on what is concluded."""
+    """Where a planted bug acts: on what is read, on what is computed from it, or on what is concluded."""
 
     MISREADER = "misreader"
     BOUNDER = "bounder"
@@ -38,7 +38,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True)
 class Task:
-    """What a planted verifier is asked, and what `truth/` says of it (None where that is not there)."""
+    """The query to a planted verifier, and what `truth/` says about it (None if that is missing)."""
 
     network: Network
     property: Property
@@ -51,7 +51,7 @@ class PlantedVerifier(ABC):
     """A verifier with one bug, or the same without it.
 
     `name` is what follows ``planted=`` on the command line, `about` says what the bug is in one line. The
-    form without a bug (`is_sound`) is never wrong: it may leave a question open. The same task gets the
+    version without a bug (`is_sound`) is never wrong, but may leave a query open. The same task gets the
     same answer, unless its time is too short.
     """
 
@@ -75,7 +75,7 @@ class PlantedVerifier(ABC):
 
 
 def answer_to(bug: PlantedVerifier, entry: SuiteEntry) -> VerifierAnswer:
-    """Its answer to an instance of a suite, or why there is none. A truth about other files is none."""
+    """Its answer to an instance of a suite, or why there is none. A truth about other files is ignored."""
     try:
         instance, truth = entry.read_instance(), entry.read_truth()
         hashes = (instance.network_sha256, instance.property_sha256)
@@ -94,7 +94,7 @@ def answer_to(bug: PlantedVerifier, entry: SuiteEntry) -> VerifierAnswer:
 
 
 def violates(network: Network, property: Property, point: Point) -> bool:
-    """Whether `point` is a counterexample, exactly; False where no precision tells."""
+    """Whether `point` is an exact counterexample; False if no precision can tell."""
     try:
         return violation_at(network, property, point).violates is True
     except Undecided:
@@ -102,7 +102,7 @@ def violates(network: Network, property: Property, point: Point) -> bool:
 
 
 def attacked(network: Network, property: Property) -> Point | None:
-    """A counterexample that gradient descent finds and exact replay confirms; None where there is none."""
+    """A counterexample that gradient descent finds and exact replay confirms; None if there is none."""
     if not margin_cases(property):
         return None
     try:

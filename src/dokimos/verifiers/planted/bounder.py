@@ -18,7 +18,7 @@ from dokimos.verifiers.planted.base import PlantedVerifier, Sort, Task, attacked
 if TYPE_CHECKING:
     from dokimos.verifiers.planted.float_bounds import FloatBounds
 
-#: How many boxes are bounded before the verifier gives up, and how much of its time may pass.
+#: How many boxes are bounded before the verifier gives up, and how much of its time it may use.
 MOST_BOXES = 12
 SHARE_OF_TIME = 0.7
 
@@ -32,12 +32,12 @@ class BoxPart:
 
 
 class Bounder(PlantedVerifier):
-    """It proves by interval and CROWN bounds, attacks, and halves the box where it matters most.
+    """It proves by interval and CROWN bounds, attacks, and splits the box where it matters most.
 
-    `unsat` where every part of the box has a positive margin, `sat` where exact replay confirms a point of
-    the attack or the middle of a part, and `unknown` when it has looked at `MOST_BOXES` parts. It knows
-    nothing of `truth/`. Bounds come first, so that no lucky attack hides what is wrong with them. A planted
-    bug overrides one method, or the class of the bounds.
+    It says `unsat` if every part of the box has a positive margin, `sat` if exact replay confirms a point
+    of the attack or the middle of a part, and `unknown` after `MOST_BOXES` parts. It does not read
+    `truth/`. Bounds come first, so that no lucky attack hides a bug in them. A planted bug overrides one
+    method, or the class of the bounds.
     """
 
     sort = Sort.BOUNDER
@@ -54,7 +54,7 @@ class Bounder(PlantedVerifier):
         return margin > 0
 
     def margin(self, form: MarginForm, bounds: FloatBounds) -> float:
-        """A lower bound of the margin: of the conjunction that is nearest."""
+        """A lower bound of the margin: that of the nearest conjunction."""
         return form.least(bounds.row_bounds(form))
 
     def search(self, task: Task) -> Point | None:
@@ -69,7 +69,7 @@ class Bounder(PlantedVerifier):
         return replace(box, upper=below), replace(box, lower=above)
 
     def when_given_up(self) -> VerifierAnswer:
-        """What it says where parts are left."""
+        """The answer if parts are left."""
         return VerifierAnswer(Answer.UNKNOWN, detail=f"{MOST_BOXES} boxes were not enough")
 
     def decide(self, task: Task) -> VerifierAnswer:
@@ -103,7 +103,7 @@ class Bounder(PlantedVerifier):
         return VerifierAnswer(Answer.UNSAT)
 
     def _left(self, task: Task, part: BoxPart) -> list[BoxPart]:
-        """The halves of a part that is not proven; nothing where it is."""
+        """The halves of a part that is not proven; empty if it is proven."""
         bounds = self.bounds(task.network, part.box)
         bounds.improve()
         if self.is_proven(self.margin(part.form, bounds)):

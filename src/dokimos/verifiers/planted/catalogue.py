@@ -12,8 +12,8 @@ from dokimos.verifiers.planted.misread_networks import MISREAD_NETWORKS
 from dokimos.verifiers.planted.misread_properties import MISREAD_PROPERTIES
 from dokimos.verifiers.planted.misreader import Misreader
 
-#: Reads everything rightly, and knows the truth.
-IDEAL = Misreader("ideal", "no bug: it reads everything rightly, and knows the truth", is_sound=True)
+#: Reads everything correctly, and knows the truth.
+IDEAL = Misreader("ideal", "no bug: it reads everything correctly, and knows the truth", is_sound=True)
 MISREADERS: tuple[PlantedVerifier, ...] = (
     IDEAL,
     *MISREAD_PROPERTIES,

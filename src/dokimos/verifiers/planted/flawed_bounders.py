@@ -1,4 +1,4 @@
-"""Bounders with one bug each: in their bounds (`flawed_bounds`), or in what they make of them."""
+"""Bounders with one bug each: in their bounds (`flawed_bounds`), or in how they use them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NanIsProven(FlawedBounder):
     """A comparison with nan is false, whichever way round it is."""
 
     def is_proven(self, margin: float) -> bool:
-        """Whether the margin is not seen to be 0 or less."""
+        """Whether the margin does not compare as 0 or less."""
         return not margin <= 0
 
 
@@ -66,7 +66,7 @@ class AnyDisjunct(Bounder):
     """`any` for `all`."""
 
     name = "any-disjunct"
-    about = "says unsat where one of the disjuncts is refuted"
+    about = "says unsat if one of the disjuncts is refuted"
 
     def margin(self, form: MarginForm, bounds: FloatBounds) -> float:
         """That of the conjunction that is farthest."""
@@ -77,7 +77,7 @@ class UncheckedAttack(Bounder):
     """A counterexample is a point that comes close in float32."""
 
     name = "unchecked-attack"
-    about = "says sat where its attack comes within 0.001, without replaying the point"
+    about = "says sat if its attack comes within 0.001, without replaying the point"
 
     def search(self, task: Task) -> Point | None:
         """The best point of the attack, if it is close."""

@@ -39,7 +39,7 @@ class NoIntercept(FloatBounds):
 
 
 class StableAtCentre(FloatBounds):
-    """A rectifier is taken for stable by the sign in the middle of its bounds."""
+    """A ReLU is taken for stable by the sign in the middle of its bounds."""
 
     def lines(self, node: Node) -> tuple[Tensor, Tensor, Tensor]:
         """The line that holds in the middle, above and below."""
@@ -58,7 +58,7 @@ class NoAbs(FloatBounds):
 
 
 class SinglePrecision(FloatBounds):
-    """Everything in float32, rounded to nearest, with nothing to make up for it."""
+    """Everything in float32, rounded to nearest, without any compensation."""
 
     share = 0.0
 
@@ -78,7 +78,7 @@ class HalfRadius(FloatBounds):
 
 
 def _by_ends(function: Callable[[Sequence[Floats]], Floats]) -> Rule[Interval]:
-    """The function at all lower ends and at all upper ends, as if it was monotone."""
+    """The function at all lower ends and at all upper ends, as if it were monotone."""
 
     def rule(node: Node, arguments: Sequence[Interval | None]) -> Interval:
         given = [x for x in arguments if x is not None]

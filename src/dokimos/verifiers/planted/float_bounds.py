@@ -1,8 +1,8 @@
 """Interval and CROWN bounds of a network's margin over one box, in float64, over all core operators.
 
-Backward linear relaxation as `networks.semantics.linear_bounds` has it. An operator without a linear
-relaxation counts as what interval arithmetic gives for its output: λ·t >= Σ min(λ_i·l_i, λ_i·u_i) for
-l <= t <= u.
+Backward linear relaxation, as in `networks.semantics.linear_bounds`. An operator without a linear
+relaxation counts as what interval arithmetic gives for its output: λ·t >= Σ min(λ_i·l_i, λ_i·u_i) for l <=
+t <= u.
 
 Sums are rounded to nearest. Every bound is lowered by `SHARE` of all magnitudes |λ|·|t| that went into it,
 which is much more than rounding takes from sums of a few thousand terms. Importing this module imports
@@ -28,7 +28,7 @@ from dokimos.properties.model import Box
 
 #: The share of magnitudes by which a bound is lowered.
 SHARE = 2.0**-36
-#: Bounds of a layer are improved unit by unit where it has at most so many unstable ones.
+#: Bounds of a layer are improved unit by unit if it has at most this many unstable units.
 MOST_UNITS = 300
 
 Rules = Mapping[str, Rule[Interval]]
@@ -55,7 +55,7 @@ class FloatBounds(LinearBounds):
         self.influence = torch.zeros(network.input_size, dtype=torch.float64)
 
     def rounded(self, values: Tensor) -> Tensor:
-        """What the arithmetic makes of a result."""
+        """Rounds a result to the arithmetic in use."""
         return values
 
     def least(self, functional: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
@@ -128,5 +128,5 @@ class FloatBounds(LinearBounds):
         return np.asarray(self.better(plain.numpy(), torch.cat(found).numpy()) - form.bounds - rounding)
 
     def better(self, plain: Floats, relaxed: Floats) -> Floats:
-        """The larger one of two bounds; nan is none."""
+        """The larger of two bounds; nan does not count."""
         return np.asarray(np.fmax(plain, relaxed))

@@ -1,4 +1,4 @@
-"""Right decisions that are written down wrongly, and decisions that are no proofs."""
+"""Correct decisions that are reported wrongly, and decisions that are not proofs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MISREAD_ANSWERS = (
     Misreader("witness-3-digits", "prints a witness with 3 digits", report=_rounded),
     Misreader("no-witness", "says sat without a witness", report=_without_witness),
     Misreader("witness-backwards", "prints a witness from the last input to the first", report=_backwards),
-    Misreader("always-unsat", "says unsat whatever it found", report=_always_unsat),
+    Misreader("always-unsat", "says unsat even if it found a counterexample", report=_always_unsat),
     Misreader("swapped-words", "says sat for unsat and unsat for sat", report=_swapped),
-    Misreader("attack-is-proof", "says unsat where its own attack fails", knows_the_truth=False),
+    Misreader("attack-is-proof", "says unsat if its own attack fails", knows_the_truth=False),
 )

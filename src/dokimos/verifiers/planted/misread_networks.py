@@ -1,6 +1,6 @@
 """Ways to misread a network.
 
-Only what a tool would not notice is misread: where shapes would no longer fit, an operator is read rightly.
+Only what a tool would not notice is misread: if shapes would no longer fit, an operator is read correctly.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dokimos.verifiers.planted.misreader import Misreader
 
 #: New constants by their names.
 Arrays = Mapping[str, NDArray[Any]]
-#: What a node is taken for (the last one writes its output), and new constants; None where it stays.
+#: What a node is replaced by (the last one writes its output), and new constants; None if it stays.
 Change = Callable[[Network, Node], tuple[tuple[Node, ...], Arrays] | None]
 
 _NO_ARRAYS: Arrays = MappingProxyType({})
 
 
 def misread(network: Network, change: Change) -> Network:
-    """The network with every node changed that `change` changes; the same object where there is none."""
+    """The network with `change` applied to every node; the same object if it changes none."""
     for node in network.nodes:
         found = change(network, node)
         if found is not None:
@@ -35,7 +35,7 @@ def misread(network: Network, change: Change) -> Network:
 
 
 def _with(network: Network, old: Node, new: tuple[Node, ...], arrays: Arrays) -> Network | None:
-    """The network with `new` for `old`; None where shapes no longer fit, which no tool overlooks."""
+    """The network with `new` for `old`; None if shapes no longer fit, which every tool would notice."""
     place = network.nodes.index(old)
     nodes = (*network.nodes[:place], *new, *network.nodes[place + 1 :])
     constants = {**network.constants, **arrays}
@@ -180,7 +180,7 @@ def _sum_for_mean(network: Network, node: Node) -> tuple[tuple[Node, ...], Array
 
 
 def _halved(network: Network) -> Network:
-    """Every constant in half precision; what is too large for it is infinite there, and kept here."""
+    """Every constant in half precision; those that would overflow are kept as they are."""
     with np.errstate(over="ignore"):
         halves = {name: array.astype(np.float16) for name, array in network.constants.items()}
     constants = {
@@ -229,7 +229,7 @@ MISREAD_NETWORKS = (
         network=_each(_attributes(("AveragePool",), count_include_pad=1)),
     ),
     Misreader("max-pool-zeros", "pads a max pool with zeros", network=_each(_padded_with_zero)),
-    Misreader("flipped-kernel", "turns the kernels of convolutions round", network=_each(_flipped_kernel)),
+    Misreader("flipped-kernel", "flips the kernels of convolutions", network=_each(_flipped_kernel)),
     Misreader("pad-order", "reads pads as begin, end, begin, end", network=_each(_interleaved_pads)),
     Misreader("no-dilation", "ignores dilations", network=_each(_no_dilation)),
     Misreader(

@@ -68,7 +68,7 @@ def _moved(by: Fraction) -> Callable[[Property], Property]:
 
 
 def _sorted_as_text(property: Property) -> Property:
-    """X_10 stands before X_2: the bounds of each input are another's."""
+    """X_10 is sorted before X_2: inputs get each other's bounds."""
     order = sorted(range(property.input_size), key=str)
 
     def shuffled(point: Point) -> Point:

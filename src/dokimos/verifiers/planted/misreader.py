@@ -16,17 +16,17 @@ T = TypeVar("T")
 
 
 def unchanged(given: T) -> T:
-    """What is read rightly."""
+    """What is read correctly."""
     return given
 
 
 @dataclass(frozen=True)
 class Misreader(PlantedVerifier):
-    """It answers for the network or the property as misread, with all the help that there is.
+    """It answers for the misread network or property, with all available help.
 
-    What it does not misread it answers with the label in `truth/`. Otherwise it tries the known witness,
-    then attacks the misread network, and says `unsat` where both fail. So a wrong answer of it comes from
-    the misreading alone, never from a weak proof. `report` changes the answer on its way out;
+    If it misreads nothing in an instance, it answers with the label in `truth/`. Otherwise it tries the
+    known witness, then attacks the misread network, and says `unsat` if both fail. So its wrong answers
+    come from the misreading alone, never from a weak proof. `report` changes the answer on its way out;
     `knows_the_truth` is False for one that trusts its own attack alone.
     """
 

@@ -1,8 +1,8 @@
-"""The scripts that put a query to a tool and write its answer down, most of them without Dokimos."""
+"""The scripts that run a query on a tool and save its answer, most of them without importing Dokimos."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-#: Where the scripts are, for interpreters that do not have Dokimos.
+#: The folder of the scripts, for interpreters without Dokimos.
 RUNNERS = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""Tries a verifier by its own command line on two tiny queries. Run by the verifier's own interpreter.
+"""Tries a verifier's own command line on two tiny queries. Run by the verifier's own interpreter.
 
 command_line_smoke.py -- ARGUMENTS…
 
@@ -19,7 +19,7 @@ QUERIES = (("1.0", "sat"), ("3.0", "unsat"))
 
 
 def write_network(path: Path) -> None:
-    """y = w·relu(w·x) with w = 1, as exporters write it: each layer has weights of its own."""
+    """y = w·relu(w·x) with w = 1, as exporters write it: each layer has its own weights."""
     from onnx import TensorProto, helper, save
 
     shape = [1, 1]
@@ -44,14 +44,14 @@ def write_network(path: Path) -> None:
 
 
 def write_property(path: Path, bound: str) -> None:
-    """Is there an x in [0, 2] with y >= bound?"""
+    """The property: is there an x in [0, 2] with y >= bound?"""
     text = "(declare-const X_0 Real)\n(declare-const Y_0 Real)\n"
     text += f"(assert (>= X_0 0.0))\n(assert (<= X_0 2.0))\n(assert (>= Y_0 {bound}))\n"
     path.write_text(text)
 
 
 def main() -> None:
-    """Ask both queries."""
+    """Run both queries."""
     arguments = sys.argv[2:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Asks Marabou one question and writes its answer as JSON. Run by Marabou's own interpreter.
+"""Runs one query on Marabou and writes its answer as JSON. Run by Marabou's own interpreter.
 
 marabou_runner.py --timeout SECONDS --threads N NETWORK PROPERTY RESULT
 marabou_runner.py --smoke
@@ -26,7 +26,7 @@ _ANSWERS = {"sat": "sat", "unsat": "unsat", "TIMEOUT": "timeout", "UNKNOWN": "un
 
 
 def plain_file(path: Path, folder: Path) -> Path:
-    """`path` itself, or where it is gzipped an unpacked copy in `folder`."""
+    """`path` itself or, if it is gzipped, an unpacked copy in `folder`."""
     if path.suffix != ".gz":
         return path
     copy = folder / path.with_suffix("").name
@@ -35,7 +35,7 @@ def plain_file(path: Path, folder: Path) -> Path:
 
 
 def op_being_read(trace: TracebackType | None) -> str | None:
-    """The operator that Marabou's parser was at when it raised, from the frames of the traceback."""
+    """The operator that Marabou's parser was reading when it raised, from the frames of the traceback."""
     found = None
     while trace is not None:
         found = getattr(trace.tb_frame.f_locals.get("node"), "op_type", found)
@@ -69,8 +69,8 @@ def solve(network_file: Path, property_file: Path, *, timeout_seconds: int, thre
     answer = _ANSWERS.get(exit_code, "error")
     fields: dict[str, Any] = {"answer": answer, "detail": f"Marabou's exit code: {exit_code}"}
     if answer == "sat":
-        # All digits of the very double that Marabou gives: the shortest decimal that names it is another
-        # number, and may lie on the other side of a border.
+        # All digits of the exact double that Marabou gives: the shortest decimal for it is a different
+        # number, and may lie on the other side of a boundary.
         fields["witness"] = exact_decimals(values, network.inputVars)
         fields["outputs"] = exact_decimals(values, network.outputVars)
     return fields
@@ -89,7 +89,7 @@ def write_result(path: Path, fields: dict[str, Any]) -> None:
 
 
 def smoke() -> None:
-    """Ask for y = relu(x) >= 1 and y >= 3 with x in [0, 2]: sat, then unsat."""
+    """Query y = relu(x) >= 1 and y >= 3 with x in [0, 2]: sat, then unsat."""
     from onnx import TensorProto, helper, save
 
     with tempfile.TemporaryDirectory() as name:
@@ -110,11 +110,11 @@ def smoke() -> None:
             (folder / "smoke.vnnlib").write_text(text)
             fields = solve(folder / "smoke.onnx", folder / "smoke.vnnlib", timeout_seconds=10, threads=1)
             if fields["answer"] != expected:
-                sys.exit(f"Marabou answers {fields} where {expected} is right")
+                sys.exit(f"Marabou answered {fields} instead of {expected}")
 
 
 def main() -> None:
-    """Answer the question on the command line."""
+    """Answer the query on the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--timeout", type=int, default=60)

@@ -3,9 +3,9 @@
 neuralsat_runner.py --net NETWORK --spec PROPERTY --timeout SECONDS --device cpu --result_file RESULT …
 
 It imports nothing of Dokimos; the arguments are NeuralSAT's. NeuralSAT installs itself as a package called
-`src`, whose modules expect its folder on the path, and imports a torchvision that it does not use.
-Where it has no rule for an operator of the network, or finds that what it made of the network does not run,
-RESULT becomes ``unsupported`` and what it said.
+`src`, whose modules expect its folder on the path, and imports a torchvision that it does not use. If it
+does not support an operator of the network, or its converted network does not run, RESULT becomes
+``unsupported`` with its message.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-#: What its reader raises where it has converted a network and the result does not run.
+#: What its reader raises if the network that it converted does not run.
 CONVERSION_FAILED = "OnnxConversionError"
 
 
 def main_script() -> Path:
-    """Where the distribution called neuralsat keeps its src/main.py."""
+    """Where the installed package neuralsat keeps its src/main.py."""
     distribution = importlib.metadata.distribution("neuralsat")
     return Path(str(distribution.locate_file("src/main.py")))
 
 
 def op_being_converted(trace: TracebackType | None) -> str | None:
-    """The operator that the reader was at when it raised, from the frames of the traceback.
+    """The operator that the reader was processing when it raised, from the frames of the traceback.
 
-    The reader of ONNX looks at one node; what bounds the network has a list of those it has no rule for.
+    The ONNX reader processes one node; the bounding code has a list of the operators that it does not
+    support.
     """
     found = None
     while trace is not None:
@@ -44,7 +45,7 @@ def op_being_converted(trace: TracebackType | None) -> str | None:
 
 
 def main() -> None:
-    """Become NeuralSAT."""
+    """Run NeuralSAT in this process."""
     script = main_script()
     sys.modules["torchvision"] = ModuleType("torchvision")
     sys.path[0] = str(script.parent)
@@ -54,7 +55,7 @@ def main() -> None:
     except NotImplementedError as unknown:
         say_unsupported(unknown, why_unknown(unknown))
     except SystemExit as end:
-        # Its reader prints whatever it met and leaves with exit code 0, without a result.
+        # Its reader prints the problem and exits with code 0, without a result.
         met = end.__context__
         if isinstance(met, NotImplementedError):
             say_unsupported(met, why_unknown(met))
@@ -65,15 +66,15 @@ def main() -> None:
 
 
 def why_unknown(unknown: NotImplementedError) -> str:
-    """The operator that it has no rule for, and what it said."""
+    """The unsupported operator, and its message."""
     op = op_being_converted(unknown.__traceback__)
     return f"{f'operator {op}: ' if op else ''}{_one_line(unknown) or 'no rule for it'}"
 
 
 def why_not_converted(failed: BaseException | None) -> str:
-    """What stopped its trial run of the network that it made, and where.
+    """What stopped its trial run of the converted network, and where.
 
-    The operator where that shows need not be the one that it converts wrongly.
+    The operator that fails need not be the one that it converts wrongly.
     """
     met = failed.__context__ if failed else None
     if met is None:
@@ -85,7 +86,7 @@ def why_not_converted(failed: BaseException | None) -> str:
 
 
 def say_unsupported(met: BaseException | None, why: str) -> None:
-    """Write what it cannot read as its result, and how that came about into the log."""
+    """Write what it cannot read as the result, and the traceback to the log."""
     traceback.print_exception(met)
     result = Path(sys.argv[sys.argv.index("--result_file") + 1])
     result.write_text(f"unsupported\n{why}\n")

@@ -1,4 +1,4 @@
-"""Asks NeVer2 one question and writes its answer as JSON. Run by NeVer2's own interpreter.
+"""Runs one query on NeVer2 and writes its answer as JSON. Run by NeVer2's own interpreter.
 
 never2_runner.py --timeout SECONDS NETWORK QUESTION RESULT
 never2_runner.py --smoke
@@ -26,7 +26,7 @@ from typing import Any
 
 
 def op_being_read(trace: TracebackType | None) -> str | None:
-    """The operator that the reader was at when it raised, from the frames of the traceback."""
+    """The operator that the reader was processing when it raised, from the frames of the traceback."""
     found = None
     while trace is not None:
         found = getattr(trace.tb_frame.f_locals.get("node"), "op_type", found)
@@ -35,7 +35,7 @@ def op_being_read(trace: TracebackType | None) -> str | None:
 
 
 def layer_being_abstracted(trace: TracebackType | None) -> str | None:
-    """The layer that NeVer2 has no abstraction for, where that is why it raised."""
+    """The layer that NeVer2 has no abstraction for, if that is why it raised."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     if trace is None or not trace.tb_frame.f_code.co_name.endswith("__get_abstract_node_class"):
@@ -44,7 +44,7 @@ def layer_being_abstracted(trace: TracebackType | None) -> str | None:
 
 
 def read_network(path: Path) -> Any:
-    """NeVer2's own form of the network."""
+    """The network in NeVer2's own format."""
     from pynever.strategies.conversion.converters.onnx import ONNXConverter
     from pynever.strategies.conversion.representation import load_network_path
 
@@ -67,11 +67,11 @@ def property_of(case: dict[str, Any]) -> Any:
 
 
 def solve(network_file: Path, question: dict[str, Any], *, timeout_seconds: float) -> dict[str, Any]:
-    """NeVer2's answer as the fields of a result file: `sat` where one case is, `unsat` where all are."""
+    """NeVer2's answer as the fields of a result file: `sat` if one case is, `unsat` if all are."""
     if "unsupported" in question:
         return {"answer": "unsupported", "detail": question["unsupported"]}
     deadline = time.monotonic() + timeout_seconds
-    # It imports torchvision for training only, and PyPI's does not fit every build of torch.
+    # It imports torchvision only for training, and PyPI's version does not match every build of torch.
     sys.modules["torchvision"] = ModuleType("torchvision")
     from pynever.strategies.verification.algorithms import SSBPVerification
     from pynever.strategies.verification.parameters import SSBPVerificationParameters
@@ -97,7 +97,7 @@ def solve(network_file: Path, question: dict[str, Any], *, timeout_seconds: floa
         if is_safe:
             continue
         if witness is None:
-            # This is how it says that its time is over.
+            # This is how it reports a timeout.
             return {"answer": "timeout", "detail": "NeVer2 gave up after its timeout"}
         return {"answer": "sat", "witness": [str(Decimal(float(x))) for x in witness.flatten().tolist()]}
     return {"answer": "unsat"}
@@ -111,7 +111,7 @@ def write_result(path: Path, fields: dict[str, Any]) -> None:
 
 
 def smoke() -> None:
-    """Ask the two queries of command_line_smoke.py."""
+    """Run the two queries of command_line_smoke.py."""
     sys.path.insert(0, str(Path(__file__).parent))
     from command_line_smoke import QUERIES, write_network
 
@@ -123,11 +123,11 @@ def smoke() -> None:
             case = {"lower": [0.0], "upper": [2.0], "unsafe": unsafe}
             fields = solve(network, {"cases": [case]}, timeout_seconds=60)
             if fields["answer"] != expected:
-                sys.exit(f"NeVer2 answers {fields} where {expected} is right")
+                sys.exit(f"NeVer2 answered {fields} instead of {expected}")
 
 
 def main() -> None:
-    """Answer the question on the command line."""
+    """Answer the query on the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--timeout", type=float, default=60)

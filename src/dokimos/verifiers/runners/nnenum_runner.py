@@ -1,10 +1,10 @@
-"""Asks nnenum one question. Run by nnenum's own interpreter, with its sources on the path.
+"""Runs one query on nnenum. Run by nnenum's own interpreter, with its sources on the path.
 
 nnenum_runner.py NETWORK PROPERTY RESULT SECONDS PROCESSES
 
 It imports nothing of Dokimos. nnenum's front end reads the files, chooses the settings and writes one word;
-the counterexample that it found, which it prints only where it is short, is kept on the way.
-RESULT is written as `dokimos.verifiers.results` has it.
+it prints a counterexample only if it is short, so this script intercepts it. RESULT has the format of
+`dokimos.verifiers.results`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-#: nnenum's words, in ours.
+#: nnenum's words, mapped to ours.
 WORDS = {"holds": "unsat", "violated": "sat", "timeout": "timeout", "error": "error"}
 
 
 def main() -> None:
-    """Ask, and write the answer down."""
+    """Run the query, and save the answer."""
     from nnenum import nnenum as front_end
 
     network, asked, result, seconds, processes = sys.argv[1:]
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def numbers(values: Any) -> list[str] | None:
-    """Each as the shortest decimal that is the same float."""
+    """Each number as the shortest decimal that gives the same float."""
     return None if values is None else [repr(float(value)) for value in values]
 
 

@@ -2,7 +2,7 @@
 
 … --bug NAME [--truth FILE] [--timeout SECONDS] NETWORK PROPERTY RESULT
 
-RESULT is written as `dokimos.verifiers.results` reads it. Where there is no FILE, nothing is known.
+RESULT is written as `dokimos.verifiers.results` reads it. Without FILE, the truth is unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dokimos.verifiers.runners.warm_queries import serve
 
 
 def main() -> None:
-    """Answer the question on the command line."""
+    """Answer the query on the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--bug", required=True)
     parser.add_argument("--truth", type=Path, default=Path())

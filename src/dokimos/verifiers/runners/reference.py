@@ -3,7 +3,7 @@
 … --timeout SECONDS [--certificate FILE] NETWORK PROPERTY RESULT
 
 RESULT is written as `dokimos.verifiers.results` reads it. With --certificate, the label and the proof of an
-`unsat` are kept there, as a truth file has them.
+`unsat` are written there, as in a truth file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def answer(network_file: Path, property_file: Path, *, seconds: float) -> Decisi
 
 
 def fields_of(decision: Decision, network_file: Path) -> dict[str, Any]:
-    """The result file's object; its outputs are those that onnxruntime gives at the witness."""
+    """The content of the result file; its outputs are those of onnxruntime at the witness."""
     fields = {"schema": SCHEMA, "answer": decision.answer.value, "detail": decision.detail}
     if decision.witness is None:
         return fields
@@ -73,7 +73,7 @@ def truth_text(decision: Decision, network_file: Path, property_file: Path) -> s
 
 
 def main() -> None:
-    """Answer the question on the command line."""
+    """Answer the query on the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--timeout", type=float, default=60)
     parser.add_argument("--certificate", type=Path)

@@ -7,7 +7,7 @@ wrong            the other answer; for `unsat` instances with a witness of zeros
 slow             as `right`, after `seconds` (1)
 busy             as `right`, after `seconds` (1) of CPU time
 crash            exit code `exit_code` (3), or `signal` (a number) sent to itself; says "unsat" on the way
-hang             for ever, SIGTERM ignored, with a child process that does the same; `detached` starts that
+hang forever, SIGTERM ignored, with a child process that does the same; `detached` starts that
                  child in a session of its own, orphaned; `pids` names a file for the process ids
 flood            `megabytes` (64) of output, then as `right`
 memory           takes `megabytes` (1024) and keeps them
@@ -35,7 +35,7 @@ _OTHER = {"sat": "unsat", "unsat": "sat"}
 
 
 class ScriptedTask:
-    """One instance and what the script wants of it."""
+    """One instance and the script's entry for it."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.script: dict[str, Any] = json.loads(options.script.read_text()) if options.script else {}
@@ -113,7 +113,7 @@ def hang(task: ScriptedTask) -> None:
 
 
 def flood(task: ScriptedTask) -> None:
-    """Print a great deal, then be right."""
+    """Print a lot, then be right."""
     line = b"all work and no play makes a verifier dull\n" * 1000
     for _ in range(task.entry.get("megabytes", 64) * 1_000_000 // len(line)):
         sys.stdout.buffer.write(line)

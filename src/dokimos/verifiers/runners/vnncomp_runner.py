@@ -2,9 +2,9 @@
 
 vnncomp_runner.py PREPARE CALLED SCRIPT CATEGORY NETWORK PROPERTY RESULT TIMEOUT
 
-SCRIPT is its run_instance.sh. PREPARE is a script that is called first, or empty. CALLED is where harmless
-programs note that the scripts called them, which is said at the end. It leaves with the exit code of
-SCRIPT, or with 1 where PREPARE fails.
+SCRIPT is its run_instance.sh. PREPARE is a script that is called first, or empty. CALLED is the file in
+which harmless stand-ins note that the scripts called them, which is reported at the end. It exits with the
+code of SCRIPT, or with 1 if PREPARE fails.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 
 def call(script: str, *arguments: str) -> int:
-    """The exit code of a script, as a shell would run it and say it: 128 and the number of a signal."""
+    """The exit code of a script, as a shell reports it: for a signal, 128 plus its number."""
     code = subprocess.run(
         ["bash", script, "v1", *arguments], stdin=subprocess.DEVNULL, check=False
     ).returncode
@@ -26,7 +26,7 @@ def call(script: str, *arguments: str) -> int:
 
 
 def say_what_was_called(called: Path) -> None:
-    """A line for each call that nothing came of."""
+    """A line for each call that did nothing."""
     with contextlib.suppress(OSError):
         for line in called.read_text(errors="replace").splitlines():
             print(f"dokimos: a script of the tool called `{line}`; nothing was done", flush=True)
@@ -38,14 +38,14 @@ def run(
     """Prepare and run; the exit code of the latter."""
     begun = time.monotonic()
     if prepare and (code := call(prepare, category, network, asked)) != 0:
-        print(f"{Path(prepare).name} left with exit code {code}", file=sys.stderr, flush=True)
+        print(f"{Path(prepare).name} exited with code {code}", file=sys.stderr, flush=True)
         return 1
     left = max(1, int(float(timeout) - (time.monotonic() - begun)))
     return call(script, category, network, asked, result, str(left))
 
 
 def main() -> None:
-    """Run the scripts, and say what they called."""
+    """Run the scripts, and report what they called."""
     prepare, called, *rest = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # which process 1 of a namespace never gets from inside
     try:

@@ -1,9 +1,9 @@
-"""Asks a solver of VNN-LIB 2.0: ``python -m dokimos.verifiers.runners.vnnlib2_runner``.
+"""Runs a query on a VNN-LIB 2.0 solver: ``python -m dokimos.verifiers.runners.vnnlib2_runner``.
 
 … --timeout SECONDS NETWORK PROPERTY RESULT -- COMMAND…
 
-RESULT becomes the solver's standard output; its standard error goes where ours goes. We leave with the
-solver's exit code, or with that of a shell where a signal killed it: 128 and the signal's number.
+RESULT becomes the solver's standard output; its standard error goes where ours goes. We exit with the
+solver's exit code or, if a signal killed it, as a shell does, with 128 plus the signal's number.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from dokimos.core.errors import DokimosError
 from dokimos.verifiers.vnnlib2_files import in_vnnlib2
 
-#: The least exit code of a solver that was killed.
+#: The smallest exit code of a solver that was killed.
 KILLED = 129
 
 
 def main() -> None:
-    """Write the property in 2.0 and let the solver answer."""
+    """Convert the property to 2.0 and run the solver."""
     at = sys.argv.index("--")
     ours, command = sys.argv[1:at], sys.argv[at + 1 :]
     parser = argparse.ArgumentParser()
@@ -34,7 +34,7 @@ def main() -> None:
         query, name = in_vnnlib2(asked, network, folder=result.parent)
     except DokimosError as error:
         sys.exit(f"the property cannot be written in VNN-LIB 2.0: {error}")
-    # Our packages are not the solver's.
+    # The solver must not see our packages.
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     words = [*command, "verify", str(query), "--network", f"{name}={network}", "--timeout", options.timeout]
     try:

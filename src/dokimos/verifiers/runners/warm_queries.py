@@ -1,11 +1,11 @@
-"""Lets the main function of a runner be asked one thing after another. Imports the standard library only.
+"""Lets the main function of a runner answer one query after another. Imports only the standard library.
 
 RUNNER ARGUMENTS
 RUNNER --queries QUERIES REPLIES
 
-QUERIES is a named pipe with lines of JSON: the number of a query, what would have been its ARGUMENTS, and
-the folder to work in. To REPLIES goes a line for each: its number, and the exit code that a process of its
-own would have left with. It ends with its last query, when nobody has QUERIES open any more.
+QUERIES is a named pipe with lines of JSON: the number of a query, what its ARGUMENTS would have been, and
+the folder to work in. REPLIES gets a line for each: its number, and the exit code that a separate process
+would have had. It ends after the last query, when no process has QUERIES open for writing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def work_in(folder: str) -> None:
 
 
 def exit_code(main: Callable[[], None]) -> int:
-    """What a process would leave with that only calls `main`."""
+    """The exit code that a process that only calls `main` would have."""
     try:
         main()
     except SystemExit as end:

@@ -26,7 +26,7 @@ def test_each_instance_has_one_row_with_what_its_suite_knows() -> None:
 def test_what_is_not_known_is_said() -> None:
     one = judgement("i", verdict=Verdict.CORRECT)
     (row,) = campaign_rows(Findings.of([one])).instances
-    assert (row.parameters, row.components, row.problem) == ((), {}, "its suite was not looked into")
+    assert (row.parameters, row.components, row.problem) == ((), {}, "its suite was not read")
     (row,) = campaign_rows(Findings.of([one], known=known_facts([one], without=("i",)))).instances
     assert row.problem == "there is no profile"
 

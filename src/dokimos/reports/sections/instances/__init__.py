@@ -1,1 +1,1 @@
-"""The section with every instance: its rows, the data that its script reads, and how they are shown."""
+"""The section with every instance: its rows, the data for its script, and how they are shown."""

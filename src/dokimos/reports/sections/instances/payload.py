@@ -1,9 +1,10 @@
-"""All instances and runs as two compact JSON documents, which the page holds once and its script reads.
+"""All instances and runs as two compact JSON documents in the page, which its script reads.
 
-The first has what the table shows, the second the rest, which the script reads only when it is asked for:
-a page of 50,000 runs is ready sooner. Both have a column for each field, since many small arrays take
-long to read. Texts stand in a pool and are referred to by number, as most of them stand in many runs; in
-commands the instance's own name is cut out for the same reason. `instances.js` is the reader.
+The first has what the table shows, the second the rest, which the script parses only when it is needed, so
+that a page with 50,000 runs is ready sooner. Both store a column for each field, since many small arrays
+are slow to parse. Texts are kept in a pool and referred to by number, since most of them occur in many
+runs; in commands, the instance's own name is replaced by a placeholder for the same reason. `instances.js`
+is the reader.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from dokimos.reports.sections.instances.rows import CampaignRows, InstanceRow, R
 from dokimos.suites.profile_file import COMPONENTS, Measurement
 
 NAME = "\0"
-"""Stands for the instance's name in a command."""
+"""The placeholder for the instance's name in a command."""
 
 _DIGITS = 7
 
 
 def payload(rows: CampaignRows) -> str:
-    """What the table shows, safe to stand in a script element of HTML."""
+    """What the table shows, safe to embed in a script element of HTML."""
     pool = _TextPool()
     runs, verifiers = _together(rows), rows.verifiers
     numbers = {name: k for k, name in enumerate(verifiers)}
@@ -61,7 +62,7 @@ def payload(rows: CampaignRows) -> str:
 
 
 def details(rows: CampaignRows) -> str:
-    """What an instance shows beside that when it is opened, and what is searched, as safe as `payload`."""
+    """What else an instance shows when it is opened, and what is searched; as safe as `payload`."""
     pool = _TextPool()
     runs = _together(rows)
     extras = list(dict.fromkeys(name for i in rows.instances for name in i.extras))
@@ -98,7 +99,7 @@ def _written(document: Mapping[str, Any]) -> str:
 
 
 def _together(rows: CampaignRows) -> list[RunRow]:
-    """The runs, those of one instance next to each other: the reader relies on it."""
+    """The runs, with those of one instance next to each other, as the reader expects."""
     by_instance: dict[str, list[RunRow]] = {}
     for run in rows.runs:
         by_instance.setdefault(run.instance, []).append(run)
@@ -138,7 +139,7 @@ def _measurement(found: Measurement, pool: _TextPool) -> Any:
 
 
 def _harmless(text: str) -> str:
-    """JSON text that no HTML parser and no JavaScript engine can take for anything else."""
+    """JSON text that no HTML parser or JavaScript engine can misread."""
     for character in "<>&\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text

@@ -1,4 +1,4 @@
-"""Every instance with what is known of it, and every run, as frozen rows."""
+"""Every instance with what is known about it, and every run, as frozen rows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dokimos.suites.profile_file import COMPONENTS, Measurement
 
 @dataclass(frozen=True)
 class InstanceRow:
-    """One instance: `name` is what its runs are called by, `own_name` what its suite calls it.
+    """One instance: `name` is its name in runs, `own_name` its name in the suite.
 
-    `notes` are those of all measurements; `title` is what a person may call it, empty where nothing is
-    known; `problem` says why there is no profile, and is empty where there is one.
+    `notes` are those of all measurements; `title` is a readable name, empty if nothing is known; `problem`
+    says why there is no profile, and is empty if there is one.
     """
 
     name: Annotated[str, Column("instance")]
@@ -44,8 +44,7 @@ class InstanceRow:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One run. `own_name` is what its suite calls the instance; `anchor` points to its wrong answer,
-    if it is one."""
+    """One run. `own_name` is the instance's name in its suite; `anchor` links to its wrong answer."""
 
     instance: str
     own_name: Annotated[str, HIDDEN]
@@ -93,7 +92,7 @@ def campaign_rows(findings: Findings) -> CampaignRows:
 
 
 def _instance_rows(findings: Findings) -> tuple[InstanceRow, ...]:
-    """A row for each instance that was run, in the order in which the judgements first have them."""
+    """A row for each instance that was run, in the order of the judgements."""
     judgements, naming, known = findings.judgements, findings.naming, findings.known
     first = {(j.record.suite, j.record.instance): j for j in reversed(judgements)}
     keys = dict.fromkeys((j.record.suite, j.record.instance) for j in judgements)
@@ -119,12 +118,12 @@ def _instance_row(judgement: Judgement, naming: Naming, facts: Facts | None, tit
         extras=extras,
         notes="; ".join(f"{name}: {one.note}" for name, one in (components | extras).items() if one.note),
         title=title,
-        problem="" if profile else printable(facts.problem if facts else "its suite was not looked into"),
+        problem="" if profile else printable(facts.problem if facts else "its suite was not read"),
     )
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it: finite numbers as they are, everything else in words."""
+    """A parameter for JSON: finite numbers as they are, everything else as text."""
     if isinstance(value, int | float) and math.isfinite(value):
         return value
     return printable(str(value))

@@ -1,4 +1,4 @@
-"""Every instance in a table that can be searched and sorted, and each with all about it."""
+"""Every instance, in a table that can be searched and sorted, with its details."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SIGNS = (
 
 
 class Instances(Section[CampaignRows]):
-    """Everything that is not summed up: each instance with its runs."""
+    """Each instance with all its runs."""
 
     name = "instances"
     title = "Every instance"
@@ -61,7 +61,7 @@ class Instances(Section[CampaignRows]):
 
 
 def _outcomes(rows: CampaignRows) -> list[str]:
-    """The outcomes of runs that are not verdicts by the same name."""
+    """The outcomes of runs that are not also the names of verdicts."""
     found = {run.outcome for run in rows.runs}
     verdicts = {verdict.value for verdict in Verdict}
     return [o.value for o in RunOutcome if o in found and o.value not in verdicts]
