@@ -42,6 +42,11 @@ FORBIDDEN = {
     r"\bnumbered anew\b": "renumbered",
     r"\bto go on in another way\b": "to continue differently",
     r"\bas will do\b": "as possible",
+    r"\bdraws (are|were|can be|being) gone through\b": "all draws are tested",
+    r"\bfor ever\b": "forever",
+    r"\brightly\b": "correctly",
+    r"\bbroken off\b": "interrupted",
+    r"\bleaves? with (exit )?code\b": "exits with code",
 }
 
 

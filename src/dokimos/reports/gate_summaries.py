@@ -142,7 +142,7 @@ def as_markdown(outcome: GateOutcome) -> str:
 
 
 def _commands(judgement: Judgement) -> dict[str, str]:
-    """What shows a bad answer again: the point alone, where one is known, and the verifier."""
+    """The commands that reproduce a bad answer: the point alone, if one is known, and the verifier."""
     found = judgement.counterexample
     return {**({"counterexample": found.command} if found else {}), "reproduce": judgement.reproduce}
 

@@ -79,7 +79,7 @@ class PlacedVerifier(Verifier):
         """What its answers depend on at `place`: the contents or digests of its files."""
 
     def unknown_setting(self) -> str | None:
-        """What is said of a setting that it does not have, where all else of its place is right."""
+        """The message about an unknown setting, if the rest of its place is correct; otherwise None."""
         place = self.place or ""
         found = re.match(r"(?P<place>.+?),(?P<name>[\w-]+)=", place)
         if found is None or self.trouble(place) is None or self.trouble(found["place"]) is not None:

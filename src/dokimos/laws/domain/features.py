@@ -116,7 +116,7 @@ def choice(name: str, *values: str, words: str = "", none: bool = False) -> Feat
 
 
 def category(name: str, *values: str, words: str = "") -> Feature:
-    """A feature whose values are strings, in one column as they are; any strings where none are listed."""
+    """A feature whose values are strings, in one column as they are; any strings if none are listed."""
     for value in values:
         if not isinstance(value, str):
             raise InputError(f"The category {name} has the value {value!r}, which is not a string.")

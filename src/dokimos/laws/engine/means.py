@@ -105,7 +105,7 @@ class MeansTally:
             each.add(values[counts])
 
     def verdicts(self, exact: bool | None) -> tuple[SetVerdict, ...]:
-        """The outcome of each condition; `exact` if the tests are all draws, None if they are no sample."""
+        """The outcome of each condition; `exact` if the tests are all draws, None if not a sample."""
         sums = iter(self._sums)
         found = []
         for each in self._conditions:

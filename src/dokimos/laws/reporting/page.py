@@ -161,7 +161,7 @@ def _asset(name: str) -> str:
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """The stem of each file, with its folder where that keeps several apart."""
+    """The stem of each file, with its folder if names would clash."""
     stems = [Path(file).stem for file in files]
     return [
         stem if stems.count(stem) == 1 else f"{Path(file).parent.name}/{stem}"

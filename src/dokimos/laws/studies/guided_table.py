@@ -55,7 +55,7 @@ class PairedRuns:
 
 
 def paired_runs(records: GuidedRecords, *, phases: int | None = None) -> list[PairedRuns]:
-    """The pairs of which both arms have been begun; with `phases`, those of which both have so many."""
+    """The pairs in which both arms have begun; with `phases`, those in which both have that many."""
     pairs = []
     for seed in records.seeds:
         normal, guided = (records.run(seed, arm) for arm in (Arm.NORMAL, Arm.GUIDED))

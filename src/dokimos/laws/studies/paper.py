@@ -100,7 +100,7 @@ _TASKS = {
 }
 _MORE = "in words only in the paper; here any larger value up to the limit is as likely as any other"
 _FEWER = "in words only in the paper; here any smaller value is as likely as any other"
-_COLUMN = "uses the column that it speaks of; published with "
+_COLUMN = "uses the column that its text names; published with "
 _SHIFTED = _COLUMN + "columns one or three places off"
 _SCREENING = _COLUMN + "column 5, the days between screening and arrest"
 #: How a law differs from the published one of that name.

@@ -43,7 +43,7 @@ Tensors = dict[str, NDArray[np.float32]]
 
 
 class Encoder:
-    """The encoder, ready to run. The same sentence gives the same vector, but for rounding."""
+    """The encoder, ready to run. The same sentence gives the same vector, up to rounding."""
 
     def __init__(self) -> None:
         """Raises InputError if the package cannot be fetched."""

@@ -92,7 +92,7 @@ class Vibecheck(PinnedVerifier):
         return Invocation(as_command((self.environment.python, *arguments)))
 
     def accepts(self, exit_code: int) -> bool:
-        """0 for `unsat`, 1 for the other verdicts, 2 where the result file says what went wrong."""
+        """0 for `unsat`, 1 for the other verdicts, 2 if the result file says what went wrong."""
         return exit_code in (0, 1, 2)
 
     def read_answer(self, outcome: Outcome, query: Query) -> VerifierAnswer:

@@ -47,7 +47,7 @@ class ScriptedTask:
         self.entry: dict[str, Any] = self.script.get("instances", {}).get(self.instance, default)
 
     def truth(self) -> tuple[str, list[str] | None]:
-        """The label, and the witness where there is one."""
+        """The label, and the witness if there is one."""
         if "label" in self.entry:
             return self.entry["label"], self.entry.get("witness")
         folder = Path(self.script.get("truth", self.beside))
