@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from dokimos.constructions.channel_order import reorder_drafts
 from dokimos.constructions.draft import Draft
 from dokimos.core import strict_json
 from dokimos.core.errors import ConstructionFailed, InputError, UnsupportedOp
@@ -105,7 +106,12 @@ def disguise_drafts(
     if not kinds:
         return tuple(drafts)
     try:
-        chain = as_chain(read_onnx(drafts[0].network))
+        try:
+            chain = as_chain(read_onnx(drafts[0].network))
+        except UnsupportedOp:
+            if set(kinds) != {"permute"}:
+                raise
+            return reorder_drafts(drafts, rng)
         steps: list[Rewriting] = []
         for kind in kinds:
             for step in DISGUISES[kind](chain, rng):
@@ -114,7 +120,8 @@ def disguise_drafts(
         return tuple(_rewritten(draft, steps) for draft in drafts)
     except UnsupportedOp as error:
         raise ConstructionFailed(
-            f"The instance cannot be disguised: {error}. Disguises apply to {', '.join(DENSE)}."
+            f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Steps other than permute "
+            f"apply to {', '.join(DENSE)}."
         ) from None
     except InputError as error:
         raise ConstructionFailed(
