@@ -67,15 +67,15 @@ $(BIN)/python:
 
 # A stamp says that what it is named for is installed; it is older than the files that say what that is
 # when they have changed since.
-# What is listed is all that is needed here, so that two pips can take every other line of it; the third adds
-# what another machine may need besides. Modules are compiled when they are imported, which few of them are.
+# What is listed is all that is needed here, so two pips install every other line of it at once. The third
+# looks for what they could not install and for what another machine needs besides, and says what is wrong.
+# Modules are compiled when they are imported, which few of them are.
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 .venv/.base .venv/.dev: .venv/.%: $(BIN)/python pyproject.toml requirements/%.txt
-	@echo "Installing requirements/$*.txt"; \
-	awk 'NR % 2' requirements/$*.txt | $(PIP_INSTALL) --no-deps -r /dev/stdin & half=$$!; \
-	awk 'NR % 2 == 0' requirements/$*.txt | $(PIP_INSTALL) --no-deps -r /dev/stdin; other=$$?; \
-	wait $$half && exit $$other
-	$(PIP_INSTALL) -r requirements/$*.txt -e .
+	@echo "Installing requirements/$*.txt"; for rest in 0 1; do \
+	  awk "NR % 2 == $$rest" requirements/$*.txt | $(PIP_INSTALL) --no-deps -r /dev/stdin >/dev/null 2>&1 & \
+	done; wait
+	@$(PIP_INSTALL) -r requirements/$*.txt -e .
 	@touch $@
 
 define dokimos
