@@ -43,6 +43,13 @@ def profile(
         float, typer.Option(help="How much a smooth unit's slope varies before it is unstable, for U.")
     ] = 0.1,
     eta: Annotated[float, typer.Option(help="Added to what G_IBP and d_eff divide by.")] = 1e-12,
+    more: Annotated[
+        bool,
+        typer.Option(
+            "--more",
+            help="Also measure what takes seconds each: proven margins, linear regions, proof size, …",
+        ),
+    ] = False,
     jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
@@ -61,7 +68,7 @@ def profile(
             show(replace(update, note=f"{update.item.name}: {_told(update.item)}"))
 
         profiled = dokimos.profile(
-            suite, property, out=out, settings=settings, jobs=jobs, progress=progress
+            suite, property, out=out, settings=settings, more=more, jobs=jobs, progress=progress
         )
     with printout("profile", as_json) as said:
         said.table("profiles", map(_row, profiled.outcomes), _table(profiled.outcomes))

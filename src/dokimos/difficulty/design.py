@@ -67,7 +67,7 @@ class Design:
 
 
 @dataclass
-class _Search:
+class _KnobSearch:
     """The state of one search."""
 
     family: str
@@ -123,7 +123,7 @@ class _Search:
 class _Descent:
     """A pattern search from one place, until no step helps any more."""
 
-    def __init__(self, search: _Search, tried: TriedKnobs, at: Floats) -> None:
+    def __init__(self, search: _KnobSearch, tried: TriedKnobs, at: Floats) -> None:
         self._search, self._tried, self._at = search, tried, at
         self._steps = np.full(len(at), FIRST_STEP)
         self._slopes = np.zeros((len(search.wanted.values), len(at)))
@@ -239,7 +239,7 @@ def design(
         )
         return {name: component(name)(seen).value for name in names}
 
-    search = _Search(
+    search = _KnobSearch(
         family=family,
         wanted=wanted,
         free=[k for k in knobs_of(construction.knobs_class) if k.name not in fixed and not k.options],

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dokimos.attacks.margin_pass import MarginValues
     from dokimos.difficulty.crown import CrownBound
     from dokimos.difficulty.guided_sampling import GuidedSamples
+    from dokimos.difficulty.proof_size import SmallestProof
 
 #: A case has at least this many samples, however many cases share them.
 LEAST_SAMPLES = 2
@@ -162,6 +163,13 @@ class Inspection:
             self._ibp_rows,
             samples=self.settings.samples,
         )
+
+    @cached_property
+    def proof(self) -> SmallestProof:
+        """The smallest proof that a few seconds find."""
+        from dokimos.difficulty.proof_size import smallest_proof
+
+        return smallest_proof(self.network, self.property, self.ibp_bound)
 
     @cached_property
     def phases(self) -> Phases:

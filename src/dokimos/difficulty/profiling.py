@@ -24,8 +24,13 @@ from dokimos.suites.instance import sha256
 from dokimos.suites.profile_file import COMPONENTS, Profile, ProfileSettings, dump_profile, load_profile
 
 
-def profile_of(name: str, network: Path, property: Path, settings: ProfileSettings) -> Profile:
-    """The profile of the instance in these two files, plain or compressed. Raises InputError."""
+def profile_of(
+    name: str, network: Path, property: Path, settings: ProfileSettings, *, more: bool = False
+) -> Profile:
+    """The profile of the instance in these two files, plain or compressed. Raises InputError.
+
+    With `more`, it also has what is measured on request only.
+    """
     contents = read_content(network), read_content(property)
     asked = read_vnnlib(contents[1], file=str(property))
     seen = Inspection(read_onnx(contents[0], name=str(network)), asked, settings)
@@ -36,8 +41,13 @@ def profile_of(name: str, network: Path, property: Path, settings: ProfileSettin
         property_sha256=sha256(contents[1]),
         settings=settings,
         components={component: CANONICAL[component](seen) for component in COMPONENTS},
-        extras={name: extra(seen) for name, extra in EXTRAS.items()},
+        extras={name: EXTRAS[name](seen) for name in extra_names(more=more)},
     )
+
+
+def extra_names(*, more: bool) -> list[str]:
+    """What is measured beside the five; with `more`, what is measured on request, too."""
+    return [name for name, extra in EXTRAS.items() if more or not extra.on_request]
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,7 @@ class ProfileTask:
     property: Path
     settings: ProfileSettings
     out: Path
+    more: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ def kept_profile(task: ProfileTask) -> Profile | None:
     except UnreadableFile:
         return None
     fits = (kept.network_sha256, kept.property_sha256) == hashes and kept.settings == task.settings
-    complete = all(name in kept.extras for name, _ in EXTRAS.items())
+    complete = all(name in kept.extras for name in extra_names(more=task.more))
     return kept if fits and complete and kept.instance == task.name else None
 
 
@@ -111,7 +122,7 @@ def measure(task: ProfileTask) -> MeasuredProfile:
     """Measure one instance and write its profile atomically."""
     try:
         path = profile_path(task)
-        profile = profile_of(task.name, task.network, task.property, task.settings)
+        profile = profile_of(task.name, task.network, task.property, task.settings, more=task.more)
     except DokimosError as error:
         return MeasuredProfile(task.name, None, str(error))
     except (ArithmeticError, MemoryError, RuntimeError) as error:

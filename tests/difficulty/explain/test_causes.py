@@ -57,6 +57,7 @@ def test_without_both_outcomes_nothing_is_caused() -> None:
         assert found.auc is None
         assert not found.causes
         assert says in axis_in_words(found)
+        assert ("it causes no timeout" in axis_in_words(found)) is (statuses[0] is S)
 
 
 def test_what_moves_beside_it_spoils_the_axis() -> None:

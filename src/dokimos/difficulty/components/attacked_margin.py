@@ -37,12 +37,12 @@ class AttackedMargin(Component):
         """The least margin known."""
         if seen.least_margin is None:
             return not_finite(seen.sampled.margins)
-        found = [_attacked(seen, case) for case in range(len(seen.forms))]
+        found = [attack(seen, case).least_margin for case in range(len(seen.forms))]
         return Measurement(min(seen.least_margin, *found))
 
 
-def _attacked(seen: Inspection, case: int) -> float:
-    """The least margin on the way down from the best samples of one case; ∞ if it is never finite."""
+def attack(seen: Inspection, case: int) -> Target:
+    """What descent from the best samples of one case has looked at: its least margin, and where."""
     target = Target(seen.network, seen.forms[case], seen.boxes[case], dtype=np.float64)
     sampled, guided = seen.sampled_cases[case], seen.guided[case]
     margins = np.concatenate([sampled.margins, guided.found.margins])
@@ -50,4 +50,4 @@ def _attacked(seen: Inspection, case: int) -> float:
     starts = np.concatenate([seen.points[case], guided.points])[best]
     gradients = np.concatenate([sampled.gradients, guided.found.gradients])[best]
     descend(target, starts, gradients, np.linspace(FIRST_STEP, LAST_STEP, STEPS).tolist())
-    return target.least_margin
+    return target

@@ -19,7 +19,8 @@ class Component(ABC):
     all components; it returns a number, or None with the reason. If `of_margin` holds, it is only called
     for properties whose margin is a number (see `properties.margins`); for other properties the component
     is reported as not applicable. `in_table` is False if the table in the terminal leaves it out; the
-    profile's file always has it.
+    profile's file always has it. `on_request` is True if it is measured only where it is asked for: it
+    takes seconds, or is seldom wanted.
     """
 
     name: ClassVar[str]
@@ -27,6 +28,7 @@ class Component(ABC):
     meaning: ClassVar[str]
     of_margin: ClassVar[bool] = True
     in_table: ClassVar[bool] = True
+    on_request: ClassVar[bool] = False
 
     @final
     def __call__(self, seen: Inspection) -> Measurement:

@@ -163,7 +163,8 @@ def axis_in_words(row: IsolatedAxis) -> str:
     others = _listed([symbol(each) for each in row.moving])
     also = f" Other measurements that also move: {others}." if row.moving else ""
     if row.auc is None or row.p_value is None:
-        return f"{alone}: {row.note}; it causes no timeout here.{also}"
+        causes = "it causes no timeout here" if not row.timeouts else "that does not say what it causes"
+        return f"{alone}: {row.note}; {causes}.{also}"
     if not row.causes:
         return (
             f"{alone}: {row.timeouts} timed out and {row.solved} solved, which could be chance "
