@@ -71,6 +71,14 @@ def plan(terms: PowerTerms, dip: Dip, lower: Floats, upper: Floats, target: floa
     return {"unit": dip.unit, "cuts": [repr(c) for c in cuts], "slopes": slopes, "halvings": trees}
 
 
+def plan_whole_box(
+    terms: PowerTerms, lower: Floats, upper: Floats, target: float, *, most_boxes: int = MOST_BOXES
+) -> Mapping[str, Any]:
+    """The data of a proof that bounds all by `target` without slices. Raises NoProof if none is found."""
+    tree = _halvings(terms, lower, upper, target, most_boxes)
+    return {"unit": None, "cuts": [], "slopes": [], "halvings": [tree]}
+
+
 def _trend(terms: PowerTerms, unit: int, lower: Floats, upper: Floats) -> Floats:
     """The gradient without the unit, at the middle of the box."""
     z = terms.weights @ ((lower + upper) / 2) + terms.biases
@@ -102,12 +110,14 @@ def _best_slope(
     return float(kinks[np.argmax(kinks * offset + heights - fall)])
 
 
-def _halvings(terms: PowerTerms, lower: Floats, upper: Floats, target: float) -> list[int]:
+def _halvings(
+    terms: PowerTerms, lower: Floats, upper: Floats, target: float, most_boxes: int = MOST_BOXES
+) -> list[int]:
     """A tree of halvings, in preorder, whose leaves are all bounded by `target` or more."""
     boxes = [(lower, upper)]
     tree: list[int] = []
     while boxes:
-        if len(tree) >= MOST_BOXES:
+        if len(tree) >= most_boxes:
             raise NoProof("the proof needs too many boxes")
         low, high = pin(terms, *boxes.pop())
         if terms.affine_minimum(Interval(low, high)) >= target:
