@@ -26,7 +26,7 @@ from dokimos.provers.relu_relaxation import INFINITE, quiet_solver
 
 #: The search ends with this many regions, or linear programs.
 MOST_REGIONS = 500
-MOST_PROGRAMS = 1000
+MOST_PROGRAMS = 200
 #: Multipliers are rounded to this many bits, points to that many.
 _MULTIPLIER_BITS, _POINT_BITS = 40, 60
 
