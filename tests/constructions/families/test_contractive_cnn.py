@@ -125,4 +125,4 @@ def test_at_the_edge_only_the_reals_are_proven() -> None:
 
 def test_networks_too_large_to_prove_are_refused() -> None:
     with pytest.raises(ConstructionFailed, match="lower one"):
-        draw(FAMILY, size=64, channels=128)
+        draw(FAMILY, size=64, channels=128, depth=20)
