@@ -1,0 +1,58 @@
+"""Published files with two networks in one property: read and lowered as own files and laws are."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dokimos.networks.semantics.replay import Replayer
+from dokimos.properties.lowering import is_plain, lower
+from dokimos.properties.reading import read_vnnlib
+from dokimos.suites.entry import read_content
+from dokimos.suites.folder import read_suite
+from tests.shared import SHARED
+
+PUBLISHED = ("monotonic_acasxu_2026", "isomorphic_acasxu_2026")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_pairs_of_networks_are_one_network_side_by_side(name: str) -> None:
+    """At points of the box the product gives the outputs of both networks, and the inputs passed on."""
+    folder = SHARED / "2026" / name / "2.0"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not here")
+    entry = read_suite(folder).entries[0]
+    assert is_plain(read_vnnlib(read_content(entry.property_path), file="lowered"))  # what a run is given
+    files = _files(folder)
+    asked = read_vnnlib(read_content(_place(folder / "vnnlib" / "instance_0.vnnlib")), file="two")
+    assert len(asked.networks) == 2 and sorted(files) == sorted(each.name for each in asked.networks)
+    lowered = lower(asked, files)
+    assert lowered.network == read_content(entry.network_path)
+    single, numbers = Replayer(lowered.network), random.Random(1)
+    pair = [Replayer(files[each.name]) for each in asked.networks]
+    for case in lowered.property.cases[:2]:
+        low, high = case.box.lower, case.box.upper
+        ends = zip(low, high, strict=True)
+        z = np.array([float(a + Fraction(numbers.random()) * (b - a)) for a, b in ends], np.float32)
+        x = z[list(lowered.links)]
+        made = np.concatenate([one(part[None])[0] for one, part in zip(pair, np.split(x, 2), strict=True)])
+        whole = single(z[None])[0]
+        assert whole[: len(made)] == pytest.approx(made, abs=1e-4)
+        assert whole[len(made) :] == pytest.approx(z[list(lowered.passed)], rel=1e-6)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The networks of the first instance, by their names in the property."""
+    with (folder / "instances.csv").open(encoding="utf-8") as file:
+        named = ast.literal_eval(next(csv.reader(file))[0])
+    return {key: read_content(_place(folder / path)) for key, path in named}
+
+
+def _place(path: Path) -> Path:
+    return path if path.exists() else path.with_name(f"{path.name}.gz")
