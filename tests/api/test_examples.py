@@ -41,6 +41,7 @@ SESSIONS = {
         "verify_law_rows",
         "repair_law",
         "export_law",
+        "ask_law",
         "recheck_law",
     ),
     "models": ("convert_model", "fuzz_domain"),

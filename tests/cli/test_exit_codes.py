@@ -47,6 +47,7 @@ COMMANDS = {
     "verify_law_rows": ["law", "verify", "x.law", "--rows", "3"],
     "repair_law": ["law", "repair", "x.law", "--model", "x.onnx", "--out", "y.onnx"],
     "export_law": ["law", "export", "x.law", "--out", "y"],
+    "ask_law": ["law", "verify", "x.law", "--verifier", "reference"],
     "recheck_law": ["law", "recheck", "x.json"],
     "init_config": ["init", "--out", "x.toml"],
     "init_laws": ["law", "init", "x.csv", "--target", "y"],

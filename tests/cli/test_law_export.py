@@ -74,3 +74,20 @@ def test_what_cannot_be_exported_says_why(folder: Path, arguments: list[str], wo
     found = run("more.law", *arguments)
     assert isinstance(found.exception, InputError) and words in str(found.exception)
     assert not (folder / "suite").exists()
+
+
+@pytest.mark.parametrize(
+    ("network", "code", "words"),
+    [
+        ("helps.onnx", 0, "more: proven by reference, not checked by Dokimos"),
+        ("harms.onnx", 1, "more: violated, found by reference"),
+    ],
+)
+def test_a_verifier_is_asked(folder: Path, network: str, code: int, words: str) -> None:
+    """What it finds is run again; what it proves is its own word."""
+    asked = ["verify", "more.law", "--model", network, "--verifier", "reference"]
+    found = CliRunner().invoke(app, ["law", *asked])
+    assert found.exit_code == code, found.output
+    assert words in found.output
+    refused = CliRunner().invoke(app, ["law", *asked, "--out", "proofs"])
+    assert isinstance(refused.exception, InputError) and "--out" in str(refused.exception)

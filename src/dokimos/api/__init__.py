@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dokimos.api.hiding import ablate_hiding, assess_hiding, hide, hide_soundness
     from dokimos.api.labelling import label
     from dokimos.api.labels import check
+    from dokimos.api.law_asking import ask_law
     from dokimos.api.law_export import export_law
     from dokimos.api.law_guiding import guide_training
     from dokimos.api.law_models import convert_model, fuzz_domain
@@ -49,6 +50,7 @@ logging.getLogger("dokimos").addHandler(logging.NullHandler())
 
 __all__ = [
     "ablate_hiding",
+    "ask_law",
     "assess_hiding",
     "attack",
     "audit",
@@ -117,6 +119,7 @@ _NAMES = {
     "law_guiding": ("guide_training",),
     "law_models": ("convert_model", "fuzz_domain"),
     "law_repair": ("repair_law",),
+    "law_asking": ("ask_law",),
     "law_proofs": ("verify_law",),
     "law_rechecks": ("recheck_law",),
     "law_rows": ("verify_law_rows",),

@@ -16,14 +16,14 @@ from dokimos.core.files import write_whole
 from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.definition import call_domain
 from dokimos.laws.domain.tables import with_table
+from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.pools import as_records
 from dokimos.laws.language.parser import read_law
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
-from dokimos.laws.proving.product_layers import product_instance
-from dokimos.laws.proving.question import LawQuestion
-from dokimos.laws.proving.rechecking import planned, state_law
+from dokimos.laws.proving.product_layers import ProductInstance, product_instance
+from dokimos.laws.proving.rechecking import StatedLaw, planned, state_law
 from dokimos.laws.proving.relational import relational_property, without_strict
 from dokimos.laws.proving.results import VerifySettings
 from dokimos.laws.proving.row_deciding import verify_rows
@@ -47,6 +47,19 @@ FAMILY = "laws"
 
 
 @dataclass(frozen=True)
+class AskedInstance:
+    """An instance by its name: the law it is about, `place` in words, and what it asks of which model."""
+
+    name: str
+    place: str
+    plan: LawPlan
+    model: Model
+    stated: StatedLaw
+    zone: Zone
+    inputs: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
 class ExportedLaws:
     """The suite that was written; of each law or row that has no instance, why.
 
@@ -56,6 +69,7 @@ class ExportedLaws:
     suite: Suite
     sat: int
     unsat: int
+    asked: tuple[AskedInstance, ...]
     left_out: tuple[str, ...]
 
 
@@ -70,6 +84,7 @@ def export_law(
     free: Sequence[str] = (),
     version: Version = Version.ONE,
     settings: VerifySettings | None = None,
+    labelled: bool = True,
     progress: ProgressCallback[str] = ignore,
 ) -> ExportedLaws:
     """Write laws on a network as instances that any verifier takes, to a new suite: `dokimos law export`.
@@ -78,7 +93,7 @@ def export_law(
     tolerance. In VNN-LIB 1.0 it has one network, the product of as many copies as the law has records; in
     2.0 its property speaks of that many networks. In 1.0, a violation that is found in `settings.seconds`
     becomes the witness of a label `sat`, and a proof that is found in as many a label `unsat`; `label`
-    looks for the other labels.
+    looks for the other labels. Without `labelled`, nothing is looked for.
 
     >>> exported = dokimos.export_law("older.law", model="older.json", out="suite")
     Traceback (most recent call last):
@@ -90,7 +105,7 @@ def export_law(
     chosen = VerifySettings(seconds=2.0) if settings is None else settings
     around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
     files = law_files(laws)
-    writer = _Writer(folder, version, chosen.seconds)
+    writer = _Writer(folder, version, chosen.seconds if labelled and version is Version.ONE else None)
     for number, path in enumerate(files, 1):
         law = read_law(path)
         found = law_domain(law, path, domain, allow_code=chosen.allow_code)
@@ -101,25 +116,31 @@ def export_law(
         own = as_domain_model(loaded, plan.domain)
         network, content = _network(own)
         try:
-            question = state_law(plan, own).question
+            stated = state_law(plan, own)
+            law_writer = _LawWriter(writer, plan, own, stated, network, content)
             if rows is None:
-                whole = verify_law(law, model=loaded, domain=found, settings=chosen)
-                writer.add(path.stem, question, question.zone, network, content, whole.case)
+                whole = verify_law(law, model=loaded, domain=found, settings=chosen) if labelled else None
+                law_writer.add(path.stem, stated.question.zone, None if whole is None else whole.case)
             else:
                 if plan.domain.inputs is None:
                     raise InputError(f"{path}: its domain has no `inputs`, so there are no rows.")
                 given = call_domain(plan.domain.inputs, plan.domain, "inputs")
                 data = as_records(given, plan.domain.layout, plan.domain.name)[:rows].tolist()
                 for tolerance in around:
-                    decided = verify_rows(law, data, tolerance, model=loaded, domain=found, settings=chosen)
-                    cases = {each.row: each.case for each in decided.rows}
+                    cases = {}
+                    if labelled:
+                        decided = verify_rows(
+                            law, data, tolerance, model=loaded, domain=found, settings=chosen
+                        )
+                        cases = {each.row: each.case for each in decided.rows}
                     for index, row in enumerate(data):
                         name = f"{path.stem}-{index}-{float(100 * tolerance.share):g}".replace(".", "_")
-                        zone = tolerance.over(question, row_numbers(question.layout, row))
+                        numbers = row_numbers(stated.question.layout, row)
+                        zone = tolerance.over(stated.question, numbers)
                         if zone is None:
                             writer.left_out.append(f"{name}: the row is outside of the domain")
                             continue
-                        writer.add(name, question, zone, network, content, cases.get(index))
+                        law_writer.add(name, zone, cases.get(index))
         except Refusal as refusal:
             writer.left_out.append(f"{path.stem}: {refusal}")
         progress(ProgressUpdate("exporting", number, len(files), str(path), path.stem))
@@ -138,52 +159,31 @@ def _network(model: Model) -> tuple[Network, bytes]:
 
 @dataclass
 class _Writer:
-    """The suite so far: networks by their content, the rows of its table, and what has no instance."""
+    """The suite so far: networks by their content, the rows of its table, and what has no instance.
+
+    `seconds` are for the search for a proof of each instance, None for no search.
+    """
 
     folder: Path
     version: Version
-    seconds: float
+    seconds: float | None
     rows: list[tuple[str, str, float]] = field(default_factory=list)
     families: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     sat: int = 0
     unsat: int = 0
+    asked: list[AskedInstance] = field(default_factory=list)
     _networks: dict[str, str] = field(default_factory=dict)
 
-    def add(
-        self,
-        name: str,
-        question: LawQuestion,
-        zone: Zone,
-        network: Network,
-        content: bytes,
-        case: ExactCase | None = None,
-    ) -> None:
-        """Write the instance of a zone; with `case`, a violation in it, also its label."""
-        asked = relational_property(question, zone, network)
-        if asked is None:
-            self.left_out.append(f"{name}: there is no case")
+    def label(self, instance: Instance, made: ProductInstance, columns: Sequence[Fraction] | None) -> None:
+        """Label an instance: `sat` by the columns of a violation, else `unsat` by a proof that is found."""
+        if self.seconds is None:
             return
-        comment = f"{question.law.rsplit('/', 1)[-1]}: sat iff some case violates it, over the reals"
-        if self.version is Version.TWO:
-            self._add_two(name, asked, content, comment)
-            return
-        lowered = lower(without_strict(asked), {each.name: content for each in asked.networks})
-        made = product_instance(network, lowered)
-        text = write_vnnlib1(made.property, comment=f"{comment}; ties count").encode()
-        place = self._network_place(name, made.network)
-        write_whole(self.folder / "vnnlib" / f"{name}.vnnlib", text, what="the property")
-        row = (place, f"vnnlib/{name}.vnnlib", _TIMEOUT_SECONDS)
-        own = instance_name(row[0], row[1])
-        self.rows.append(row)
-        self.families[own] = FAMILY
-        instance = Instance(own, made.network, text)
-        if case is not None:
-            columns = [Fraction(c) for r in question.records for c in question.exact_columns(r, case)]
+        if columns is not None:
             self.sat += self._label(instance, Certificate("witness"), made.point(columns))
             return
         try:
-            product = read_onnx(made.network, name=own)
+            product = read_onnx(made.network, name=instance.name)
             data = prove_in_pairs(product, made.property, seconds=self.seconds)
         except InvalidProof:
             return
@@ -201,15 +201,15 @@ class _Writer:
         write_whole(self.folder / "truth" / f"{instance.name}.json", text, what="the truth file")
         return True
 
-    def _add_two(self, name: str, asked: Property, content: bytes, comment: str) -> None:
-        place = self._network_place("model", content)
+    def add_two(self, name: str, asked: Property, content: bytes, comment: str) -> None:
+        place = self.network_place("model", content)
         text = write_vnnlib2(asked, comment=comment)
         write_whole(self.folder / "vnnlib" / f"{name}.vnnlib", text.encode(), what="the property")
         named = ", ".join(f"('{each.name}', '{place}')" for each in asked.networks)
         self.rows.append((f'"[{named}]"', f"vnnlib/{name}.vnnlib", _TIMEOUT_SECONDS))
         self.families[instance_name(place, f"{name}.vnnlib")] = FAMILY
 
-    def _network_place(self, name: str, content: bytes) -> str:
+    def network_place(self, name: str, content: bytes) -> str:
         key = sha256(content)
         if key not in self._networks:
             self._networks[key] = f"onnx/{name}.onnx"
@@ -220,4 +220,44 @@ class _Writer:
         """The suite, with its index."""
         recipe = {"laws": sorted(self.families), "vnnlib": self.version.value}
         write_rows(self.folder, self.rows, self.families, recipe=recipe, version=__version__)
-        return ExportedLaws(read_suite(self.folder), self.sat, self.unsat, tuple(self.left_out))
+        return ExportedLaws(
+            read_suite(self.folder), self.sat, self.unsat, tuple(self.asked), tuple(self.left_out)
+        )
+
+
+@dataclass(frozen=True)
+class _LawWriter:
+    """Writes the instances of one law on one model."""
+
+    writer: _Writer
+    plan: LawPlan
+    model: Model
+    stated: StatedLaw
+    network: Network
+    content: bytes
+
+    def add(self, name: str, zone: Zone, case: ExactCase | None) -> None:
+        """Write the instance of a zone; with `case`, a violation in it, also its label."""
+        writer, question = self.writer, self.stated.question
+        asked = relational_property(question, zone, self.network)
+        if asked is None:
+            writer.left_out.append(f"{name}: there is no case")
+            return
+        comment = f"{question.law.rsplit('/', 1)[-1]}: sat iff some case violates it, over the reals"
+        if writer.version is Version.TWO:
+            writer.add_two(name, asked, self.content, comment)
+            return
+        lowered = lower(without_strict(asked), {each.name: self.content for each in asked.networks})
+        made = product_instance(self.network, lowered)
+        text = write_vnnlib1(made.property, comment=f"{comment}; ties count").encode()
+        place = writer.network_place(name, made.network)
+        write_whole(writer.folder / "vnnlib" / f"{name}.vnnlib", text, what="the property")
+        row = (place, f"vnnlib/{name}.vnnlib", _TIMEOUT_SECONDS)
+        own = instance_name(row[0], row[1])
+        writer.rows.append(row)
+        writer.families[own] = FAMILY
+        writer.asked.append(AskedInstance(own, name, self.plan, self.model, self.stated, zone, made.inputs))
+        columns = None
+        if case is not None:
+            columns = [Fraction(c) for r in question.records for c in question.exact_columns(r, case)]
+        writer.label(Instance(own, made.network, text), made, columns)

@@ -50,6 +50,9 @@ def verify(
     free: Annotated[
         str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
     ] = "",
+    verifier: Annotated[
+        str | None, typer.Option(help="Ask this verifier instead; what it proves is not checked.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="A folder for proofs and violations.")] = None,
     no_code: NoCode = False,
 ) -> None:
@@ -59,6 +62,11 @@ def verify(
     import dokimos
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
 
+    if verifier is not None:
+        limit = 60.0 if seconds is None else seconds
+        asked = VerifySettings(seconds=limit, seed=seed, constrained=constrained, allow_code=not no_code)
+        _ask(laws, verifier, model, domain, asked, rows, tolerance, free, out)
+        return
     if rows is not None:
         limit = 10.0 if seconds is None else seconds
         near = VerifySettings(seconds=limit, seed=seed, constrained=constrained, allow_code=not no_code)
@@ -78,6 +86,46 @@ def verify(
         counts = [(answers.count(each), each.value) for each in LawAnswer]
         typer.echo(f"{len(answers)} laws: " + ", ".join(f"{n} {word}" for n, word in counts if n))
     if any(each is not LawAnswer.PROVEN for each in answers):
+        raise typer.Exit(1)
+
+
+def _ask(
+    laws: list[Path],
+    verifier: str,
+    model: str | None,
+    domain: str | None,
+    settings: VerifySettings,
+    rows: int | None,
+    tolerance: str | None,
+    free: str,
+    out: Path | None,
+) -> None:
+    import dokimos
+    from dokimos.core.errors import InputError
+    from dokimos.laws.proving.results import LawAnswer
+
+    if out is not None:
+        raise InputError("--out: what a verifier says comes with no proof to write; leave out --out.")
+    found = dokimos.ask_law(
+        laws,
+        verifier,
+        model=model,
+        domain=domain,
+        rows=rows,
+        tolerances=shares("1%" if tolerance is None else tolerance),
+        free=[each.strip() for each in free.split(",") if each.strip()],
+        settings=settings,
+    )
+    for one in found:
+        took = f"{one.seconds:.1f} s"
+        match one.answer:
+            case LawAnswer.PROVEN:
+                typer.echo(f"{one.place}: proven by {one.verifier}, not checked by Dokimos ({took})")
+            case LawAnswer.VIOLATED:
+                typer.echo(f"{one.place}: violated, found by {one.verifier} ({took})\n  - {one.words}")
+            case _:
+                typer.echo(f"{one.place}: open: {one.verifier}: {one.reason} ({took})")
+    if any(one.answer is not LawAnswer.PROVEN for one in found):
         raise typer.Exit(1)
 
 

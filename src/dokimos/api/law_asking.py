@@ -1,0 +1,128 @@
+"""`ask_law`: laws decided by a verifier, through the product of copies of the network."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dokimos.api.campaigns import run
+from dokimos.api.law_export import AskedInstance, export_law
+from dokimos.api.laws import LawSource
+from dokimos.laws.domain.features import Kind
+from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
+from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.replaying import CaseReplay
+from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.row_zones import chosen as chosen_option
+from dokimos.laws.proving.searching import ExactCase
+from dokimos.laws.proving.zones import Number, exact
+from dokimos.properties.model import Point
+from dokimos.suites.answers import Answer
+from dokimos.verifiers.base import Verifier
+
+
+@dataclass(frozen=True)
+class AskedLaw:
+    """What a verifier says of a law in a set of cases: `place` names the law, and the row and tolerance.
+
+    PROVEN is the verifier's word, which nobody has checked. VIOLATED has `words`: a case that was run
+    again, exactly and in onnxruntime. OPEN has a `reason`.
+    """
+
+    place: str
+    verifier: str
+    answer: LawAnswer
+    words: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def ask_law(
+    laws: LawSource,
+    verifier: str | Verifier,
+    *,
+    model: Any = None,
+    domain: str | None = None,
+    rows: int | None = None,
+    tolerances: Sequence[float | Fraction] = (Fraction(1, 100),),
+    free: Sequence[str] = (),
+    settings: VerifySettings | None = None,
+) -> tuple[AskedLaw, ...]:
+    """Ask a verifier whether a case violates laws on a network: `dokimos law verify --verifier`.
+
+    Each law, or each law around each row, is written as one product network with a property in VNN-LIB 1.0
+    (see `export_law`), and the verifier has `settings.seconds` for each. What it calls `unsat` is proven by
+    it alone. What it calls `sat` counts where its point is a case of the law, or rounds to one, that
+    violates the law when the network is run again, exactly and in onnxruntime.
+
+    >>> dokimos.ask_law("older.law", "reference", model="older.json")
+    Traceback (most recent call last):
+    dokimos.core.errors.InputError: older.json: is not a network; only laws on networks are exported.
+    """
+    settings = VerifySettings() if settings is None else settings
+    with tempfile.TemporaryDirectory(prefix="dokimos-law-") as folder:
+        exported = export_law(
+            laws,
+            out=Path(folder) / "laws",
+            model=model,
+            domain=domain,
+            rows=rows,
+            tolerances=tolerances,
+            free=free,
+            settings=settings,
+            labelled=False,
+        )
+        campaign = run(
+            exported.suite.folder, verifier, Path(folder) / "run", timeout_seconds=settings.seconds
+        )
+        known = {each.name: each for each in exported.asked}
+        found = []
+        for record in campaign.records:
+            asked = known[record.instance]
+            answer, words, reason = LawAnswer.OPEN, "", record.detail or record.answer.value
+            if record.answer is Answer.UNSAT:
+                answer, reason = LawAnswer.PROVEN, ""
+            elif record.answer is Answer.SAT:
+                words = "" if record.witness is None else _violation(asked, record.witness)
+                answer = LawAnswer.VIOLATED if words else LawAnswer.OPEN
+                reason = "" if words else "its counterexample is not a case that violates the law"
+            found.append(AskedLaw(asked.place, record.verifier, answer, words, reason, record.wall_seconds))
+    return tuple(found)
+
+
+def _violation(asked: AskedInstance, witness: Point) -> str:
+    """A violation at, or next to, a point of the product, in words; empty where there is none."""
+    question, closer = asked.stated.question, asked.stated.closer
+    assert isinstance(closer, NetworkCloser)  # only laws on networks are exported
+    if len(witness) != 1 + max(k for parts in asked.inputs for k in parts):
+        return ""
+    columns = [sum((witness[k] for k in parts), Fraction(0)) for parts in asked.inputs]
+    case = _case(question, columns)
+    if case is None or case not in asked.zone or exactly_violated(question, closer.reach, case) is not True:
+        return ""
+    replay = CaseReplay(asked.plan, asked.model, question, closer.reach.decided)
+    return replay.violation(case).words if replay.violates(case) else ""
+
+
+def _case(question: LawQuestion, columns: Sequence[Fraction]) -> ExactCase | None:
+    """The case whose records have these columns, whole numbers rounded; None where it is none."""
+    width = question.layout.width
+    known: dict[int, Number] = {}
+    for number, record in enumerate(question.records):
+        own = columns[number * width : (number + 1) * width]
+        for slot, feature in zip(question.layout.slots, record.features, strict=True):
+            if feature.variable is None:
+                continue
+            if slot.feature.kind is Kind.CHOICE:
+                value: Number = chosen_option(slot, [round(each) for each in own])
+            else:
+                is_whole = slot.feature.kind is Kind.INTEGER
+                value = round(own[slot.start]) if is_whole else exact(own[slot.start])
+            known.setdefault(feature.variable, value)
+    if len(known) != len(question.variables):
+        return None
+    return tuple(known[k] for k in range(len(known)))
