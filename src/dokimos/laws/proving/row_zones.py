@@ -33,7 +33,7 @@ class Tolerance:
     @property
     def words(self) -> str:
         """The tolerance in percent, or as a part of the range where it was given as one: 1/255."""
-        if self.share.numerator == 1 and 100 % self.share.denominator:
+        if self.share.numerator == 1 and 10**6 % self.share.denominator:
             return str(self.share)
         return f"{float(100 * self.share):g} %"
 
