@@ -26,6 +26,7 @@ demo: .venv/.base
 state: .venv/.base
 	@for verifier in marabou vibecheck neuralsat never2; do $(BIN)/dokimos verifiers install $$verifier || exit; done
 	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
+	$(if $(STATE),,$(BIN)/python scripts/state_of_verifiers.py --group study)
 
 # The tests run in two processes, and ruff and mypy while these wait; what those say comes last. (Not by
 # $(MAKE) lint: make runs lines that name itself even where it is only to show them.)

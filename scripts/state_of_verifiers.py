@@ -4,9 +4,10 @@
                                          [--only SUITE] [--again] [--no-runs]
 
 The page has one part for each group of verifiers: `installed`, those that Dokimos installs, `deep`, some of
-these on deeper and deeper networks, and `repositories` and `repositories_quick`, those that you install
-yourself (DOKIMOS_NNENUM and DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only the part
-of GROUP is written; the others stay as they are.
+these on deeper and deeper networks, `study`, on the published grid, the ladder and the edge (tables beside
+the published ones: scripts/study_again.py), and `repositories` and `repositories_quick`, those that you
+install yourself (DOKIMOS_NNENUM and DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only
+the part of GROUP is written; the others stay as they are.
 
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command continues where it stopped.
 The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
@@ -54,6 +55,11 @@ GROUPS = {
         "Residual networks and transformers made deeper",
         ("marabou", "vibecheck", "reference"),
         {"ladder-deep": 20},
+    ),
+    "study": Group(
+        "The published study, run again",
+        ("marabou", "vibecheck", "neuralsat", "never2", "reference"),
+        {"veristress": 20, "ladder": 20, "edge": 20},
     ),
     # These take up to ten seconds to start, on a machine that others use, too.
     "repositories": Group(

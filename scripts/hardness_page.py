@@ -1,0 +1,355 @@
+"""What else measures hardness: `python scripts/hardness_page.py [--facts FOLDER] [--runs RUN…]`.
+
+FOLDER has `profiles.csv` and `results.csv` of the published study (see published_study.py): from them come
+the rank correlations of the components that the paper discarded with its five, and what each adds to the
+five. RUN are campaigns on suites that were profiled with `dokimos profile SUITE --more`: from them comes
+whether the size of the smallest proof predicts timeouts better than the five. Everything is compared within
+constructors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import dokimos
+from dokimos.core.files import write_whole
+from dokimos.difficulty.components import symbol
+from dokimos.difficulty.explain.rows import Status
+from dokimos.reports.markdown import markdown_table
+from dokimos.suites.profile_file import COMPONENTS
+
+Floats = NDArray[np.float64]
+#: The published columns of the five, in their order.
+FIVE = (
+    "margin_sample_min",
+    "ibp_relative_gap",
+    "unstable_frac",
+    "A_tau_local_log",
+    "effective_grad_dim_mean",
+)
+#: Those of Table 3 that the published files have, by what the paper calls them.
+DISCARDED = {
+    "IBP absolute gap": "ibp_sample_gap",
+    "IBP lower margin": "ibp_margin_lb",
+    "unstable count": "n_unstable",
+    "total nonlinear units": "n_total_neurons",
+    "raw local pattern count": "A_tau_local_n_distinct_patterns",
+    "gradient dimension, 95 %": "effective_grad_dim_p95",
+    "gradient norm": "grad_l1_mean",
+    "gradient sensitivity": "grad_variation_l2",
+    "gradient concentration": "grad_sensitivity_concentration",
+    "relative linearization error": "relative_linearization_error",
+    "absolute linearization error": "linearization_error_mean",
+    "first-order margin ratio": "first_order_margin_ratio",
+    "estimated local Lipschitz": "lip_empirical_max",
+    "curvature proxy": "second_diff_mean",
+}
+#: Its interactions: products of two of the five; the last is a quotient.
+PRODUCTS = {
+    "instability-region": (2, 3, 1),
+    "looseness-instability": (1, 2, 1),
+    "looseness-region": (1, 3, 1),
+    "margin-looseness": (1, 0, -1),
+}
+BENCHMARKS = {"veristress": "sweep_all", "polynomial": "polynomial_stress_22"}
+LEAST = 3
+ROUNDS, BOOTSTRAPS = 1000, 400
+LEAVES = "proof leaves"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Instances of one subject: a family each, values in columns, and whether it timed out."""
+
+    families: Sequence[str]
+    values: Floats
+    late: NDArray[np.bool_]
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks from −½ to ½, ties in the middle; what is not known in the middle of all."""
+    filled = np.where(np.isnan(values), np.nanmedian(values) if (~np.isnan(values)).any() else 0.0, values)
+    order = np.argsort(np.argsort(filled, kind="stable"), kind="stable").astype(float)
+    for value in np.unique(filled):
+        order[filled == value] = order[filled == value].mean()
+    return (order + 0.5) / len(order) - 0.5
+
+
+def groups(families: Sequence[str]) -> list[NDArray[np.int64]]:
+    """The lines of each family."""
+    names = np.array(families)
+    return [np.flatnonzero(names == name) for name in dict.fromkeys(families)]
+
+
+def auc_within(families: Sequence[str], values: Floats, late: NDArray[np.bool_]) -> float | None:
+    """The AUC of timeouts within families, with van Elteren's weights; None without both outcomes."""
+    total = weight = 0.0
+    for lines in groups(families):
+        m, k = int(late[lines].sum()), int((~late[lines]).sum())
+        if m and k:
+            own = ranks(values[lines]) * len(lines) + len(lines) / 2 + 0.5
+            won = own[late[lines]].sum() - m * (m + 1) / 2
+            total += won / (m + k + 1)
+            weight += m * k / (m + k + 1)
+    return total / weight if weight else None
+
+
+def p_value(families: Sequence[str], values: Floats, late: NDArray[np.bool_]) -> float | None:
+    """How often outcomes permuted within families are as far from ½."""
+    seen = auc_within(families, values, late)
+    if seen is None:
+        return None
+    rng = np.random.default_rng(0)
+    drawn, weight = np.zeros(ROUNDS), 0.0
+    for lines in groups(families):
+        m, k = int(late[lines].sum()), int((~late[lines]).sum())
+        if m and k:
+            own = ranks(values[lines]) * len(lines) + len(lines) / 2 + 0.5
+            chosen = np.argsort(rng.random((ROUNDS, len(lines))), axis=1)[:, :m]
+            drawn += (own[chosen].sum(axis=1) - m * (m + 1) / 2) / (m + k + 1)
+            weight += m * k / (m + k + 1)
+    hits = int((np.abs(drawn / weight - 0.5) >= abs(seen - 0.5) - 1e-12).sum())
+    return (1 + hits) / (1 + ROUNDS)
+
+
+def rest(families: Sequence[str], values: Floats, five: Floats) -> Floats:
+    """What the ranks of the five leave of a component's ranks, within families, by least squares."""
+    left = np.zeros(len(values))
+    for lines in groups(families):
+        known = np.column_stack([np.ones(len(lines)), *(ranks(column[lines]) for column in five.T)])
+        own = ranks(values[lines])
+        left[lines] = own - known @ np.linalg.lstsq(known, own, rcond=None)[0]
+    return left
+
+
+def nearest(families: Sequence[str], values: Floats, five: Floats) -> tuple[int, float]:
+    """Which of the five goes with it most, and by what mean rank correlation within families."""
+    found = np.zeros(five.shape[1])
+    weight = 0
+    for lines in groups(families):
+        own = ranks(values[lines])
+        if len(lines) >= LEAST and own.std() > 0:
+            weight += len(lines)
+            for number, column in enumerate(five.T):
+                other = ranks(column[lines])
+                if other.std() > 0:
+                    found[number] += len(lines) * float(np.corrcoef(own, other)[0, 1])
+    best = int(np.argmax(np.abs(found)))
+    return best, found[best] / max(weight, 1)
+
+
+def published(folder: Path) -> tuple[list[str], dict[str, Sample]]:
+    """The names of all columns, the five first; for each tool its sample."""
+    with (folder / "profiles.csv").open(encoding="utf-8", newline="") as file:
+        profiles = {(r["benchmark"], r["instance"]): r for r in csv.DictReader(file)}
+    names = [*(symbol(name) for name in COMPONENTS), *DISCARDED, *PRODUCTS]
+    rows: dict[str, list[tuple[str, list[float], bool]]] = defaultdict(list)
+    with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
+        for run in csv.DictReader(file):
+            profile = profiles.get((BENCHMARKS.get(run["benchmark"], ""), run["instance"]))
+            if profile is not None and run["status"] in ("UNSAT", "TIMEOUT"):
+                is_late = run["status"] == "TIMEOUT"
+                rows[run["tool"]].append((run["construction"], _values(profile), is_late))
+    return names, {tool: _sample(found) for tool, found in rows.items()}
+
+
+def _values(profile: Mapping[str, str]) -> list[float]:
+    five = [_number(profile[column]) for column in FIVE]
+    others = [_number(profile[column]) for column in DISCARDED.values()]
+    products = [_product(five[a], five[b], sign) for a, b, sign in PRODUCTS.values()]
+    return [*five, *others, *products]
+
+
+def _product(first: float, second: float, sign: int) -> float:
+    if sign > 0:
+        return first * second
+    return first / second if second else math.nan
+
+
+def _number(text: str) -> float:
+    return float(text) if text else math.nan
+
+
+def _sample(rows: Sequence[tuple[str, list[float], bool]]) -> Sample:
+    families, values, late = zip(*rows, strict=True)
+    return Sample(families, np.array(values, dtype=float), np.array(late, dtype=bool))
+
+
+def table_of_discarded(folder: Path) -> list[str]:
+    """For each component: what of the five it goes with, and its AUCs; then what the five leave of it."""
+    names, samples = published(folder)
+    tools = list(samples)
+    rows = []
+    for number, name in enumerate(names):
+        cells = [_told(auc_within(s.families, s.values[:, number], s.late)) for s in samples.values()]
+        near, adds = "–", ["–"] * len(tools)
+        if number >= len(FIVE):
+            whole = max(samples.values(), key=lambda s: len(s.families))
+            which, rho = nearest(whole.families, whole.values[:, number], whole.values[:, : len(FIVE)])
+            near = f"{names[which]} {rho:+.2f}"
+            adds = [_added(s, number) for s in samples.values()]
+        rows.append([name, near, *cells, *adds])
+    heads = ["component", "nearest of the five", *tools, *(f"{tool}, rest" for tool in tools)]
+    return markdown_table(heads, rows, numbers=False)
+
+
+def _added(sample: Sample, number: int) -> str:
+    left = rest(sample.families, sample.values[:, number], sample.values[:, : len(FIVE)])
+    p = p_value(sample.families, left, sample.late)
+    mark = "**" if p is not None and p <= 0.05 / (len(DISCARDED) + len(PRODUCTS)) else ""
+    return f"{mark}{_told(auc_within(sample.families, left, sample.late))}{mark}"
+
+
+def _told(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def proof_size(runs: Sequence[Path]) -> list[str]:
+    """The AUC of proof size and of the five, on what was run and measured; and the answer."""
+    judged = dokimos.judge(list(runs))
+    explanation = dokimos.explain(judged, resamples=100)
+    lines: list[str] = []
+    for account in explanation.verifiers:
+        seen = [
+            o
+            for o in explanation.observations
+            if o.verifier == account.subject
+            and o.status in (Status.SOLVED, Status.TIMEOUT)
+            and "proof_leaves" in o.extras
+        ]
+        if not seen:
+            lines += [f"{account.subject}: nothing that was run has been profiled with `--more`.", ""]
+            continue
+        largest = max((o.extras["proof_leaves"] or 0 for o in seen), default=0)
+        missing = sum(o.extras["proof_leaves"] is None for o in seen)
+        columns = {
+            symbol(name): np.array([_finite(o.components.get(name)) for o in seen]) for name in COMPONENTS
+        }
+        columns[LEAVES] = np.array(
+            [2 * largest + 1 if (v := o.extras["proof_leaves"]) is None else v for o in seen], dtype=float
+        )
+        families = [o.family for o in seen]
+        late = np.array([o.status is Status.TIMEOUT for o in seen])
+        names = np.array(families)
+        both = [n for n in dict.fromkeys(families) if late[names == n].any() and (~late[names == n]).any()]
+        found = {n: (auc_within(families, v, late), p_value(families, v, late)) for n, v in columns.items()}
+        lines += [
+            f"{account.subject} on {', '.join(sorted({o.suite for o in seen}))}: {len(seen)} instances",
+            f"were solved or timed out and are measured, {int(late.sum())} of them timeouts. Families with",
+            f"both outcomes: {', '.join(both) or 'none'}. For {missing} no proof was found, which",
+            "counts as larger than every other.",
+            "",
+            *markdown_table(
+                ["component", "AUC within families", "p"],
+                [[n, _told(a), "–" if p is None else f"{p:.3f}"] for n, (a, p) in found.items()],
+            ),
+            "",
+            _answer(found, columns, families, late),
+            *_circular(account.subject),
+            "",
+        ]
+    return lines
+
+
+def _circular(subject: str) -> list[str]:
+    if subject != "reference":
+        return []
+    return ["", "The reference looks for such proofs itself: for it, this is close to circular."]
+
+
+def _finite(value: float | None) -> float:
+    return math.nan if value is None else min(max(value, -1e300), 1e300)
+
+
+def _answer(
+    found: Mapping[str, tuple[float | None, float | None]],
+    columns: Mapping[str, Floats],
+    families: Sequence[str],
+    late: NDArray[np.bool_],
+) -> str:
+    """Whether proof size is farther from chance than the best of the five, by a bootstrap of instances."""
+    size = {name: abs(auc - 0.5) for name, (auc, _) in found.items() if auc is not None}
+    if LEAVES not in size:
+        return "**No answer**: no family has both timeouts and solved instances among them."
+    best = max((n for n in size if n != LEAVES), key=lambda n: size[n])
+    p = found[LEAVES][1]
+    if p is None or p > 0.05:
+        return f"**Proof size is not found to predict timeouts here**; of the five {best} comes nearest."
+    rng = np.random.default_rng(0)
+    gains = []
+    for _ in range(BOOTSTRAPS):
+        chosen = np.concatenate([rng.choice(lines, len(lines)) for lines in groups(families)])
+        names = [families[i] for i in chosen]
+        pair = [auc_within(names, columns[n][chosen], late[chosen]) for n in (LEAVES, best)]
+        if pair[0] is not None and pair[1] is not None:
+            gains.append(abs(pair[0] - 0.5) - abs(pair[1] - 0.5))
+    low, high = np.quantile(gains, [0.025, 0.975])
+    word = "better than" if low > 0 else "worse than" if high < 0 else "not measurably better than"
+    return (
+        f"**Proof size predicts timeouts, {word} the best of the five**, {best} (gain in AUC "
+        f"{size[LEAVES] - size[best]:+.2f}, 95 % interval {low:+.2f} to {high:+.2f})."
+    )
+
+
+def page(facts: Path | None, runs: Sequence[Path]) -> str:
+    """The page, in Markdown."""
+    lines = [
+        "# What else measures hardness",
+        "",
+        "```",
+        "dokimos profile axes --more",
+        "dokimos run axes --verifier marabou --verifier reference --timeout 120 --cpu 10 --out runs/axes",
+        "python scripts/hardness_page.py --facts FACTS --runs runs/axes --out docs/hardness.md",
+        "```",
+        "",
+        "Everything here is within constructors: an AUC is the chance that, of a timeout and a solved",
+        "instance of one constructor, the timeout has the larger value (0.5 says nothing).",
+        "[The profile](profile.md) defines the components.",
+        "",
+    ]
+    if runs:
+        lines += ["## Does proof size predict timeouts better than the five?", "", *proof_size(runs)]
+    if facts is not None:
+        lines += [
+            "## What the paper discarded",
+            "",
+            "From the published profiles and answers (225 instances, five tools; timeouts and `UNSAT`).",
+            "*Nearest*: the one of the five with the largest mean rank correlation within constructors.",
+            "*Rest*: the AUC of what the five leave of its ranks, by least squares within constructors;",
+            "bold where p <= 0.05 divided by the number of components in this table beside the five",
+            f"({ROUNDS} permutations within constructors, which take the 30 published duplicates for",
+            "instances of their own). What adds to the five has a bold rest for several tools.",
+            "",
+            *table_of_discarded(facts),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the page, or print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--facts", type=Path)
+    parser.add_argument("--runs", type=Path, nargs="*", default=[])
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    if given.facts is None and not given.runs:
+        parser.error("give --facts, --runs or both")
+    text = page(given.facts, given.runs)
+    if given.out:
+        write_whole(given.out, text.encode())
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
