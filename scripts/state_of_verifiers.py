@@ -163,7 +163,7 @@ def main() -> int:
         print(f"state_of_verifiers: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("state_of_verifiers: interrupted; the same command goes on.", file=sys.stderr)
+        print("state_of_verifiers: interrupted; run the same command again to continue.", file=sys.stderr)
         return 130
     return 0
 

@@ -47,6 +47,13 @@ FORBIDDEN = {
     r"\brightly\b": "correctly",
     r"\bbroken off\b": "interrupted",
     r"\bleaves? with (exit )?code\b": "exits with code",
+    r"\bone that there is not\b": "one that does not exist",
+    r"\bis there twice\b": "is given twice",
+    r"\bas VNN-COMP has it\b": "in VNN-COMP's format",
+    r"\bgive the same command again\b": "run the same command again",
+    r"\bso many-th\b": "the number of",
+    r"\bsuch as it is\b": "as it is",
+    r"\bnobody reads it any more\b": "the reader has gone",
 }
 
 

@@ -1,7 +1,7 @@
 """Dokimos puts neural-network verifiers and ML models to the test with answers that are proven.
 
-`dir(dokimos)` has one function for each command (see `dokimos.api`). They are loaded when first used:
-importing the package costs nothing.
+There is one function for each command (see `dokimos.api`; `dir(dokimos)` lists them). They are loaded when
+first used, so importing the package costs nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m dokimos`` is ``dokimos``."""
+"""``python -m dokimos`` does the same as the command ``dokimos``."""
 
 from dokimos.cli import main
 

@@ -140,7 +140,7 @@ def test_a_journal_of_another_campaign_is_noticed(tmp_path: Path) -> None:
     run(tmp_path, suite(tmp_path, 1), [saying(tmp_path)])
     journal = tmp_path / "out" / "journal.jsonl"
     journal.write_text(journal.read_text().replace('"suite": "suite"', '"suite": "other"'))
-    with pytest.raises(UnreadableFile, match=r"journal.jsonl: it has a run on a suite 'other', of which"):
+    with pytest.raises(UnreadableFile, match=r"journal.jsonl: it has a run on the suite 'other', which"):
         read_campaign(tmp_path / "out")
 
 
@@ -161,7 +161,7 @@ def test_changes_are_noticed_and_named(tmp_path: Path) -> None:
     instances, verifier = suite(tmp_path), saying(tmp_path)
     run(tmp_path, instances, [verifier])
     before = (tmp_path / "out" / "manifest.json").read_bytes()
-    with pytest.raises(InputError, match=r"begun differently: wall_seconds was 20 and is 5; run as"):
+    with pytest.raises(InputError, match=r"started differently: wall_seconds was 20 and is 5; run it as"):
         run(tmp_path, instances, [verifier], limits=Limits(wall_seconds=5))
     with pytest.raises(InputError, match=r"instance i2 and 1 more are gone"):
         run(tmp_path, instances[:2], [verifier])
@@ -320,7 +320,9 @@ def test_several_suites_are_one_campaign(tmp_path: Path) -> None:
     assert run_campaign(both[::-1], [verifier], own_timeouts=True, **options).records == campaign.records
     with pytest.raises(InputError, match="instance two/i is gone"):
         run_campaign(both[:1], [verifier], own_timeouts=True, **options)
-    with pytest.raises(InputError, match="every run had its suite's own time and would have 20 s; run as"):
+    with pytest.raises(
+        InputError, match="the time of each run was its suite's own time and would be 20 s; run it as"
+    ):
         run_campaign(both, [verifier], **options)
 
 

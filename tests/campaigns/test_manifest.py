@@ -58,7 +58,7 @@ def test_a_mutant_is_a_manifest_or_one_sentence(tmp_path: Path) -> None:
         ({"machine": None}, "machine: expected `object`, got `null`"),
         ({"verifiers": [{"name": "a", "version": "1", "place": "/"}]}, "unknown field `verifiers.place`"),
         ({"seed": 1}, "unknown field `seed`"),
-        ({"suites": []}, "its instance 'exclusive-pairs-1' is of no suite of the campaign"),
+        ({"suites": []}, "its instance 'exclusive-pairs-1' belongs to no suite of the campaign"),
         ({"schema": [1]}, "this manifest has schema of another kind, not 2"),
     ],
 )

@@ -66,14 +66,14 @@ def test_the_same_contents_under_two_names_are_two_jobs() -> None:
 
 
 def test_what_makes_no_sense_is_refused() -> None:
-    with pytest.raises(InputError, match="instance 'one' is there twice"):
+    with pytest.raises(InputError, match="instance 'one' is given twice"):
         planned([ONE, ONE], [TOOL])
-    with pytest.raises(InputError, match="verifier 't' is there twice"):
+    with pytest.raises(InputError, match="verifier 't' is given twice"):
         planned([ONE], [TOOL, TOOL])
     with pytest.raises(InputError, match="at least 1, not 0"):
         planned([ONE], [TOOL], repeat=0)
     same = CampaignSuite(Path("a/s"), (ONE,)), CampaignSuite(Path("b/s"), (ONE,))
-    with pytest.raises(InputError, match="suite 's' is there twice"):
+    with pytest.raises(InputError, match="suite 's' is given twice"):
         plan(same, [TOOL], limits=LIMITS, repeat=1)
 
 

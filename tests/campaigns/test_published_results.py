@@ -98,12 +98,12 @@ def test_damaged_rows_are_refused_with_their_line(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no tool 'rover' that could be left unscored"):
+    with pytest.raises(InputError, match=r"--not-scored rover: .* has no results of this tool"):
         imported(tmp_path, not_scored=["rover"])
     (tmp_path / "empty").mkdir()
     bench = tmp_path / "bench"
     suite = CampaignSuite(bench, read_suite(bench).entries, "another")
-    with pytest.raises(InputError, match="it has results on bench, and none on another"):
+    with pytest.raises(InputError, match="has results on bench, but none on another"):
         import_results(tmp_path / "results", [suite], tmp_path / "campaign")
     with pytest.raises(UnreadableFile, match="it holds no results"):
         import_results(tmp_path / "empty", [suite], tmp_path / "campaign")
@@ -112,5 +112,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_campaign_that_was_run_is_left_alone(tmp_path: Path) -> None:
     suite = write_suite(tmp_path / "suite", [Made("i")])
     write_campaign(tmp_path / "campaign", suite, [record("i", Answer.UNSAT)], verifiers=["marabou"])
-    with pytest.raises(InputError, match="there is a campaign that was run here; choose another folder"):
+    with pytest.raises(
+        InputError, match="holds a campaign that was run, not imported; choose another folder"
+    ):
         imported(tmp_path)

@@ -253,7 +253,7 @@ def test_ordered_pairs_know_nothing_of_inputs() -> None:
     plain = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 0)"))
     assert check(plain, stated(plain, "ordered-pairs", data, float32=Fraction(1, 2))).real == 1
     mixed = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 (+ X_0 X_0))"))
-    with pytest.raises(InvalidProof, match="speaks of inputs"):
+    with pytest.raises(InvalidProof, match="involves inputs"):
         check(mixed, stated(mixed, "ordered-pairs", data))
 
 

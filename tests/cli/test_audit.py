@@ -29,7 +29,7 @@ def test_results_on_something_else_are_one_sentence(dokimos: Dokimos, tmp_path: 
     results = write_results(tmp_path / "results", "other", {"t": [("one", "unsat", None)]})
     ran = dokimos("audit", tmp_path / "bench", "--results", results, "--out", tmp_path / "c")
     assert ran.code == 2
-    assert "it has results on other, and none on bench" in ran.err
+    assert "has results on other, but none on bench" in ran.err
     assert not (tmp_path / "c").exists()
 
 

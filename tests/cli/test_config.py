@@ -78,7 +78,7 @@ def test_a_file_in_a_suites_folder_is_not_read(
         monkeypatch.chdir(suite)
         ran = dokimos("run", ".", "--verifier", "reference", "--out", tmp_path / "run")
         assert ran.code == 0, ran.err
-        assert ran.err.startswith("dokimos.toml: not read, as this is a suite's folder; give --config")
+        assert ran.err.startswith("dokimos.toml: not read, because this is a suite's folder; give --config")
         assert "adds:" not in ran.err
         monkeypatch.chdir(tmp_path)
         ran = dokimos("run", suite, "--verifier", "reference", "--out", tmp_path / "run")
@@ -108,7 +108,7 @@ def test_what_is_wrong_in_the_file_is_one_sentence(dokimos: Dokimos, here: Path)
 def test_init_writes_over_nothing(dokimos: Dokimos, here: Path) -> None:
     Path("dokimos.toml").write_text("mine")
     ran = dokimos("init")
-    assert ran.code == 2 and "is there already" in ran.err
+    assert ran.code == 2 and "already exists" in ran.err
     assert Path("dokimos.toml").read_text() == "mine"
     ran = dokimos("init", "--verifier", "a,b", "--out", "other.toml")
     assert ran.code == 2 and not Path("other.toml").exists()

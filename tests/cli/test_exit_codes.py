@@ -81,9 +81,9 @@ def test_a_crash_is_a_fault_of_ours_in_every_command(
     ran = dokimos(*COMMANDS[function])
     assert ran.code == 3, ran.err
     [line] = ran.err.splitlines()
-    assert line.startswith("dokimos: a fault in Dokimos itself (KeyError); its trace is kept in ")
+    assert line.startswith("dokimos: a bug in Dokimos itself (KeyError); its traceback is in ")
     assert "secret" not in line
-    [kept] = re.findall(r"kept in (\S+);", line)
+    [kept] = re.findall(r"traceback is in (\S+);", line)
     text = Path(kept).read_text()
     assert "Traceback" in text and "dokimos " + " ".join(COMMANDS[function]) in text
 
@@ -105,10 +105,10 @@ def test_a_trace_that_cannot_be_kept_is_said_so(
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "file" / "home"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     ran = dokimos("suites")
-    assert ran.code == 3 and f"kept in {tmp_path}/temporary/" in ran.err
+    assert ran.code == 3 and f"traceback is in {tmp_path}/temporary/" in ran.err
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "file" / "x"))
     ran = dokimos("suites")
-    assert ran.code == 3 and "its trace could not be kept anywhere" in ran.err
+    assert ran.code == 3 and "its traceback could not be written to any file" in ran.err
 
 
 def test_a_label_that_is_not_proven_is_still_1(dokimos: Dokimos, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_two_jobs_have_twice_the_budget(
 @pytest.mark.parametrize(
     ("budget", "words"),
     [
-        ("5s", "no room for the first instance"),
+        ("5s", "too small for the first instance"),
         ("soon", "is not an amount of time"),
         ("0m", "is not an amount of time"),
     ],

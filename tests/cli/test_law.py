@@ -140,8 +140,8 @@ def test_an_interruption_ends_the_laws(folder: Path, monkeypatch: pytest.MonkeyP
     )
     done = run("test", folder / "income.law", folder / "income.law", "--budget", 10)
     assert "0 of 2 laws violated, 1 not tested" in done.stdout
-    assert done.stdout.count("interrupted") == 1 and "starts anew" in done.stderr
-    assert "to go on" not in done.stderr
+    assert done.stdout.count("interrupted") == 1 and "starts from the beginning" in done.stderr
+    assert "to continue" not in done.stderr
     assert done.exit_code == 130  # what was not tested has not passed
 
 
@@ -171,7 +171,7 @@ def test_names_that_stand_for_nothing_are_input_errors(folder: Path) -> None:
         run("test", law, "--by", "incme").exception
     )
     law.write_text(LAW.replace("import people;", "").replace("x1.income", "getFeat(x1, 1)"))
-    assert "names features" in str(run("test", law, "--by", "income").exception)
+    assert "no domain names the features" in str(run("test", law, "--by", "income").exception)
 
 
 def test_a_place_that_cannot_be_written_is_found_before_the_test(folder: Path) -> None:
@@ -194,7 +194,7 @@ def test_replaying_no_violations_says_so(folder: Path) -> None:
     assert run("test", folder, "--model", folder / "fine.onnx", "--out", folder / "out").exit_code == 0
     done = run("replay", "--allow-code", folder / "out" / "income.json")
     assert done.exit_code == 0
-    assert "nothing to run again" in done.stdout
+    assert "nothing to replay" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_several_networks_in_one_property(folder: Path) -> None:
         (["--model", "trees.json", "--out", "suite"], "only laws on networks"),
         (["--model", "helps.onnx", "--vnnlib", "3", "--out", "suite"], "1.0 or 2.0"),
         (["--model", "helps.onnx", "--tolerance", "2", "--out", "suite"], "not a percentage"),
-        (["--model", "helps.onnx", "--out", "."], "there already"),
+        (["--model", "helps.onnx", "--out", "."], "already exists"),
     ],
 )
 def test_what_cannot_be_exported_says_why(folder: Path, arguments: list[str], words: str) -> None:

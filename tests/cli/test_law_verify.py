@@ -67,7 +67,7 @@ def test_a_law_that_is_proven_and_rechecked(folder: Path) -> None:
     held = run("recheck", "--allow-code", proof)
     assert held.exit_code == 0 and "holds: " in held.stdout
     other = run("recheck", "--allow-code", proof, "--model", folder / "falling.json")
-    assert other.exit_code == 1 and "the model is not the one" in other.stdout
+    assert other.exit_code == 1 and "the proof is about another model" in other.stdout
 
 
 def test_proofs_that_were_tampered_with(folder: Path) -> None:

@@ -124,7 +124,7 @@ def test_the_core_alone_knows_no_plug_in(shell: Shell) -> None:
     assert "oaths" not in core.stderr
     both = shell.run("check", "suite", "--core-only", "--plugin-proofs")
     assert both.returncode == 2
-    assert "give --core-only or --plugin-proofs" in both.stderr
+    assert "give either --core-only or --plugin-proofs" in both.stderr
 
 
 def test_nobody_is_blamed_by_a_label_of_a_plug_in(shell: Shell) -> None:

@@ -46,8 +46,8 @@ def test_a_suite_gets_a_table_and_a_file_for_each_instance(dokimos: Dokimos, sui
 def test_a_second_time_it_is_there(dokimos: Dokimos, suite: Path) -> None:
     first = dokimos("profile", suite, "--samples", 10)
     again = dokimos("profile", suite, "--samples", 10)
-    assert "was there" not in first.err
-    assert "was there" in again.err
+    assert "already measured" not in first.err
+    assert "already measured" in again.err
     assert first.out == again.out
 
 
@@ -94,7 +94,7 @@ def test_settings_that_make_no_sense_are_refused(
 def test_a_network_alone_asks_for_its_property(dokimos: Dokimos, pair: tuple[Path, Path]) -> None:
     ran = dokimos("profile", pair[0])
     assert ran.code == 2
-    assert "give its property too" in ran.err
+    assert "give its property as well" in ran.err
 
 
 def test_several_processes_give_the_same_bytes(dokimos: Dokimos, tmp_path: Path) -> None:

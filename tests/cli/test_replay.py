@@ -70,7 +70,7 @@ def test_the_node_where_they_part_is_named(
     ran = dokimos("replay", tmp_path / "net.onnx", tmp_path / "asked.vnnlib", "-1.5")
     assert ran.code == 1
     assert "they first differ at node 1 of 1, LeakyRelu: " in ran.out
-    assert "[0, 0] is -0.75 in onnxruntime and 0.0 exactly, where rounding explains" in ran.out
+    assert "[0, 0] is -0.75 in onnxruntime and 0.0 exactly, while rounding explains" in ran.out
 
 
 def test_what_cannot_be_replayed_is_one_sentence(
@@ -79,7 +79,7 @@ def test_what_cannot_be_replayed_is_one_sentence(
     broken = tmp_path / "broken.vnnlib"
     broken.write_text("(assert")
     for words, said in (
-        ((*files, "1 2 3"), "the point has 3 numbers where the network takes 2"),
+        ((*files, "1 2 3"), "the point has 3 numbers, but the network takes 2"),
         ((*files, "here.txt"), "'here.txt' is neither a file nor a VNN-COMP witness"),
         ((files[0], broken, "1 2"), str(broken)),
         ((files[1], files[1], "1 2"), f"{files[1]}: is not an ONNX file"),
@@ -91,4 +91,4 @@ def test_what_cannot_be_replayed_is_one_sentence(
         assert ran.code == (2 if said else 0)
         assert said in ran.err
         assert ran.err.count("\n") == bool(said)
-    assert "in onnxruntime: not evaluated: the point is out of the range of float32" in ran.out
+    assert "in onnxruntime: not evaluated: the point is outside the range of float32" in ran.out

@@ -132,7 +132,7 @@ def test_what_was_recorded_before_is_counted(
     journal = tmp_path / "run" / "journal.jsonl"
     journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:4]))
     lines = dokimos(*command).err.splitlines()
-    assert re.fullmatch(r"running 2/4: 2 reused \(scripted 1-\w{8}\); going on", lines[0])
+    assert re.fullmatch(r"running 2/4: 2 reused \(scripted 1-\w{8}\); continuing", lines[0])
     assert [line.partition(":")[0] for line in lines[1:]] == ["running 3/4", "running 4/4"]
     assert re.fullmatch(r"running 4/4: 4 reused \(scripted 1-\w{8}\)\n", dokimos(*command).err)
 
@@ -146,7 +146,7 @@ def test_a_verifier_that_has_changed_is_run_again(
     script(monkeypatch, tmp_path, default={"behaviour": "right"})
     refused = dokimos(*command)
     assert refused.code == 2
-    assert "run --again where a verifier has changed" in refused.err
+    assert "give --again if a verifier has changed" in refused.err
     assert dokimos(*command, "--again").code == 0
     records = read_journal(tmp_path / "run" / "journal.jsonl")
     assert len(records) == 4
@@ -180,7 +180,7 @@ def test_ctrl_c_counts_once(
     monkeypatch.setattr("dokimos.api.campaigns.run_campaign", interrupted)
     ran = dokimos("run", suite, "--verifier", "scripted", "--out", tmp_path / "run")
     assert ran.code == 130
-    assert ran.err == "dokimos: interrupted; give the same command again to continue.\n"
+    assert ran.err == "dokimos: interrupted; run the same command again to continue.\n"
     assert (tmp_path / "cleaned up").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -193,7 +193,7 @@ def test_one_instance_can_be_run_alone(dokimos: Dokimos, suite: Path, tmp_path: 
         "run", suite, "--verifier", "scripted", "--only", "nothing", "--out", tmp_path / "run2"
     )
     assert missing.code == 2
-    assert "no instance 'nothing'" in missing.err
+    assert "--only nothing: the suites have no instance of this name" in missing.err
 
 
 def test_what_is_missing_of_a_campaign_is_said(dokimos: Dokimos, suite: Path, tmp_path: Path) -> None:

@@ -79,9 +79,9 @@ def test_several_networks_are_shown_as_their_row_names_them(dokimos: Dokimos, be
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["net__one"], "does not say which suite"),
+        (["net__one"], "does not name a suite"),
         (["bench/net__three"], "did you mean 'net__"),
-        (["bench/onnx/net.onnx"], "give its property too"),
+        (["bench/onnx/net.onnx"], "give its property as well"),
         (["bench", "net__three"], "did you mean 'net__"),
         (["bench", "net.vnnlib"], "bench is not a network (.onnx)"),
         (["nowhere/net__one"], "nowhere"),

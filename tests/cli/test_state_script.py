@@ -112,4 +112,4 @@ def test_a_suite_that_changed_is_one_sentence(
     other = {"installed": state.Group("The state of the verifiers", ("scripted",), {"tiny": 30})}
     monkeypatch.setattr(state, "GROUPS", other)
     run(state, monkeypatch, tmp_path, code=2)
-    assert "was begun differently: wall_seconds was 20 and is 30" in capsys.readouterr().err
+    assert "was started differently: wall_seconds was 20 and is 30" in capsys.readouterr().err

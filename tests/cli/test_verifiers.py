@@ -37,7 +37,7 @@ def test_the_doctor_of_a_place(dokimos: Dokimos, tmp_path: Path) -> None:
         ),
         ("true", False, "that is sat, it answers error: no readable answer (it wrote no"),
         ("echo unsat > $5", False, "that is sat, it answers unsat"),
-        ("echo unknown > $5", False, "FAIL: it answered neither of the two"),
+        ("echo unknown > $5", False, "FAIL: it decided neither of the two"),
         (
             'grep -q "Y_0 1.0" "$4" && echo sat > $5 || echo unknown > $5',
             True,
@@ -110,7 +110,7 @@ def test_a_class_of_ones_own_is_run_judged_and_named_in_the_command_that_runs_it
     assert words[:5] == ["dokimos", "run", "suite", "--verifier", "own_tools:Mine"]
     assert dokimos(*words[1:]).code == 0
     assert dokimos("explain", "run").code == 0
-    assert "FAIL: asked a tiny query" in dokimos("verifiers", "doctor", "own_tools:Mine").out
+    assert "FAIL: on a tiny query" in dokimos("verifiers", "doctor", "own_tools:Mine").out
     assert "takes no place" in dokimos("run", "suite", "--verifier", "own_tools:Mine=/x", "--out", "no").err
 
 

@@ -34,7 +34,7 @@ def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     expect_writable(tmp_path / "sub" / "a.html", what="page", example="b.html")
     assert list((tmp_path / "sub").iterdir()) == []
-    with pytest.raises(InputError, match=r"there is no folder .*/missing; make it first"):
+    with pytest.raises(InputError, match=r"there is no folder .*/missing; create it first"):
         expect_writable(tmp_path / "missing" / "a.html", what="page", example="b.html")
     assert not (tmp_path / "missing").exists()
     for special in ("/dev/null", "/dev/stdout"):
@@ -104,7 +104,7 @@ def test_standard_output_is_written_into_even_where_it_is_a_file(tmp_path: Path)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=rf"there is no folder {tmp_path}/typo; make it first"):
+    with pytest.raises(InputError, match=rf"there is no folder {tmp_path}/typo; create it first"):
         write_whole(tmp_path / "typo" / "page.html", "x", make_folder=False)
     assert list(tmp_path.iterdir()) == []
 

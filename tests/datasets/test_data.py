@@ -39,7 +39,7 @@ def test_without_npm_one_sentence_says_what_to_run(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
     with pytest.raises(
-        InputError, match=r"needs npm, which is not here; .*`npm pack .*a@1`.* out of the package at"
+        InputError, match=r"needs npm, which is not installed; .*`npm pack .*a@1`.* from the package to"
     ):
         NpmFile("a@1", "package/b", "").fetch()
     assert len(load_data("digits")) == 599
@@ -69,13 +69,13 @@ def test_own_files_are_read(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.npz", b"no zip", "a.npz: is not an .npz file"),
-        ("a.csv", b"1,2\n1,2,3\n", r"a.csv:2: has 3 columns where the first line has 2"),
+        ("a.csv", b"1,2\n1,2,3\n", r"a.csv:2: has 3 columns, but the first line has 2"),
         ("a.csv", b"1,2\n1,x\n", r"a.csv:2:2: 'x' is not a number"),
         ("a.csv", b"0.5,2.5\n", r"a.csv:1:2: the class '2.5' is not an integer"),
         ("a.csv", b"7,2\n", r"record 0 has a value outside 0 to 1"),
         ("a.csv", b"", "is empty"),
         ("a.txt", b"", "must be .npz, .csv or .vnnlib, or a folder"),
-        ("a.vnnlib", b"", "need a shape"),
+        ("a.vnnlib", b"", "needs their shape"),
     ],
 )
 def test_bad_data_gets_one_sentence(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -88,7 +88,7 @@ def test_other_mistakes(tmp_path: Path) -> None:
     for where, message in (
         (tmp_path / "none", "no such file"),
         ("cifar", "no such file"),
-        (tmp_path, "folder for each"),
+        (tmp_path, "pictures of each class into a folder"),
     ):
         with pytest.raises(InputError, match=message):
             load_data(where)

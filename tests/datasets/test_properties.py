@@ -146,7 +146,7 @@ def test_a_budget_chooses_seconds_and_then_records(model: Path, tmp_path: Path) 
         made = dokimos.make_properties("pgd", model, data, tmp_path / name, budget_seconds=budget, **common)
         assert made.timeout_seconds == seconds
         assert sum(made.labels.values()) * seconds <= budget
-    with pytest.raises(InputError, match="too short for one record"):
+    with pytest.raises(InputError, match="too small for one record"):
         dokimos.make_properties("pgd", model, data, tmp_path / "d", budget_seconds=5, **common)
 
 
@@ -157,7 +157,7 @@ def test_a_budget_chooses_seconds_and_then_records(model: Path, tmp_path: Path) 
         ({"epsilon": ()}, "Give the radius"),
         ({"epsilon": -1.0}, "must be a positive number"),
         ({"weights": (1.0, 1.0)}, "their sum must be 1"),
-        ({"vnnlib": "3"}, "no VNN-LIB 3"),
+        ({"vnnlib": "3"}, "no version 3 of VNN-LIB"),
         ({"data": "mnists"}, "no such file, folder or data set"),
         ({"data": "german"}, r"a record has the shape \(61,\), but digits-fc reads"),
     ],

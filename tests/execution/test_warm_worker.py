@@ -142,7 +142,7 @@ def test_after_anything_odd_it_is_not_asked_again(
     assert ask(worker, tmp_path / "first", "answer").exit_code == 0
     outcome = ask(worker, tmp_path / "second", *words)
     assert (outcome.termination, outcome.exit_code) == (termination, code)
-    assert outcome.detail == ("its end without a reply" if words[0] == "die" else "")
+    assert outcome.detail == ("it ended without a reply" if words[0] == "die" else "")
     assert not worker.is_fit
     assert is_gone(result(tmp_path / "first")[0])
 

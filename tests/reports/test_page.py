@@ -158,7 +158,7 @@ def test_more_than_ten_wrong_answers_are_folded_not_left_out() -> None:
 
 def test_the_report_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "new" / "report.html"
-    with pytest.raises(InputError, match=r"there is no folder .*/new; make it first"):
+    with pytest.raises(InputError, match=r"there is no folder .*/new; create it first"):
         write_report(sample_judgements(), CONTEXT, path, log_tails=LOG_TAILS)
     path.parent.mkdir()
     write_report(sample_judgements(), CONTEXT, path, log_tails=LOG_TAILS)

@@ -1,8 +1,9 @@
-"""The public functions, one for each command: `dokimos` offers them by name.
+"""The public functions, one for each command; import them from `dokimos`.
 
-They take paths, or names of what ships with the package; they give typed, frozen results. They print
-nothing, and never end the process: progress goes to the `progress` callback, remarks to the logger
-`dokimos`, and whatever is wrong is a `DokimosError` with one sentence. Each is loaded when first used.
+They take paths, or the names of suites, verifiers and data that ship with the package, and return typed,
+frozen results. They print nothing and never end the process: progress goes to the `progress` callback,
+remarks go to the logger `dokimos`, and every error is a `DokimosError` with a one-sentence message. Each
+function is loaded when first used.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from dokimos.api.verdicts import explain, judge, report
     from dokimos.api.verifiers import diagnose_verifier, install_verifier, list_verifiers
 
-# Whoever wants the remarks adds a handler; nobody else sees them.
+# Callers who want to see the remarks add a handler.
 logging.getLogger("dokimos").addHandler(logging.NullHandler())
 
 __all__ = [
@@ -142,7 +143,7 @@ _NAMES = {
 _MODULES = {name: f"dokimos.api.{module}" for module, names in _NAMES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker knows only the names above
 
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:

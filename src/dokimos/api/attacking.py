@@ -1,4 +1,4 @@
-"""`attack`: searches for counterexamples on any suite."""
+"""`attack`: searches any suite for counterexamples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dokimos.suites.instance import Label
 
 @dataclass(frozen=True)
 class AttackedSuite:
-    """A suite, and what each attack came to on each instance."""
+    """A suite, and the outcome of each attack on each instance."""
 
     suite: Suite
     budget_seconds: float
@@ -44,7 +44,7 @@ class AttackedSuite:
 
     @property
     def refuted(self) -> tuple[AttackOutcome, ...]:
-        """Counterexamples to instances whose label is `unsat`: these labels are wrong."""
+        """Counterexamples on instances whose label is `unsat`: these labels are wrong."""
         return tuple(one for one in self.outcomes if one.is_found and one.label == Label.UNSAT.value)
 
 
@@ -61,9 +61,9 @@ def attack(
 ) -> AttackedSuite:
     """Search the instances of a suite for counterexamples: `dokimos attack`.
 
-    Each of `attacks` (all that there are unless given) has `budget_seconds` of CPU time for each instance.
-    A counterexample counts once it is replayed in exact arithmetic. Instances that are proven `unsat` are
-    left out unless `include_unsat`. With `out`, a folder, every outcome is kept there as it is found, so
+    Each of `attacks` (default: all) has `budget_seconds` of CPU time for each instance. A counterexample
+    counts once it is replayed in exact arithmetic. Instances that are proven `unsat` are left out unless
+    `include_unsat`. If the folder `out` is given, every outcome is written there as soon as it is found, so
     that the same call continues where it stopped, and `attacks.csv` lists them all.
 
     >>> attacked = dokimos.attack("tiny", ["units-leaky", "joint-units"], budget_seconds=5)
@@ -71,18 +71,18 @@ def attack(
     [('sat', 'units-leaky', True), ('sat', 'joint-units', True)]
     """
     if not 0 < budget_seconds < 1e6:
-        raise InputError("The budget of an attack must be a positive number of seconds, below a million.")
+        raise InputError("The budget of an attack must be a positive number of seconds below a million.")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"The seed must be a whole number that is not negative, not {seed!r}.")
+        raise InputError(f"The seed must be a whole number of at least 0, not {seed!r}.")
     names = list(dict.fromkeys(attacks)) or sorted(ATTACKS)
     for name in names:
-        ATTACKS[name]  # InputError, with the nearest name, for one that there is not
+        ATTACKS[name]  # raises InputError, with the nearest name, if it does not exist
     found = read_suite(suite)
     wanted = [entry for entry in found.entries if include_unsat or not _is_unsat(entry.read_truth())]
     if not wanted:
         raise InputError(
-            f"{found.folder}: every instance is labelled unsat, so that there is nothing to find; "
-            "attack them all the same with --all."
+            f"{found.folder}: every instance is labelled unsat, so there is nothing to find; give "
+            "--all to attack them anyway."
         )
     tasks = [AttackTask(entry, name, budget_seconds, seed) for entry in wanted for name in names]
 

@@ -1,4 +1,4 @@
-"""`audit`: what is wrong with a benchmark, and with the answers that were published on it."""
+"""`audit`: what is wrong with a benchmark, and with the answers published on it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _log = logging.getLogger("dokimos")
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found in the files, and what it made of the answers that were published.
+    """What an audit found in the files, and its judgement of the published answers.
 
-    `judged` is None where no results were given; `strangers` are the rows of them that no benchmark has.
+    `judged` is None if no results were given; `strangers` are the rows of the results that match no
+    benchmark.
     """
 
     findings: tuple[LintFinding, ...]
@@ -43,7 +44,7 @@ class Audit:
 
     @property
     def is_wrong_somewhere(self) -> bool:
-        """Whether a file or a published answer is wrong: exit code 1."""
+        """Whether a file or a published answer is wrong; the command then exits with 1."""
         errors = any(finding.severity is LintSeverity.ERROR for finding in self.findings)
         return errors or (self.judged is not None and self.judged.is_wrong_somewhere)
 
@@ -62,16 +63,16 @@ def audit(
     jobs: int | None = None,
     progress: ProgressCallback[None] = ignore,
 ) -> Audit:
-    """Say what is wrong with benchmarks, and with what was published on them: `dokimos audit`.
+    """Report what is wrong with benchmarks and with results published on them: `dokimos audit`.
 
-    `folders` are benchmarks, or folders of benchmarks. Every file that they list is looked at; `html`,
-    `json` and `sarif` are files to write the findings to. `results` has the answers and counterexamples of
-    several tools, as VNN-COMP publishes them; they become a campaign in `out` like any other, for `judge`,
-    `explain` and `report`. `not_scored` names tools that took part out of competition; `rules` are the rule
-    sets to score by, the shipped ones unless given. With `label_seconds`, `label` looks for so long for the
-    label of each instance with an answer that nothing else confirms or refutes, and writes it to the
-    `truth/` of the benchmark. `jobs` is how many processes work. If interrupted, the same call continues
-    with the results where it stopped.
+    `folders` are benchmarks, or folders of benchmarks. Every file that they list is examined; `html`,
+    `json` and `sarif` are files to write the findings to. `results` is a folder with the answers and
+    counterexamples of several tools, as VNN-COMP publishes them; they become an ordinary campaign in `out`,
+    for `judge`, `explain` and `report`. `not_scored` names tools that took part without being scored;
+    `rules` are the rule sets to score by (default: the shipped ones). With `label_seconds`, `label` spends
+    this long looking for the label of each instance with an answer that nothing else confirms or refutes,
+    and writes it to the benchmark's `truth/`. `jobs` is the number of processes. If interrupted, the same
+    call continues reading the results where it stopped.
 
     >>> dokimos.audit("tiny", jobs=1).is_wrong_somewhere
     False
@@ -86,12 +87,9 @@ def audit(
     """
     given = [folders] if isinstance(folders, str | Path) else folders
     if not given:
-        raise InputError("There is nothing to audit; name the folder of a benchmark.")
+        raise InputError("There is nothing to audit; give the folder of a benchmark.")
     if results is None and (not_scored or label_seconds is not None):
-        raise InputError(
-            "Tools that are not scored, and labels for what nobody checked, need results; say where with "
-            "--results."
-        )
+        raise InputError("--not-scored and --label need published results; give them with --results.")
     for path in (html, json, sarif):
         if path is not None:
             made = None if results is None else Path(out)
@@ -124,7 +122,7 @@ def _label_unchecked(
     jobs: int,
     progress: ProgressCallback[None],
 ) -> None:
-    """Look for the labels of all instances with an answer that nothing confirms or refutes."""
+    """Look for the label of every instance with an answer that nothing confirms or refutes."""
     wanted = {(j.record.suite, j.record.instance) for j in judged.judgements if j.verdict.is_unchecked}
     tasks = [
         LabelTask(suite.folder, entry, seconds)
@@ -165,7 +163,7 @@ def _imported(
     found = import_results(results, suites, out, not_scored=not_scored, imported=table_read)
     if found.strangers:
         _log.warning(
-            "%d rows of the results name files that the benchmarks do not list, the first at %s",
+            "%d rows of the results name files that the benchmarks do not list; the first is %s",
             *(len(found.strangers), found.strangers[0]),
         )
     return found
@@ -186,7 +184,7 @@ def _judged(
 
 
 def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignSuite]:
-    """The benchmarks that there are results on; of two with one name, the first: that in VNN-LIB 1.0."""
+    """The benchmarks that have results; of two with the same name, the first, which is in VNN-LIB 1.0."""
     wanted = {table.category for table in find_results(results)}
     by_name: dict[str, Path] = {}
     for place in places:
@@ -194,7 +192,7 @@ def suites_with_results(places: Sequence[Path], results: Path) -> list[CampaignS
     named = {name: place for name, place in by_name.items() if name in wanted}
     if not named:
         raise InputError(
-            f"{results}: it has results on {', '.join(sorted(wanted))}, and none on "
-            f"{', '.join(sorted(by_name))}."
+            f"{results}: has results on {', '.join(sorted(wanted))}, but none on "
+            f"{', '.join(sorted(by_name))}; audit the benchmarks that the results are on."
         )
     return [CampaignSuite(place, read_suite(place).entries, name) for name, place in named.items()]

@@ -1,4 +1,4 @@
-"""What of some suites fits into a budget of time."""
+"""Which instances of suites fit into a time budget."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dokimos.suites.entry import SuiteEntry
 def within_budget(
     suites: Sequence[CampaignSuite], seconds: float, *, jobs: int, timeout_seconds: float | None
 ) -> tuple[list[CampaignSuite], tuple[str, ...]]:
-    """The suites with those of their instances that a budget has room for, and what was left out of each.
+    """The suites with only the instances that fit into a budget, and what was left out of each.
 
-    Raises InputError if it has no room at all.
+    Raises InputError if not even the first instance fits.
     """
     room = seconds * jobs
     ordered = [in_order(cast("tuple[SuiteEntry, ...]", each.instances), name=each.name) for each in suites]
@@ -27,8 +27,8 @@ def within_budget(
     if not any(counts):
         first = next((limit for suite in limits for limit in suite), 0)
         raise InputError(
-            f"A budget of {has} has no room for the first instance, which may take {first:g} s; "
-            "give a larger --budget, or a smaller --timeout."
+            f"A budget of {has} is too small for the first instance, which may take {first:g} s; "
+            "give a larger --budget or a smaller --timeout."
         )
     kept, left_out = [], []
     for suite, entries, count in zip(suites, ordered, counts, strict=True):

@@ -1,4 +1,4 @@
-"""`run` and `watch`: verifiers on suites, and a campaign seen while it runs."""
+"""`run` and `watch`: run verifiers on suites, and follow a campaign while it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.catalogue import installed
 from dokimos.verifiers.permissions import Permissions
 
-#: How much of each second may go into judging while a campaign is watched; the rest waits for the next.
+#: The fraction of each second that judging may take while a campaign is watched; the rest is judged later.
 _JUDGING_SECONDS = 0.5
 _log = logging.getLogger("dokimos")
 
@@ -50,13 +50,13 @@ def run(
 ) -> Campaign:
     """Run verifiers on suites: `dokimos run`. The same call again continues where it stopped.
 
-    `verifiers` are named as `dokimos verifiers` lists them, or by ``package.module:Class``. `out` is the
-    folder of the campaign. Each run has `timeout_seconds`, or the time that the suite gives the instance.
-    `dask` is the address of a cluster. `probe` also runs each query without its output constraint,
-    and each verifier without its own attack. `again` sets aside what was recorded of these verifiers,
-    be it of another version. `only` names the instances to run. Verifiers get an allow-list of the
-    environment, and the variables that `pass_env` names; `trust_scripts` runs the scripts of tools in
-    folders unguarded. `progress` gets the record of each run (None for what was recorded before).
+    `verifiers` are names that `dokimos verifiers` lists, or ``package.module:Class``. `out` is the folder
+    of the campaign. Each run has `timeout_seconds` (default: the suite's limit for the instance). `dask` is
+    the address of a cluster. `probe` also runs each query without its output constraint, and each verifier
+    without its own attack. `again` discards the recorded runs of these verifiers, even those of another
+    version. `only` names the instances to run. Verifiers get only the environment variables on an
+    allow-list and those that `pass_env` names; `trust_scripts` runs the scripts of tools in folders without
+    a guard. `progress` gets the record of each run (None for runs that were recorded before).
 
     >>> campaign = dokimos.run("tiny", "reference", "campaign", timeout_seconds=60)
     >>> [record.answer.value for record in campaign.records]
@@ -101,7 +101,7 @@ def run_suites(
     permissions: Permissions,
     progress: ProgressCallback[object],
 ) -> Campaign:
-    """What `run` does with suites and verifiers once it has found them."""
+    """Run verifiers on suites that are read already; `run` without the lookup of names."""
     entries = [entry for each in wanted for entry in each.instances]
     if not entries:
         raise InputError("A campaign needs at least one instance and one verifier.")
@@ -109,7 +109,7 @@ def run_suites(
 
     def resumed(done: int, planned: int) -> None:
         tools = ", ".join(f"{each.name} {each.version()}" for each in chosen)
-        note = f"{done} reused ({tools})" + ("" if done == planned else "; going on")
+        note = f"{done} reused ({tools})" + ("" if done == planned else "; continuing")
         progress(ProgressUpdate("running", done, total, note, None))
 
     def step(so_far: Progress) -> None:
@@ -140,7 +140,7 @@ def run_suites(
 
 
 def chosen_verifiers(verifiers: str | Verifier | Sequence[str | Verifier]) -> list[Verifier]:
-    """The verifiers that are named, each once. Raises VerifierUnavailable if one is not installed."""
+    """The named verifiers, each once. Raises VerifierUnavailable if one is not installed."""
     named = [verifiers] if isinstance(verifiers, str | Verifier) else verifiers
     return [each if isinstance(each, Verifier) else installed(each) for each in dict.fromkeys(named)]
 
@@ -148,7 +148,7 @@ def chosen_verifiers(verifiers: str | Verifier | Sequence[str | Verifier]) -> li
 def campaign_suites(
     suites: SuiteSource | Sequence[SuiteSource], only: Sequence[str], progress: ProgressCallback[object]
 ) -> list[CampaignSuite]:
-    """The suites with those of their instances that are to be run: all, or those named."""
+    """The suites with the instances to run: all of them, or only the named ones."""
     found = []
     given = with_pairs([suites] if isinstance(suites, str | Path | Suite) else suites)
     for each in dict.fromkeys(given):
@@ -160,12 +160,12 @@ def campaign_suites(
     there = {entry.name for suite in found for entry in suite.instances}
     for name in only:
         if name not in there:
-            raise InputError(f"There is no instance {name!r} in what is to be run; --only names instances.")
+            raise InputError(f"--only {name}: the suites have no instance of this name.")
     return found
 
 
 def _probes(suites: Sequence[CampaignSuite], out: Path) -> list[CampaignSuite]:
-    """A suite of probes beside each suite, kept in the folder of the campaign."""
+    """For each suite, a suite of probes, kept in the campaign's folder."""
     found = []
     for suite in suites:
         entries = cast("tuple[SuiteEntry, ...]", suite.instances)
@@ -178,14 +178,14 @@ def _probes(suites: Sequence[CampaignSuite], out: Path) -> list[CampaignSuite]:
 
 
 def _quiet(verifiers: Sequence[Verifier]) -> list[Verifier]:
-    """The verifiers without their own attack, where they have a switch for it."""
+    """The verifiers that can switch off their own attack, with it switched off."""
     named = {verifier.name for verifier in verifiers}
     quiet = [verifier.without_attack() for verifier in verifiers]
     return [verifier for verifier in quiet if verifier is not None and verifier.name not in named]
 
 
 def read_campaign(campaign: str | Path) -> Campaign:
-    """The campaign in a folder, finished or not.
+    """Read the campaign in a folder, finished or not.
 
     >>> dokimos.read_campaign("campaign").planned
     2
@@ -200,10 +200,10 @@ def watch(
     every_seconds: float = 1.0,
     once: bool = False,
 ) -> Iterator[WatchedCampaign]:
-    """A campaign while it runs, read again and again until it ends: `dokimos watch`.
+    """Yield the state of a campaign again and again until it ends: `dokimos watch`.
 
-    It only reads. With `once`, the campaign as it is now. Where `suites` (or the places that the campaign
-    knows) are gone, answers are not judged, and the remarks say so.
+    It only reads. With `once`, it yields the present state only. If `suites` (or the folders that the
+    campaign recorded) are gone, answers are not judged, and the remarks say so.
 
     >>> [seen] = dokimos.watch("campaign", once=True)
     >>> seen.glance.state.value, [judgement.verdict.value for judgement in seen.judgements]

@@ -22,7 +22,7 @@ from dokimos.core.files import write_whole
 
 
 def read_config(path: str | Path) -> Configuration:
-    """What a `dokimos.toml` says.
+    """Read a `dokimos.toml`.
 
     >>> dokimos.read_config("dokimos.toml").suites
     ('quick',)
@@ -42,8 +42,8 @@ def init_config(
 ) -> Configuration:
     """Write a `dokimos.toml`, which `run` and `gate` then take suites and verifiers from: `dokimos init`.
 
-    `verifiers` are given as `run` takes them, ``NAME`` or ``NAME=PLACE``; all that are installed unless
-    given. Nothing that is there is written over.
+    `verifiers` are written as for `run`, ``NAME`` or ``NAME=PLACE`` (default: all that are installed). An
+    existing file is never overwritten.
 
     >>> made = dokimos.init_config(suites=["quick"], verifiers=["reference", "mine=./tools/mine"])
     >>> [verifier.given for verifier in made.verifiers]
@@ -51,11 +51,11 @@ def init_config(
     """
     path = Path(out)
     if path.exists():
-        raise InputError(f"{path}: is there already; edit it, or choose another file with --out.")
+        raise InputError(f"{path}: already exists; edit it, or choose another file with --out.")
     given = _installed() if verifiers is None else verifiers
     tools = [ConfiguredVerifier(name, place) for name, _, place in (each.partition("=") for each in given)]
     text = config_text(suites, tools, timeout=timeout, memory=memory, jobs=jobs, rules=rules)
-    made = parse_config(text, path)  # what cannot be read again is not written
+    made = parse_config(text, path)  # nothing is written that cannot be read again
     write_whole(path, text, what="the configuration")
     return made
 
@@ -67,9 +67,10 @@ def _installed() -> list[str]:
 
 
 def find_config(given: Path | None) -> tuple[Configuration | None, str]:
-    """The file that is given, else the one in the working folder, and a remark, if there is one to make.
+    """The given file, or else the one in the working folder; and a remark, which may be empty.
 
-    A file that comes with a suite is somebody else's, and says what to run: it is not read unless given.
+    A file in a suite's folder may come from someone else, and it says what to run, so it is read only if
+    given.
     """
     if given is not None:
         return _read_config(given), ""
@@ -77,15 +78,18 @@ def find_config(given: Path | None) -> tuple[Configuration | None, str]:
     if not here.is_file():
         return None, ""
     if Path("instances.csv").exists() or Path("suite.json").exists():
-        return None, f"{here}: not read, as this is a suite's folder; give --config {here} if you trust it."
+        return (
+            None,
+            f"{here}: not read, because this is a suite's folder; give --config {here} if you trust it.",
+        )
     return _read_config(here), ""
 
 
 @dataclass(frozen=True)
 class SettledRun:
-    """What a command does: what it was given and, where it was not, what the file says.
+    """The settings of a run: from the command line, or else from the configuration file.
 
-    `added` are the words that the file adds to the command line.
+    `added` are the arguments that the file adds to the command line.
     """
 
     suites: tuple[str, ...]
@@ -104,11 +108,11 @@ def settle_run(
     rules: Sequence[str] = (),
     unused: Sequence[str] = (),
 ) -> SettledRun:
-    """The command line and the file together; the former goes before.
+    """Combine the command line and the configuration file; the command line has precedence.
 
-    The command has no options for what is `unused`.
+    `unused` names the settings that the command has no options for.
 
-    Raises InputError where no suite or no verifier is named at all.
+    Raises InputError if neither of the two names a suite, or neither names a verifier.
     """
     held = config or Configuration(Path(CONFIG_NAME))
     added: list[str] = [] if suites else [*held.suites]
@@ -143,7 +147,7 @@ def settle_run(
 
 
 def added_in_words(config: Configuration | None, settled: SettledRun) -> str:
-    """What a file adds to the command line, as one could type it; nothing where it adds nothing."""
+    """What the file adds to the command line, as it could be typed; empty if it adds nothing."""
     if config is None or not settled.added:
         return ""
     return f"{config.file} adds: {shlex.join(settled.added)}"

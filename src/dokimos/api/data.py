@@ -11,10 +11,10 @@ from dokimos.datasets.packages import fetch_together
 
 @dataclass(frozen=True)
 class DataSetInfo:
-    """A data set: the shape of a record, how many there are to train and to test on, and what it is.
+    """A data set: the shape of a record, the numbers of records to train and test on, and a description.
 
-    `package` is where it comes from (empty where it comes with an installed package), `is_kept` whether its
-    files are here already, `folder` where they are or will be.
+    `package` is where it comes from (empty if it comes with an installed package), `is_kept` whether its
+    files are on this machine already, and `folder` where they are or will be.
     """
 
     name: str
@@ -28,7 +28,7 @@ class DataSetInfo:
 
 
 def list_data() -> tuple[DataSetInfo, ...]:
-    """The data sets with names: `dokimos data`.
+    """List the data sets that have names: `dokimos data`.
 
     >>> [(data.name, data.shape) for data in dokimos.list_data() if data.name == "digits"]
     [('digits', (1, 8, 8))]
@@ -39,8 +39,8 @@ def list_data() -> tuple[DataSetInfo, ...]:
 def get_data(name: str) -> DataSetInfo:
     """Fetch a data set, check its hashes and keep it: `dokimos data get`.
 
-    Files that are kept already are only checked, without any connection. Raises InputError if a file
-    cannot be fetched, or is not what it should be.
+    Files that are already on this machine are only checked, which needs no network. Raises InputError if a
+    file cannot be fetched or has the wrong hash.
 
     >>> dokimos.get_data("digits").is_kept
     True

@@ -15,13 +15,13 @@ from dokimos.suites.folder import instance_name
 from dokimos.suites.pairs import pair_suite
 from dokimos.suites.profile_file import FOLDER, ProfileSettings
 
-#: Fewer instances than this are measured faster in one process than it takes to start others.
+#: Fewer instances than this are measured in one process, which is faster than starting others.
 WORTH_PROCESSES = 16
 
 
 @dataclass(frozen=True)
 class ProfiledSuite:
-    """The folder of the profiles, and what came of each instance, in the order of the suite."""
+    """The folder of the profiles, and the outcome for each instance, in the order of the suite."""
 
     folder: Path
     outcomes: tuple[MeasuredProfile, ...]
@@ -45,9 +45,9 @@ def profile(
     """Measure the difficulty profile of each instance: `dokimos profile`.
 
     Takes a suite, or a network and its `property`. Profiles are written to `out`, or to the suite's own
-    folder of profiles. One that is there for the same files and settings is not measured again. With
-    `more`, they also have what takes seconds for each instance: margins bracketed by proof, the number of
-    linear regions, the size of the smallest proof found, and the components that the paper left out.
+    folder of profiles. An existing profile of the same files and settings is kept. With `more`, they also
+    have components that take seconds for each instance: margins bracketed by proof, the number of linear
+    regions, the size of the smallest proof found, and the components that the paper left out.
 
     >>> profiled = dokimos.profile("tiny")
     >>> len(profiled.outcomes), profiled.failed
@@ -75,7 +75,9 @@ def _tasks(
         folder = pair_suite(network, asked).folder / FOLDER if out is None else Path(out)
         return [ProfileTask(name, network, asked, settings, folder)]
     if str(suite).endswith((".onnx", ".onnx.gz")):
-        raise InputError(f"{suite} is a network; give its property too: dokimos profile NETWORK PROPERTY.")
+        raise InputError(
+            f"{suite} is a network; give its property as well: dokimos profile NETWORK PROPERTY."
+        )
     found = read_suite(suite)
     folder = contained(found.folder, FOLDER) if out is None else Path(out)
     return [ProfileTask(e.name, e.network_path, e.property_path, settings, folder) for e in found.entries]
@@ -84,4 +86,4 @@ def _tasks(
 def _in_words(outcome: MeasuredProfile) -> str:
     if outcome.profile is None:
         return "FAILED"
-    return "was there" if outcome.was_there else "measured"
+    return "already measured" if outcome.was_there else "measured"

@@ -1,4 +1,4 @@
-"""`gate`: run, judge, report, and whether a verifier may pass."""
+"""`gate`: run, judge and report, and decide whether a verifier may pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.verifiers.base import Verifier
 from dokimos.verifiers.permissions import Permissions
 
-#: What the gate saw the last time, in the folder of its campaign.
+#: The file in the campaign's folder that keeps what the gate saw last time.
 _LAST = "gate.json"
 
 
@@ -51,21 +51,21 @@ def gate(
 ) -> GateOutcome:
     """Run verifiers on suites, judge every answer, and decide whether they may pass: `dokimos gate`.
 
-    `out` is the folder of the campaign; the same call again continues where it stopped, and runs a verifier
-    again whose version has changed; what other verifiers did there before does not count. `baseline` is a
-    file with what was right before and which failures are expected; `update_baseline` writes it: what was
-    not asked for stays as it was. `junit`, `markdown` and `html` are files to write.
-    `budget_seconds` runs the first instances of the suites' fixed orders, as many as have time limits that
-    sum up to at most that for each of the `jobs`; findings say how many were left out. `rules` are rule
-    sets to show on the page; they decide nothing. `pass_env` and
-    `trust_scripts` are those of `run`.
+    `out` is the folder of the campaign; the same call continues where it stopped, and repeats the runs of a
+    verifier whose version has changed; earlier runs of other verifiers there do not count. `baseline` is a
+    file that lists what was right before and which failures are expected; `update_baseline` writes it, and
+    keeps its entries for what this call did not run. `junit`, `markdown` and `html` are files to write.
+    With `budget_seconds`, only the first instances in each suite's fixed order are run, as many as have
+    time limits that add up to at most this budget for each of the `jobs`; the findings say how many were
+    left out. `rules` are rule sets to show on the page; they do not affect the result. `pass_env` and
+    `trust_scripts` are as for `run`.
 
     >>> outcome = dokimos.gate("tiny", "reference", "gated", timeout_seconds=60, junit="junit.xml")
     >>> outcome.is_open, [finding.text for finding in outcome.findings]
     (True, [])
     """
     if update_baseline and baseline is None:
-        raise InputError("Say with --baseline which file is to be updated.")
+        raise InputError("Give the file to update with --baseline.")
     folder = Path(out)
     for path, what in ((junit, "JUnit file"), (markdown, "summary"), (html, "report")):
         if path is not None:

@@ -20,14 +20,14 @@ from dokimos.hiding.soundness import soundness_settings
 from dokimos.hiding.survivors import SurvivorCurve, survivor_curves
 from dokimos.suites.folder import HIDE_REPORT, Suite, read_suite, read_suite_file
 
-#: What training and its filter use; an assessment leaves it out.
+#: The attacks that training and its filter use; an assessment leaves them out.
 USED_IN_TRAINING = ("pgd",)
 SURVIVOR_PAGE = "survivors.html"
 
 
 @dataclass(frozen=True)
 class HiddenSuite:
-    """A suite with hidden counterexamples, and what came of each planted point."""
+    """A suite with hidden counterexamples, and the outcome for each planted point."""
 
     suite: Suite
     report: Mapping[str, Any]
@@ -36,7 +36,7 @@ class HiddenSuite:
 
 @dataclass(frozen=True)
 class Assessment:
-    """How many counterexamples survive, attack by attack, against the CPU time of each."""
+    """How many counterexamples survive each attack, as a function of its CPU time."""
 
     attacked: AttackedSuite
     curves: tuple[SurvivorCurve, ...]
@@ -44,7 +44,7 @@ class Assessment:
 
 @dataclass(frozen=True)
 class AblationRow:
-    """What training without one of its two ideas comes to."""
+    """The result of training without one of its two ideas."""
 
     two_sided: bool
     sliding: bool
@@ -59,9 +59,10 @@ def hide(
     """Make a suite with hidden counterexamples: `dokimos hide`.
 
     With the tier `lock`, each point gives three instances that share a base: the base alone, proven robust;
-    the same with a parity lock that no input opens; and with one that opens in one cell. With the tier
-    `trained`, one network is trained to hide a counterexample in each planted point, after SoundnessBench.
-    If interrupted, the same call continues where it stopped; the same settings give the same files.
+    the base with a parity lock that no input opens; and the base with a lock that opens in one cell. With
+    the tier `trained`, one network is trained to hide a counterexample at each planted point, as in
+    SoundnessBench. If interrupted, the same call continues where it stopped; the same settings give the
+    same files.
 
     >>> small = HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.05)
     >>> hidden = dokimos.hide("hidden", small)
@@ -71,7 +72,7 @@ def hide(
     asked = settings or HideSettings()
     folder, recipe = Path(out), asked.as_recipe()
     if _is_made(folder, recipe):
-        # A kill between the last two steps leaves the folder of the work behind.
+        # If the process is killed between the last two steps, the working folder is left behind.
         shutil.rmtree(building_place(folder, recipe), ignore_errors=True)
         return HiddenSuite(read_suite(folder), {}, was_there=True)
     building = building_folder(folder, recipe)
@@ -129,7 +130,7 @@ def _is_made(folder: Path, recipe: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class SoundnessRow:
-    """What one setting of SoundnessBench came to here, beside what was published."""
+    """The result of one setting of SoundnessBench here, next to the published one."""
 
     name: str
     planted: int
@@ -145,9 +146,10 @@ def hide_soundness(
     only: Sequence[str] = (),
     progress: ProgressCallback[None] = ignore,
 ) -> tuple[SoundnessRow, ...]:
-    """The settings of SoundnessBench, each into a folder of `out`: `dokimos hide --soundness`.
+    """Train the settings of SoundnessBench, each into its own folder in `out`: `dokimos hide --soundness`.
 
-    `only` names some of them; all 26 unless given. What is made already is not made again.
+    `only` names the settings to train (default: all 26). Settings that are done already are not trained
+    again.
     """
     settings = list(soundness_settings(options))
     known = [one.name for one in settings]
@@ -175,9 +177,10 @@ def assess_hiding(
     jobs: int = 1,
     progress: ProgressCallback[Any] = ignore,
 ) -> Assessment:
-    """How many counterexamples survive attacks that training did not use: `dokimos hide --assess`.
+    """Measure how many counterexamples survive attacks that training did not use: `dokimos hide --assess`.
 
-    With `out`, a folder, outcomes are kept there as they are found, and `survivors.html` shows the curves.
+    If the folder `out` is given, outcomes are written there as soon as they are found, and `survivors.html`
+    shows the curves.
 
     >>> assessed = dokimos.assess_hiding("tiny", ["joint-units", "square"], budget_seconds=1)
     >>> [(curve.attack, curve.survivors[1]) for curve in assessed.curves][0]

@@ -1,4 +1,4 @@
-"""The names that options take, without loading what they name: for completion in a shell."""
+"""The names that options take, for completion in a shell; the named objects are not loaded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class NameKind(Enum):
-    """What names stand for."""
+    """What a name stands for."""
 
     SUITE = "suite"
     FAMILY = "family"
@@ -18,7 +18,7 @@ class NameKind(Enum):
 
 
 def known_names(kind: NameKind) -> tuple[str, ...]:
-    """The names of one kind that this installation knows, plug-ins included."""
+    """The names of one kind that this installation knows, including those of plug-ins."""
     return _NAMES[kind]()
 
 

@@ -1,4 +1,4 @@
-"""`check`: labels proven again, networks cross-checked. `core_only` loads nothing but the trusted core."""
+"""`check`: proves labels again and cross-checks networks. `core_only` loads only the trusted core."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dokimos.suites.folder import Suite, read_suite_file, unlabelled_on_purpose
 if TYPE_CHECKING:
     from dokimos.crosscheck.cross_check import CrossCheck
 
-#: Fewer instances than this are checked faster in one process than it takes to start others.
+#: Fewer instances than this are checked in one process, which is faster than starting others.
 WORTH_PROCESSES = 24
 
 
 @dataclass(frozen=True)
 class CheckedSuite:
-    """A suite, and what the checker says of each of its labels, in the order of its entries.
+    """A suite, and what the checker says about each of its labels, in the order of its entries.
 
-    `cross_checks` has, by name, what the comparison with the runtimes says of each label that was proven: a
-    label that is contradicted is not proven after all. It is empty where the core alone was asked.
-    `unlabelled` names the instances without a truth file, which no entry speaks of: those of a suite
-    without any, or of a benchmark that nobody here made.
+    `cross_checks` has, by name, the result of the comparison with runtimes for each proven label: a label
+    that a runtime contradicts does not count as proven. It is empty with `core_only`. `unlabelled` names
+    the instances that have no truth file and need none, because Dokimos did not make the suite, the suite
+    has no labels at all, or they were left without one on purpose; they are not among the entries.
     """
 
     suite: Suite
@@ -59,12 +59,12 @@ def check(
 ) -> CheckedSuite:
     """Prove every label of a suite again, from its files alone: `dokimos check`.
 
-    A label that is not proven is in the result, with the reason. Each network is also cross-checked: what
-    onnxruntime computes at a few points must be the exact value, up to rounding, or the label is refused.
-    With `core_only` nothing but the trusted core is loaded, nothing is cross-checked, and a shipped suite
-    must be in the cache already; with `plugin_proofs` kinds of proof that other packages add are trusted,
-    too. What has no label is not checked, and no failure, unless Dokimos made the suite and the truth file
-    of this instance alone is missing.
+    The result says why a label is not proven. Each network is also cross-checked: what onnxruntime computes
+    at a few points must agree with the exact value, up to rounding, or the label is refused. With
+    `core_only`, only the trusted core is loaded, nothing is cross-checked, and a shipped suite must be in
+    the cache already; with `plugin_proofs`, kinds of proof that other packages add are trusted as well. An
+    instance without a label is not checked and does not count as a failure, unless Dokimos made the suite
+    with labels and this instance's truth file is missing.
 
     >>> checked = dokimos.check("tiny")
     >>> checked.is_proven, len(checked.entries)
@@ -75,7 +75,9 @@ def check(
     ['onnxruntime', 'onnxruntime']
     """
     if core_only and plugin_proofs:
-        raise InputError("The trusted core has no plug-ins; give --core-only or --plugin-proofs.")
+        raise InputError(
+            "The trusted core has no plug-ins; give either --core-only or --plugin-proofs, not both."
+        )
     found = read_suite(suite, make=not core_only)
     unlabelled = _unlabelled(found)
     labelled = [entry for entry in found.entries if entry.name not in unlabelled]
@@ -113,7 +115,7 @@ def _unlabelled(suite: Suite) -> dict[str, None]:
 def _check_one(
     checker: Callable[[SuiteEntry], CheckedEntry], entry: SuiteEntry, *, compare: bool
 ) -> tuple[CheckedEntry, CrossCheck | None]:
-    """What the checker says of an entry, and the comparison with the runtimes where it is proven."""
+    """What the checker says about an entry, and, if it is proven, the comparison with runtimes."""
     checked = checker(entry)
     if not compare or not checked.is_proven:
         return checked, None
@@ -126,7 +128,7 @@ def _check_one(
 
 
 def _plugin_checker(*, trusted: bool) -> Callable[[SuiteEntry], CheckedEntry]:
-    """What checks one entry and knows of plug-ins, which the trusted core does not."""
+    """The function that checks one entry and knows about plug-ins, unlike the trusted core."""
     from dokimos.provers.plugin_kinds import check_entry_naming_plugins, check_entry_with_plugins
 
     return check_entry_with_plugins if trusted else check_entry_naming_plugins

@@ -1,4 +1,4 @@
-"""`export_law`: laws as instances that any verifier takes."""
+"""`export_law`: laws as instances for any verifier."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def export_law(
     labelled: bool = True,
     progress: ProgressCallback[str] = ignore,
 ) -> ExportedLaws:
-    """Write laws on a network as instances that any verifier takes, to a new suite: `dokimos law export`.
+    """Write laws on a network as a new suite of instances for any verifier: `dokimos law export`.
 
     An instance asks whether a law is violated in the whole domain, or around a row, `rows` of them for each
     tolerance. In VNN-LIB 1.0 it has one network, the product of as many copies as the law has records; in
@@ -101,7 +101,7 @@ def export_law(
     """
     folder = Path(out)
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is there already; choose a new folder for the suite.")
+        raise InputError(f"{folder} already exists; choose a new folder for the suite.")
     chosen = VerifySettings(seconds=2.0) if settings is None else settings
     around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
     files = law_files(laws)
@@ -138,7 +138,7 @@ def export_law(
                         numbers = row_numbers(stated.question.layout, row)
                         zone = tolerance.over(stated.question, numbers)
                         if zone is None:
-                            writer.left_out.append(f"{name}: the row is outside of the domain")
+                            writer.left_out.append(f"{name}: the row is outside the domain")
                             continue
                         law_writer.add(name, zone, cases.get(index))
         except Refusal as refusal:
@@ -146,7 +146,7 @@ def export_law(
         progress(ProgressUpdate("exporting", number, len(files), str(path), path.stem))
     if not writer.rows:
         reasons = "; ".join(writer.left_out[:3])
-        raise InputError(f"None of these laws can be asked of a verifier: {reasons}.")
+        raise InputError(f"None of these laws can be exported: {reasons}.")
     return writer.written()
 
 
@@ -217,7 +217,7 @@ class _Writer:
         return self._networks[key]
 
     def written(self) -> ExportedLaws:
-        """The suite, with its index."""
+        """Write the index, and return the suite."""
         recipe = {"laws": sorted(self.families), "vnnlib": self.version.value}
         write_rows(self.folder, self.rows, self.families, recipe=recipe, version=__version__)
         return ExportedLaws(

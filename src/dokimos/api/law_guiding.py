@@ -1,4 +1,4 @@
-"""`guide_training`: a policy trained with what its tests find, beside one that is not."""
+"""`guide_training`: compares policies trained with and without the violations that tests find."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dokimos.laws.studies.guided_table import paired_runs
 if TYPE_CHECKING:
     from dokimos.laws.studies.lander_guided import GuidedSettings
 
-#: How many phases of a run are trained before it is the other's turn.
+#: How many phases of one run are trained before the other run of the pair takes its turn.
 _PHASES_IN_TURN = 5
 
 
 @dataclass(frozen=True)
 class GuidedComparison:
-    """The files of a comparison, and how many of the tests that were asked for it has."""
+    """The files of a comparison, how many tests it has, and how many were asked for."""
 
     page: Path
     data: Path
@@ -43,12 +43,12 @@ def guide_training(
     settings: GuidedSettings | None = None,
     progress: ProgressCallback[None] = ignore,
 ) -> GuidedComparison:
-    """Train policies for LunarLander, guided by violations of a law and not: `dokimos law guide`.
+    """Train policies for LunarLander with and without guidance by violations: `dokimos law guide`.
 
-    For each of `seeds` seeds, both kinds of training for at least so many steps, in whole phases. Writes
-    `out`.md, `out`.svg and `out`.json after each phase, and checkpoints and policies to the folder
+    For each of `seeds` seeds, both kinds of training run for at least `steps` steps, in whole phases.
+    Writes `out`.md, `out`.svg and `out`.json after each phase, and checkpoints and policies to the folder
     `out`-runs. If interrupted (Ctrl-C), the same call continues where it stopped; with more steps or seeds,
-    it continues from what there is.
+    it adds to what is there.
 
     >>> dokimos.guide_training(steps=0)
     Traceback (most recent call last):
@@ -80,8 +80,10 @@ def guide_training(
 
 
 def _stages(seeds: int, phases: int) -> Iterator[tuple[int, Arm, int]]:
-    """Which run to train next, and up to which phase: both of a seed in turn, so that pairs can be compared
-    before they are finished."""
+    """Which run to train next, and up to which phase.
+
+    The two runs of a seed take turns, so that pairs can be compared before they are finished.
+    """
     for seed in range(seeds):
         for goal in range(_PHASES_IN_TURN, phases + _PHASES_IN_TURN, _PHASES_IN_TURN):
             for arm in Arm:
@@ -89,7 +91,7 @@ def _stages(seeds: int, phases: int) -> Iterator[tuple[int, Arm, int]]:
 
 
 class _Files:
-    """A comparison as it goes on: its files are written anew after each phase."""
+    """A comparison in progress: its files are rewritten after each phase."""
 
     def __init__(
         self,
@@ -99,7 +101,7 @@ class _Files:
         phases: int,
         progress: ProgressCallback[None],
     ) -> None:
-        """Reads the records where there are any. Raises InputError, UnreadableFile."""
+        """Read the records, if there are any. Raises InputError, UnreadableFile."""
         self.page, self.data, self.figure = (
             base.with_name(f"{base.name}.{suffix}") for suffix in ("md", "json", "svg")
         )
@@ -110,19 +112,19 @@ class _Files:
 
     @property
     def count(self) -> int:
-        """How many of the tests that were asked for there are."""
+        """How many of the tests that were asked for are done."""
         return sum(min(self._phases, len(self._records.run(seed, arm))) for seed, arm in self.runs)
 
     def expect_records_of(self, phase: int, seed: int, arm: Arm, folder: Path) -> None:
-        """Raise InputError if a training has gone farther than its records."""
+        """Raise InputError if a training has got further than its records."""
         if len(self._records.run(seed, arm)) < phase:
             known = f"{self.data} does not have all its tests"
             raise InputError(
-                f"{folder}: its checkpoint is of phase {phase}, and {known}; remove the folder."
+                f"{folder}: its checkpoint is from phase {phase}, but {known}; remove the folder."
             )
 
     def keep(self, record: PhaseRecord) -> None:
-        """Write one more record down, and show it."""
+        """Save one more record, and report it."""
         self._records.add(record)
         self.write_page()
         bugs = f"{record.held_out} of {self._settings.states} held-out states violate"
@@ -131,7 +133,7 @@ class _Files:
         self._progress(ProgressUpdate("guide", self.count, self.asked, note, None))
 
     def write_page(self) -> None:
-        """The page and its figure, with what there is."""
+        """Write the page and its figure, with the records so far."""
         pairs = paired_runs(self._records)
         if pairs:
             write_whole(self.figure, figure(pairs), make_folder=False)

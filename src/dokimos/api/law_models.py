@@ -1,4 +1,4 @@
-"""`convert_model` and `fuzz_domain`: trees as plain numbers, and pools of records to test laws on."""
+"""`convert_model` and `fuzz_domain`: trees as plain numbers; pools of records for testing laws."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class FuzzedPool:
 
 
 def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
-    """Turn scikit-learn's trees into a file of plain numbers, with no code in it: `dokimos law convert`.
+    """Convert scikit-learn's trees to a file of plain numbers, without code: `dokimos law convert`.
 
-    `model` is a pickle of your own (reading it runs its code), `out` ends in .json.
+    `model` is a pickle that you trust (reading it runs its code); `out` ends in .json.
 
     >>> import pickle
     >>> from sklearn.tree import DecisionTreeClassifier
@@ -52,7 +52,7 @@ def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
         raise InputError(f"{path}: trees are written to a file that ends in .json.")
     ensemble = read_sklearn(read_pickle(Path(model))[0])
     if ensemble is None:
-        raise InputError(f"{model}: holds no fitted tree or ensemble of trees of scikit-learn.")
+        raise InputError(f"{model}: holds no fitted scikit-learn tree or ensemble of trees.")
     write_whole(path, write_trees(ensemble), make_folder=False)
     return ConvertedModel(path, len(ensemble.trees), sum(len(tree.feature) for tree in ensemble.trees))
 
@@ -66,10 +66,10 @@ def fuzz_domain(
     seed: int = 0,
     progress: ProgressCallback[None] = ignore,
 ) -> FuzzedPool:
-    """Find records to test laws on, by walking on from what was found before: `dokimos law fuzz`.
+    """Find records for testing laws, by walking on from earlier records: `dokimos law fuzz`.
 
     The domain needs FEATURES, start() and walk(). `out` ends in .npy or .json; `test_law` takes it as the
-    source pool:FILE. `model` plays, the domain's own unless given.
+    source pool:FILE. `model` plays (default: the domain's own model).
 
     >>> dokimos.fuzz_domain("people.py", "pool.json", size=10).records
     10
@@ -95,7 +95,7 @@ def fuzz_domain(
 
 
 def _expect_pool(path: Path) -> None:
-    """What cannot be written is found before the work, not after it. Raises InputError."""
+    """Raise InputError before the work starts if the pool cannot be written."""
     if path.suffix not in (".npy", ".json"):
         raise InputError(f"{path}: a pool is written to a file that ends in .npy or .json.")
     expect_writable(path, what="pool", example="pool.npy")

@@ -19,7 +19,7 @@ from dokimos.laws.reporting.violation_files import save_result
 
 @dataclass(frozen=True)
 class VerifiedLaw:
-    """A law's file, what is known of it, and where its proof or violation was saved, if anywhere."""
+    """A law's file, the decision, and where its proof or violation was saved, if anywhere."""
 
     path: Path
     decision: LawDecision
@@ -37,9 +37,9 @@ def verify_law(
 ) -> tuple[VerifiedLaw, ...]:
     """Decide laws for every case of the set that their domain declares: `dokimos law verify`.
 
-    `model` is a file or any object that predicts, the domain's own unless given; it is decided of trees,
-    forests and networks. Each law is proven, violated, left open, or refused with the reason. The folder
-    `out` gets a proof, or a violation to replay, of each law that is decided.
+    `model` is a file or any object that predicts (default: the domain's own); laws can be decided for
+    trees, forests and networks. Each law is proven, violated, left open, or refused with a reason. For each
+    law that is decided, a proof or a violation to replay is written to the folder `out`.
 
     >>> older = '{"feature": [0, -1, -1], "threshold": [40.5, 0, 0], "left": [1, 1, 2], "right": [2, 1, 2],'
     >>> older += '"value": [[0, 0], [1, 0], [0, 1]]}'

@@ -27,10 +27,11 @@ def repair_law(
     out: str | Path | None = None,
     progress: ProgressCallback[RepairedModel] = ignore,
 ) -> tuple[RepairedModel, ...]:
-    """Train a network to answer as it does and to keep laws, once for each seed: `dokimos law repair`.
+    """Train a network to keep laws while keeping its answers, once for each seed: `dokimos law repair`.
 
-    The laws must be of one domain, and about numbers that a record has more or less of. The file `out`,
-    NAME.onnx, gets the network of the seed that keeps the most laws for sure, then the most answers.
+    The laws must have the same domain and be about increasing or decreasing numbers in a record. The
+    network with the most proven laws and, among those, the most unchanged answers is written to the file
+    `out`, NAME.onnx.
 
     >>> dokimos.repair_law("older.law", model="older.json", out="repaired.onnx")
     Traceback (most recent call last):
@@ -43,13 +44,15 @@ def repair_law(
             raise InputError(f"{path}: a network is written to a file that ends in .onnx.")
         expect_writable(path, what="network", example="repaired.onnx")
     if not seeds:
-        raise InputError("A repair needs a seed or more.")
+        raise InputError("A repair needs at least one seed.")
     files = law_files(laws)
     parsed = [(file, read_law(file)) for file in files]
     domains = [law_domain(law, file, domain, allow_code=True) for file, law in parsed]
     first = domains[0]
     if first is None or any(each is None or each.name != first.name for each in domains):
-        raise InputError("The laws of a repair are of one domain; give --domain, or repair one by one.")
+        raise InputError(
+            "The laws of a repair must have one domain; give --domain, or repair for one law at a time."
+        )
     found = with_table(first)
     loaded = load_model(model, found) if isinstance(model, str | Path) else model
     repair = Repair(

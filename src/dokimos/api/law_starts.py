@@ -1,4 +1,4 @@
-"""`init_laws`: a domain and first laws for data of one's own."""
+"""`init_laws`: a domain and first laws for your own data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dokimos.laws.language.first_laws import first_laws
 
 @dataclass(frozen=True)
 class StartedLaws:
-    """The file of the domain, what it has, and each law's file with what the law says."""
+    """The domain's file, its numbers of records and features, and each law's file with the law in words."""
 
     domain: Path
     records: int
@@ -23,10 +23,10 @@ class StartedLaws:
 
 
 def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> StartedLaws:
-    """Start a domain and three first laws from a CSV file: `dokimos law init`.
+    """Write a domain and three first laws from a CSV file: `dokimos law init`.
 
-    `target` is the column that a model predicts. The folder `out` gets a Python file with the kinds and
-    ranges of all other columns, and three laws; nothing that is there already is overwritten.
+    `target` is the column that a model predicts. Writes a Python file with the kinds and ranges of all
+    other columns, and three laws, to the folder `out`; existing files are never overwritten.
 
     >>> _ = Path("loans.csv").write_text("age,sex,granted\\n18,f,0\\n60,m,1\\n40,f,1\\n")
     >>> started = dokimos.init_laws("loans.csv", target="granted", out="loans")
@@ -44,7 +44,7 @@ def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> Sta
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise InputError(f"{folder}: cannot be made a folder: {problem.strerror}.") from None
+        raise InputError(f"{folder}: this folder cannot be created: {problem.strerror}.") from None
     write_whole(domain, made.text, what="the domain")
     for path, text in laws.items():
         write_whole(path, text, what="the law")
@@ -53,7 +53,7 @@ def init_laws(data: str | Path, *, target: str, out: str | Path = "laws") -> Sta
 
 
 def _from(source: Path, folder: Path) -> str:
-    """The path of the data from a folder; as it is where the two have nothing in common."""
+    """The path of the data relative to a folder; unchanged if the two have no common parent."""
     try:
         return Path(os.path.relpath(source.absolute(), folder.absolute())).as_posix()
     except ValueError:

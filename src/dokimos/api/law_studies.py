@@ -22,7 +22,7 @@ _log = logging.getLogger("dokimos")
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """The file of a trained model, and how good it is, in words."""
+    """The file of a trained model, and its quality in words."""
 
     path: Path
     quality: str
@@ -30,7 +30,7 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class StudyComparison:
-    """The files of a comparison, how many runs it has and how many were asked for."""
+    """The files of a comparison, how many runs it has, and how many were asked for."""
 
     page: Path
     data: Path
@@ -43,7 +43,8 @@ class StudyComparison:
 def train_study(study: str, out: str | Path, *, kind: str = "network", seed: int = 0) -> TrainedModel:
     """Train the network or the tree of a case study: `dokimos law train`.
 
-    `out` ends in .onnx for a network, in .json for a tree. Its data is fetched from a registry, or made.
+    `out` ends in .onnx for a network and in .json for a tree. The data is fetched from a registry, or
+    generated.
 
     >>> dokimos.train_study("mnist", "mnist.txt")
     Traceback (most recent call last):
@@ -70,11 +71,11 @@ def compare_studies(
     trainings: int = TRAININGS,
     progress: ProgressCallback[None] = ignore,
 ) -> StudyComparison:
-    """Test the laws of the case studies with several seeds, beside the paper's counts: `dokimos law study`.
+    """Test the laws of the case studies, and compare with the paper's counts: `dokimos law study`.
 
-    Without `domains`, all that have laws and whose data can be fetched. Writes `out`.json and `out`.md.
-    `trainings` networks are trained, each with another seed; both files are written anew after each.
-    If interrupted (Ctrl-C), the same call continues where it stopped.
+    Without `domains`, all domains that have laws and whose data can be fetched. Writes `out`.json and
+    `out`.md. `trainings` networks are trained, each with a different seed; both files are rewritten after
+    each. If interrupted (Ctrl-C), the same call continues where it stopped.
 
     >>> dokimos.compare_studies(["mnits"])
     Traceback (most recent call last):
@@ -85,7 +86,7 @@ def compare_studies(
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise InputError(f"{page.parent}: cannot be made a folder: {problem.strerror}.") from None
+        raise InputError(f"{page.parent}: this folder cannot be created: {problem.strerror}.") from None
     expect_writable(page, what="comparison", example="law-study")
     study = _Study(StudyRecords(data), page, progress)
     wanted = []
@@ -107,7 +108,7 @@ def compare_studies(
 
 
 class _Study:
-    """A comparison as it goes on: the page is written after each part, with what there is."""
+    """A comparison in progress: the page is rewritten after each part, with the runs so far."""
 
     def __init__(self, records: StudyRecords, page: Path, progress: ProgressCallback[None]) -> None:
         self.records, self.skipped = records, dict[str, Skipped]()
@@ -121,7 +122,7 @@ class _Study:
             self._done += part.size
             return
         trained = f" (training {part.training})" if part.training else ""
-        _log.info("%s%s: fetching data and training models where they are not kept yet", name, trained)
+        _log.info("%s%s: fetching data and training models, unless they are kept already", name, trained)
         after = self._done + part.size
         try:
             run_jobs(part.jobs(), self.records, self._step)
@@ -130,13 +131,13 @@ class _Study:
         self.write_page()
 
     def write_page(self) -> None:
-        """The page, with all runs that there are."""
+        """Write the page with all runs so far."""
         shown = markdown(self.records.runs.values(), self.records.qualities, [*self.skipped.values()])
         write_whole(self._page, shown, make_folder=False)
 
     @contextmanager
     def skipping(self, name: str, *, is_named: bool) -> Iterator[None]:
-        """Leave a domain out that cannot be fetched; one that was asked for by name is an error."""
+        """Leave out a domain whose data cannot be fetched, unless it was asked for by name: then raise."""
         try:
             yield
         except InputError as problem:

@@ -1,4 +1,4 @@
-"""`check_law`, `format_law`, `test_law`, `replay_law` and `new_law`: laws of one's own, and shipped ones.
+"""`check_law`, `format_law`, `test_law`, `replay_law` and `new_law`: your own laws, and shipped ones.
 
 A law is named by its file, by a folder of such files, or by the name of a shipped domain.
 """
@@ -36,7 +36,7 @@ from dokimos.laws.reporting.page import PageContext, write_page
 from dokimos.laws.reporting.violation_files import read_violations, save_result
 
 LawSource = str | Path | Sequence[str | Path]
-"""Files of laws, folders of them, or names of shipped domains; one or several."""
+"""One or several files of laws, folders of them, or names of shipped domains."""
 
 _log = logging.getLogger("dokimos")
 
@@ -45,8 +45,8 @@ _log = logging.getLogger("dokimos")
 class CheckedLaw:
     """A law's file and what is wrong with it.
 
-    `law` is None where it could not be read, or is no law, for the reason in `error`; else `problems` has
-    what the check found. Without a domain (`has_domain`), functions and features were taken on trust.
+    `law` is None if the file could not be read or is not a law; `error` says why. Otherwise `problems` has
+    what the check found. Without a domain (`has_domain`), functions and features were not checked.
     """
 
     path: Path
@@ -73,7 +73,7 @@ def check_law(
 ) -> tuple[CheckedLaw, ...]:
     """Parse and check laws: `dokimos law check`.
 
-    `domain` is a Python file, or the name of a shipped domain; what each law imports unless given.
+    `domain` is a Python file, or the name of a shipped domain (default: the one that each law imports).
 
     >>> path = Path("older.law")
     >>> _ = path.write_text(dokimos.new_law("monotone", feature="age", domain="people"))
@@ -97,7 +97,7 @@ def check_law(
 def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]:
     """Format laws, and return the files that changed: `dokimos law fmt`.
 
-    Meaning and comments are kept. With `check_only` nothing is written.
+    Meaning and comments are kept. With `check_only`, nothing is written.
 
     >>> dokimos.format_law("older.law")
     ()
@@ -115,7 +115,7 @@ def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]
 
 @dataclass(frozen=True)
 class TestedLaw:
-    """A law's file and what came of its tests; `saved` is where that was written, if anywhere."""
+    """A law's file and the result of its tests; `saved` is where that was written, if anywhere."""
 
     __test__: ClassVar[bool] = False  # for pytest
 
@@ -132,7 +132,7 @@ class TestedLaw:
 
 @dataclass(frozen=True)
 class TestedLaws:
-    """The laws that were tested, of the `asked` ones: fewer where the last was interrupted."""
+    """The laws that were tested, out of `asked`; fewer if the tests were interrupted."""
 
     __test__: ClassVar[bool] = False  # for pytest
 
@@ -141,7 +141,7 @@ class TestedLaws:
 
     @property
     def results(self) -> tuple[LawResult, ...]:
-        """What came of each law."""
+        """The result of each law."""
         return tuple(law.result for law in self.laws)
 
     @property
@@ -151,12 +151,12 @@ class TestedLaws:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C ended the tests before their end."""
+        """Whether the tests were ended early by Ctrl-C."""
         return any(result.is_interrupted for result in self.results)
 
     @property
     def is_untested(self) -> bool:
-        """Whether nothing can be said of a law: never tested, say, or too close to call."""
+        """Whether a law has no clear result: it was never tested, for example, or is too close to call."""
         return any(result.is_inconclusive for result in self.results)
 
 
@@ -172,10 +172,10 @@ def test_law(
 ) -> TestedLaws:
     """Test laws against a model: `dokimos law test`.
 
-    `model` is a file (NAME.onnx, NAME.pkl, FILE.py:NAME), or any object that predicts; the domain's own
-    unless given. `settings` say how many tests, of which inputs, with which seed. Results are saved as JSON
-    to the folder `out`, and shown on the page `html`; each only if it is given. Interrupted (Ctrl-C), gives
-    what was found so far.
+    `model` is a file (NAME.onnx, NAME.pkl, FILE.py:NAME), or any object that predicts (default: the
+    domain's own). `settings` say how many tests to run, on which inputs, and with which seed. Results are
+    saved as JSON to the folder `out` and shown on the page `html`, if these are given. If interrupted
+    (Ctrl-C), returns the results so far.
 
     >>> tested = dokimos.test_law("older.law", settings=LawSettings(budget=100), out="found")
     >>> [result.is_violated for result in tested.results]
@@ -209,11 +209,11 @@ def test_law(
     return TestedLaws(tuple(tested), len(files))
 
 
-test_law.__test__ = False  # type: ignore[attr-defined]  # its name says what it does; it is no test
+test_law.__test__ = False  # type: ignore[attr-defined]  # not a test, despite its name
 
 
 class _LoadedOnce:
-    """The domains and models of several laws: laws that import the same share its data and its model."""
+    """The domains and models of several laws; laws that import the same domain share its data and model."""
 
     def __init__(self, model: Any, domain: str | None, settings: LawSettings) -> None:
         self._model, self._domain, self._settings = model, domain, settings
@@ -256,7 +256,7 @@ def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | None)
 
 def _expect_feature(by: str, domain: Domain | None) -> None:
     if domain is None or domain.layout is None:
-        raise InputError(f"--by {by}: there is no domain that names features; give one with --domain.")
+        raise InputError(f"--by {by}: no domain names the features; give one with --domain.")
     try:
         domain.layout.named(by)
     except InputError as problem:
@@ -265,9 +265,10 @@ def _expect_feature(by: str, domain: Domain | None) -> None:
 
 @dataclass(frozen=True)
 class ReplayedLaw:
-    """A file of violations, and what became of each when it was run again.
+    """A file of violations, and the outcome of replaying each.
 
-    `over_all` has what was violated that the law says of all tests together: only testing again shows it.
+    `over_all` has the violated conditions that are about all tests together; only testing again checks
+    them.
     """
 
     path: Path
@@ -276,7 +277,7 @@ class ReplayedLaw:
 
     @property
     def is_violated(self) -> bool:
-        """Whether one still violates its law."""
+        """Whether a case still violates its law."""
         return any(violation.now is not None for violation in self.violations)
 
 
@@ -287,12 +288,11 @@ def replay_law(
     domain: str | None = None,
     allow_code: bool | None = None,
 ) -> tuple[ReplayedLaw, ...]:
-    """Run saved violations again: `dokimos law replay`.
+    """Replay saved violations: `dokimos law replay`.
 
-    `files` are what `test_law` wrote to its folder `out`. `model` and `domain` are the recorded ones unless
-    given. Such a file brings Python of its own, or names some: unless `allow_code` is true, that is an
-    error that names it. A `model` or `domain` that is given may be code all the same, unless `allow_code`
-    is false.
+    `files` are what `test_law` wrote to its folder `out`. `model` and `domain` replace the recorded ones.
+    Such a file may contain or name Python code: unless `allow_code` is true, that raises an InputError that
+    names the code. A `model` or `domain` given here may be code, unless `allow_code` is false.
 
     >>> [replayed] = dokimos.replay_law("found/older.json", allow_code=True)
     >>> replayed.is_violated, replayed.violations
@@ -317,7 +317,7 @@ def replay_law(
 
 
 def _refuse_code(saved: SavedViolations, path: Path, *, domain: str | None, model: str | None) -> None:
-    """Raise InputError if the file itself brings or names code, which it names in turn."""
+    """Raise an InputError that names the code which the file contains or names, if there is any."""
     named = code_named(
         saved.law,
         domain=saved.domain if domain is None else None,
@@ -326,7 +326,7 @@ def _refuse_code(saved: SavedViolations, path: Path, *, domain: str | None, mode
     if named:
         *most, last = named
         raise InputError(
-            f"{path}: replaying it runs Python: {', '.join(most)}{' and ' if most else ''}{last}; where "
+            f"{path}: replaying it runs Python: {', '.join(most)}{' and ' if most else ''}{last}; if "
             "you trust that, give --allow-code."
         )
 
@@ -352,8 +352,8 @@ def new_law(
 ) -> str:
     """Start a law from a template (monotone, invariant, robust or fair): `dokimos law new`.
 
-    The text of the law, which is also written to the new file `out` if that is given. With a `tolerance`
-    it is about predictions that are numbers, and may differ by so much.
+    Returns the text of the law, and writes it to the new file `out` if that is given. With a `tolerance`,
+    the law is about predictions that are numbers, which may differ by that much.
 
     >>> dokimos.new_law("monotone", feature="age").splitlines()[0]
     '# A larger age never lowers the decision.'
@@ -367,16 +367,16 @@ def new_law(
 
 
 def law_files(laws: LawSource) -> list[Path]:
-    """The files of laws named, and those in folders or of shipped domains named, in order.
+    """The files of the given laws: files, those in folders, and those of shipped domains, in order.
 
-    Raises InputError if a folder holds none, or a name stands for nothing.
+    Raises InputError if a folder has no laws, or a name is unknown.
     """
     files: list[Path] = []
     for path in [Path(laws)] if isinstance(laws, str | Path) else map(Path, laws):
         if path.is_dir():
             inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
             if not inside:
-                raise InputError(f"{path}: there is no law in this folder (a file ending in .law or .nom).")
+                raise InputError(f"{path}: this folder has no laws (files ending in .law or .nom).")
             files += inside
         elif not path.exists() and (shipped := shipped_laws(str(path))):
             files += shipped
@@ -386,14 +386,14 @@ def law_files(laws: LawSource) -> list[Path]:
         else:
             files.append(path)
     if not files:
-        raise InputError("Say which laws are meant: files, folders of them, or a shipped domain.")
+        raise InputError("Give laws: files, folders of them, or the name of a shipped domain.")
     return files
 
 
 def law_domain(
     law: Law, path: Path, given: str | None, *, allow_code: bool, may_lack: bool = False
 ) -> Domain | None:
-    """The domain that is given, or that a law imports. Raises InputError; None if it `may_lack`."""
+    """The given domain, or the one that a law imports; without one, InputError, or None if `may_lack`."""
     try:
         return domain_of(law, folder=path.parent, given=given, allow_code=allow_code)
     except DomainNotFound as problem:

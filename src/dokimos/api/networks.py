@@ -1,4 +1,4 @@
-"""Networks and properties read, and evaluated in exact arithmetic."""
+"""`read_network` and `read_property`: for evaluation in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dokimos.properties.reading import read_vnnlib
 
 
 def read_network(network: str | Path | bytes) -> Network:
-    """The network in an ONNX file (plain or gzipped), or in the bytes of one.
+    """Read a network from an ONNX file (plain or gzipped), or from the bytes of one.
 
     >>> network = dokimos.read_network(dokimos.read_suite("tiny").entries[0].network_path)
     >>> network.input_size, network.output_size
@@ -24,7 +24,7 @@ def read_network(network: str | Path | bytes) -> Network:
 
 
 def read_property(property: str | Path | bytes) -> Property:
-    """The property in a VNN-LIB file (plain or gzipped), or in the bytes of one.
+    """Read a property from a VNN-LIB file (plain or gzipped), or from the bytes of one.
 
     >>> asked = dokimos.read_property(dokimos.read_suite("tiny").entries[0].property_path)
     >>> len(asked.cases[0].box.lower)

@@ -12,9 +12,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True)
 class ProgressUpdate(Generic[T_co]):
-    """One step is done: `done` of `total` (None where nobody knows), in words in `note`.
+    """One step is done: `done` of `total` (None if unknown), in words in `note`.
 
-    `stage` says what is going on, such as "checking". `item` is what the step gave.
+    `stage` is the kind of work, such as "checking". `item` is the result of the step.
     """
 
     stage: str
@@ -25,8 +25,8 @@ class ProgressUpdate(Generic[T_co]):
 
 
 ProgressCallback = Callable[[ProgressUpdate[T]], None]
-"""Called in the calling thread after each step. What it raises ends the call."""
+"""Called in the calling thread after each step. An exception that it raises ends the call."""
 
 
 def ignore(_update: ProgressUpdate[T]) -> None:
-    """The callback of a caller who does not want to know."""
+    """A callback that does nothing."""

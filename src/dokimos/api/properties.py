@@ -17,7 +17,7 @@ from dokimos.datasets.property_suites import RecordOutcome, Style, Wishes, make_
 from dokimos.properties.writing import Version
 from dokimos.suites.folder import Suite
 
-#: The limit of an instance as the published benchmarks have it, and the least that a budget may lead to.
+#: The time limit of an instance in the published benchmarks, and the smallest that a budget may lead to.
 _TIMEOUTS = {Style.PGD: 300.0, Style.RADIUS: 300.0, Style.OVAL: 720.0}
 _LEAST_TIMEOUT = 10.0
 _COUNTS = {Style.PGD: 48, Style.RADIUS: 15, Style.OVAL: 10}
@@ -25,7 +25,7 @@ _COUNTS = {Style.PGD: 48, Style.RADIUS: 15, Style.OVAL: 10}
 
 @dataclass(frozen=True)
 class PropertySuite:
-    """A suite from a model and data, and what became of each record that was looked at."""
+    """A suite from a model and data, and the outcome for each record that was tried."""
 
     suite: Suite
     records: tuple[RecordOutcome, ...]
@@ -65,14 +65,15 @@ def make_properties(
 
     `style` is "pgd" (records that are classified correctly and resist PGD with `restarts` and `steps`),
     "radius" (balls of `epsilon` around correctly classified records) or "oval" (a radius between the
-    largest one proven and the smallest one broken, weighed by `weights`, up to `largest`). Records come
-    without replacement, by `seed`, from `data`: a name that `list_data` has, or a file or folder of yours.
-    `epsilon` is in the units of the data; `normalise` is what is done before the network sees a record.
+    largest one proven and the smallest one broken, weighted by `weights`, up to `largest`). Records are
+    drawn without replacement, by `seed`, from `data`: a name that `list_data` lists, or your own file or
+    folder. `epsilon` is in the units of the data; `normalise` says how a record is normalised before the
+    network gets it.
 
-    A label is written where it is proven: `unsat` with a certificate, `sat` with a witness. `labelled_only`
-    leaves out instances without; `twins` makes two of each record, at the proven and at the broken radius.
-    `drop_easy` leaves out what root bounds prove. `budget_seconds` chooses count and limit so that all
-    instances together take no longer.
+    A label is written only if it is proven: `unsat` with a certificate, `sat` with a witness.
+    `labelled_only` leaves out instances without a label; `twins` makes two instances of each record, at the
+    proven and at the broken radius. `drop_easy` leaves out instances that root bounds prove.
+    `budget_seconds` chooses the count and the time limit so that all instances together take no longer.
 
     >>> model = "nets/digits-fc.onnx"
     >>> made = dokimos.make_properties("radius", model, "digits", "x", epsilon=0.001, count=2)
@@ -82,7 +83,7 @@ def make_properties(
     chosen = _style(style)
     radii = (float(epsilon),) if isinstance(epsilon, int | float) else tuple(map(float, epsilon))
     if vnnlib not in ("1", "2", "1.0", "2.0"):
-        raise InputError(f"There is no VNN-LIB {vnnlib}; give 1 or 2.")
+        raise InputError(f"There is no version {vnnlib} of VNN-LIB; give 1 or 2.")
     wishes = Wishes(
         style=chosen,
         radii=radii,
@@ -117,11 +118,11 @@ def _style(name: str) -> Style:
         return Style(name)
     except ValueError:
         known = ", ".join(style.value for style in Style)
-        raise InputError(f"There is no style {name!r} of properties; there are {known}.") from None
+        raise InputError(f"There is no style {name!r} of properties; give one of {known}.") from None
 
 
 def _within(wishes: Wishes, budget_seconds: float | None) -> Wishes:
-    """Fewer seconds for each instance, and then fewer records, so that all fit into the budget."""
+    """Reduce the seconds for each instance, and then the records, until all fit into the budget."""
     if budget_seconds is None:
         return wishes
     each = (2 if wishes.twins else 1) * max(1, len(wishes.radii) if not wishes.twins else 1)
@@ -130,5 +131,7 @@ def _within(wishes: Wishes, budget_seconds: float | None) -> Wishes:
         return replace(wishes, timeout_seconds=limit)
     count = int(budget_seconds / (each * _LEAST_TIMEOUT))
     if count < 1:
-        raise InputError(f"A budget of {budget_seconds:g} s is too short for one record.")
+        raise InputError(
+            f"A budget of {budget_seconds:g} s is too small for one record; give a larger one."
+        )
     return replace(wishes, timeout_seconds=_LEAST_TIMEOUT, count=count)

@@ -21,15 +21,15 @@ from dokimos.releases.contents import RESULTS, copy_suite, describe
 from dokimos.suites.card import Publication
 from dokimos.suites.folder import Suite, benchmark_name, read_suite_file
 
-#: The licence of suites that Dokimos made, unless another one is given: its own.
+#: The default licence of suites that Dokimos made, which is its own.
 OWN_LICENCE = "Apache-2.0"
 
 
 @dataclass(frozen=True)
 class ReleasedSuite:
-    """A release: its folder, its archive, and what the checker says of each label in it.
+    """A release: its folder, its archive, and what the checker says about each label in it.
 
-    Nothing was written where a label is not proven: `folder` and `archive` are None.
+    If a label is not proven, nothing was written, and `folder` and `archive` are None.
     """
 
     checked: tuple[CheckedEntry, ...]
@@ -57,12 +57,13 @@ def release(
     jobs: int | None = None,
     progress: ProgressCallback[CheckedEntry] = ignore,
 ) -> ReleasedSuite:
-    """Make a suite ready to be published, as a folder and an archive beside it: `dokimos release`.
+    """Make a suite ready to publish, as a folder and an archive next to it: `dokimos release`.
 
-    `out` is the folder to write, new or empty. It gets the suite in the layout of VNN-COMP with its proofs,
-    a card (README.md), a table of labels, Croissant metadata, CITATION.cff and checksums; with `campaigns`,
-    their judged results as tables and a page. `licence` must be given for a suite that others made.
-    `published` is the date, today unless given. Every label is proven again on the copied files first.
+    `out` is the folder to write, new or empty. It will hold the suite in the layout of VNN-COMP with its
+    proofs, a card (README.md), a table of labels, Croissant metadata, CITATION.cff and checksums; with
+    `campaigns`, also their judged results as tables and a page. `licence` must be given for a suite that
+    Dokimos did not make. `published` is the date (default: today). Every label is first proven again on the
+    copied files.
 
     >>> released = dokimos.release("tiny", "released", authors=["A. Author"], published="2026-01-31")
     >>> released.archive.name, len(released.checked), len(released.failed)
@@ -73,7 +74,7 @@ def release(
     source, folder = read_suite(suite), Path(out)
     about = _publication(source, title, licence, authors, version, published, url)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} holds something else; choose another --out, or remove it first.")
+        raise InputError(f"{folder} holds other files; choose another --out, or empty it first.")
     place = folder.absolute()
     building = place.with_name(f".{place.name}.part")
     try:
@@ -110,9 +111,11 @@ def _publication(
 ) -> Publication:
     made = read_suite_file(suite.folder)
     if licence is None and made is None:
-        raise InputError(f"Dokimos did not make {suite.folder}: give its --licence, such as CC-BY-4.0.")
+        raise InputError(
+            f"{suite.folder} was not made by Dokimos: give its licence with --licence, such as CC-BY-4.0."
+        )
     if not authors:
-        raise InputError("A release names its authors: give --author, once for each.")
+        raise InputError("A release names its authors; give --author once for each.")
     day = published or datetime.now(UTC).date().isoformat()
     try:
         date.fromisoformat(day)
@@ -120,24 +123,24 @@ def _publication(
         raise InputError(f"{day!r} is not a date; write it as 2026-01-31.") from None
     texts = [title or "", licence or "", version, url, *authors]
     if not version or not all(text.isprintable() for text in texts):
-        raise InputError("Title, licence, version, url and authors are single lines of text.")
+        raise InputError("The title, licence, version, url and authors must be single lines of text.")
     if url and not re.match(r"https?://", url):
-        raise InputError(f"{url!r} is not an address; it begins with https://.")
+        raise InputError(f"--url {url!r} is not an address; it must begin with https://.")
     name = title or (made and made.suite) or benchmark_name(suite.folder)
     return Publication(name, licence or OWN_LICENCE, tuple(authors), version, day, url)
 
 
 def _write_results(suite: Suite, campaigns: Sequence[str | Path], folder: Path, *, name: str) -> None:
-    """The tables and the page of campaigns on this very suite, which is called `name` in them.
+    """Write the tables and the page of campaigns on this suite, which is called `name` in them.
 
-    Nothing in them says where suite and campaigns are on this machine.
+    They contain no paths on this machine.
     """
     judged = judge(campaigns, suites=[suite.folder])
     known = {entry.network_sha256 for entry in suite.entries}
     for (run_suite, instance), facts in judged.facts.items():
         if facts.network_sha256 not in known:
             raise InputError(
-                f"The run on {run_suite}/{instance} is about other files than {suite.folder} holds; "
+                f"The run on {run_suite}/{instance} used other files than {suite.folder} holds; "
                 "release the suite that was run."
             )
     folder.mkdir()

@@ -18,9 +18,9 @@ from dokimos.suites.entry import read_content
 class ReplayedPoint:
     """What happens at one point.
 
-    `replay` has the exact outputs at the point as it is written, and what the runtime computes at the point
-    of the network's type that is nearest to it: `in_floats` is the replay there, None where a coordinate is
-    out of the range of that type. `nodes` compares the two node by node, at that nearest point.
+    `replay` has the exact outputs at the point as written. The runtime computes at the nearest point of the
+    network's float type: `in_floats` is the replay there, None if a coordinate is outside the range of that
+    type. `nodes` compares exact and computed values node by node, at that nearest point.
     """
 
     replay: Replay
@@ -40,11 +40,11 @@ class ReplayedPoint:
 
 
 def replay(network: str | Path, property: str | Path, point: str | Path | Sequence[str]) -> ReplayedPoint:
-    """What happens at one point, exactly and in onnxruntime: `dokimos replay`.
+    """Evaluate a network at one point, exactly and in onnxruntime: `dokimos replay`.
 
-    `point` is a file with a witness as VNN-COMP has it, or with numbers; or the numbers themselves,
+    `point` is a file with a witness in VNN-COMP's format, or with numbers; or the numbers themselves,
     separated by commas or blanks. Nodes are compared one by one, in the order of the file: `nodes.first` is
-    the first whose number rounding does not explain at that very point.
+    the first node whose difference rounding does not explain.
 
     >>> entry = dokimos.read_suite("tiny").entries[1]
     >>> witness = entry.read_truth().witness
@@ -61,12 +61,12 @@ def replay(network: str | Path, property: str | Path, point: str | Path | Sequen
     found = replay_witness(question, written)
     if found.as_written is None:
         raise InputError(
-            f"{files[0]}: the point has {len(written)} numbers where the network takes "
+            f"{files[0]}: the point has {len(written)} numbers, but the network takes "
             f"{question.network.input_size}; give one for each input, row by row."
         )
     near = found.in_floats
     nodes = (
-        NodeComparison(remark=f"the point is out of the range of {found.as_written.float_type}")
+        NodeComparison(remark=f"the point is outside the range of {found.as_written.float_type}")
         if near is None
         else compare_nodes(content, question.network, found.points[1])
     )

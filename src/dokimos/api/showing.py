@@ -1,4 +1,4 @@
-"""`show`: everything that is known of one instance."""
+"""`show`: everything that is known about one instance."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ from dokimos.suites.profile_file import Profile
 
 @dataclass(frozen=True)
 class ShownInstance:
-    """What is known of one instance of a suite.
+    """What is known about one instance of a suite.
 
     `networks` and `property_path` are the files that its row names: several networks, or products of
-    variables, are lowered to the one network that `network` is about (`is_lowered`). `asked` is None
-    where it cannot be read: then `property_problem` says why. `truth` is its label, and
-    `label_check` what the checker said of it; where there is none, `kept_open` is what `dokimos label`
-    found out. `profile` is None where none was measured on these files. `judgements` are the answers in the
-    campaigns that were named.
+    variables, are lowered to the one network that `network` is about (`is_lowered`). `asked` is None if the
+    property cannot be read, and then `property_problem` says why. `truth` is its label, and `label_check`
+    what the checker says about it; without a label, `kept_open` is what `dokimos label` found. `profile` is
+    None if none was measured on these files. `judgements` are the judged answers in the given campaigns.
     """
 
     suite: Suite
@@ -51,7 +50,7 @@ class ShownInstance:
 
     @property
     def is_lowered(self) -> bool:
-        """Whether verifiers get another network than the row names."""
+        """Whether verifiers get a different network from the one that the row names."""
         return self.entry.network_path not in self.networks.values()
 
 
@@ -61,12 +60,12 @@ def show(
     *,
     campaigns: Sequence[str | Path] = (),
 ) -> ShownInstance:
-    """Everything that is known of one instance: `dokimos show`.
+    """Collect everything that is known about one instance: `dokimos show`.
 
-    `instance` is SUITE/NAME, where SUITE is a folder or a shipped suite, or what one of the `campaigns`
-    calls it; or SUITE, with NAME in the place of `property`; or a network, with its `property`. The label
-    is proven again from the files, unless that was done before for the same files. `campaigns` are folders
-    of runs: their answers on the same files, by whatever name, are judged.
+    `instance` is SUITE/NAME, where SUITE is a folder or a shipped suite; or its name in one of the
+    `campaigns`; or SUITE, with NAME in place of `property`; or a network, with its `property`. The label is
+    proven again from the files, unless that was done before for the same files. `campaigns` are folders of
+    campaigns: their answers on the same files, under any name, are judged.
 
     >>> name = dokimos.read_suite("tiny").entries[0].name
     >>> shown = dokimos.show(f"tiny/{name}", campaigns=["campaign"])
@@ -106,27 +105,29 @@ def _find(given: str, property: str | Path | None, campaigns: Sequence[Path]) ->
         suite = pair_suite(Path(given), Path(property))
         return suite, suite.entries[0]
     if is_network(given):
-        raise InputError(f"{given} is a network; give its property too: dokimos show NETWORK PROPERTY.")
+        raise InputError(f"{given} is a network; give its property as well: dokimos show NETWORK PROPERTY.")
     place, _, name = given.rstrip("/").rpartition("/")
     if found := _in_campaigns(place, name, campaigns):
         return found
     if not place:
         raise InputError(
-            f"{given!r} does not say which suite; write SUITE/INSTANCE, or name a campaign with --campaign."
+            f"{given!r} does not name a suite; write SUITE/INSTANCE, or give a campaign with --campaign."
         )
     suite = read_suite(place)
     return suite, suite.entry(name)
 
 
 def _in_campaigns(suite: str, name: str, campaigns: Sequence[Path]) -> tuple[Suite, SuiteEntry] | None:
-    """The instance that a campaign has run under that name, with or without the name of its suite."""
+    """The instance that a campaign ran under this name, with or without the name of its suite."""
     from dokimos.campaigns.campaign import read_campaign
 
     for folder in campaigns:
         manifest = read_campaign(folder).manifest
         places = {i.suite for i in manifest.instances if i.name == name and suite in ("", i.suite)}
         if len(places) > 1:
-            raise InputError(f"{name} is in {', '.join(sorted(places))}; write SUITE/{name}.")
+            raise InputError(
+                f"{name} is in several suites ({', '.join(sorted(places))}); write SUITE/{name}."
+            )
         for own in places:
             found = read_suite(locate(manifest, ())[own])
             return found, found.entry(name)

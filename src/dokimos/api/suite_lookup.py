@@ -1,4 +1,4 @@
-"""The suite that is meant: one that was read, a folder, or the name of a shipped suite."""
+"""Look up a suite: the suite itself, its folder, or the name of a shipped suite."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ SuiteSource = str | Path | Suite
 def read_suite(
     suite: SuiteSource, *, make: bool = True, progress: ProgressCallback[GeneratedInstance] = ignore
 ) -> Suite:
-    """The suite in a folder, or the shipped suite of that name.
+    """Read the suite in a folder, or the shipped suite of that name.
 
-    A shipped suite is generated into the cache the first time, which takes a while; with `make` false it is
-    an error where it is not there yet. Raises InputError if there is no such suite, or it cannot be
-    read.
+    A shipped suite is generated into the cache the first time, which takes a while. Raises InputError if
+    there is no such suite, if it cannot be read, or if it is not in the cache yet and `make` is false.
 
     >>> suite = dokimos.read_suite("tiny")
     >>> [(entry.family, entry.read_truth().label.value) for entry in suite.entries]

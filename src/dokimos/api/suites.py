@@ -1,4 +1,4 @@
-"""`generate`, `list_families` and `list_suites`: what can be made, and making it."""
+"""`generate`, `list_families` and `list_suites`: what can be generated, and generating it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dokimos.suites.folder import Suite
 
 @dataclass(frozen=True)
 class GeneratedSuite:
-    """A suite, and what this call made for it; nothing where the very same suite `was_there` already."""
+    """A suite, and what this call made for it; nothing if exactly this suite `was_there` already."""
 
     suite: Suite
     made: tuple[GeneratedInstance, ...]
@@ -69,11 +69,11 @@ def generate(
 ) -> GeneratedSuite:
     """Make instances with proven labels, of one family or a whole suite: `dokimos generate`.
 
-    `out` is the folder to write, new or empty. Either `family` is named, with its `knobs`, a `seed`, how
-    many instances (each with its twin), by what to `disguise` them, and how many bits a parity `lock` has
-    that makes the pair (none unless given); or `suite`, a shipped suite or a
-    recipe (.toml), which says all that itself. `plugin_proofs` trusts kinds of proof that other packages
-    add. If interrupted, the same call continues where it stopped.
+    `out` is the folder to write, new or empty. Give either a `family`, with its `knobs`, a `seed`, the
+    number of instances (each with its twin), the rewritings to `disguise` them by, and the bits of a parity
+    `lock` that hides the pair (default: no lock); or a `suite`, a shipped suite or a recipe (.toml), which
+    fixes all of these itself. `plugin_proofs` trusts kinds of proof that other packages add. If
+    interrupted, the same call continues where it stopped.
 
     >>> made = dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2})
     >>> sorted(entry.read_truth().label.value for entry in made.suite.entries)
@@ -122,9 +122,9 @@ def _family_recipe(
     if count is not None and count < 1:
         raise InputError(f"The number of instances must be at least 1, not {count}.")
     if seed is not None and seed < 0:
-        raise InputError(f"A seed is not negative; {seed} is.")
+        raise InputError(f"The seed must be at least 0, not {seed}.")
     if lock is not None and lock < 1:
-        raise InputError(f"A lock has at least 1 bit; {lock} is less.")
+        raise InputError(f"A lock must have at least 1 bit, not {lock}.")
     draw = Draw(family, count or 1, knobs, tuple(disguise), lock=lock)
     return Recipe("", seed or 0, seconds, (draw,))
 
@@ -138,7 +138,7 @@ def _recipe(given: str | Path | Recipe) -> Recipe:
 
 
 def list_families() -> tuple[Family, ...]:
-    """The families of instances that can be generated, each with its knobs: `dokimos families`.
+    """List the families of instances that can be generated, each with its knobs: `dokimos families`.
 
     >>> next(family for family in dokimos.list_families() if family.name == "exclusive-pairs").knobs[0].name
     'inputs'
@@ -147,7 +147,7 @@ def list_families() -> tuple[Family, ...]:
 
 
 def find_family(name: str) -> Family:
-    """The family of that name: `dokimos families NAME`. Raises InputError if there is none.
+    """Find the family of that name: `dokimos families NAME`. Raises InputError if there is none.
 
     >>> [knob.name for knob in dokimos.find_family("paired-bias").knobs][:2]
     ['size', 'depth']
@@ -161,7 +161,7 @@ def _family(name: str, construction: Construction[Any]) -> Family:
 
 
 def list_suites() -> tuple[ShippedSuite, ...]:
-    """The shipped suites; each name stands for its suite wherever a function takes one: `dokimos suites`.
+    """List the shipped suites; functions that take a suite also take these names: `dokimos suites`.
 
     >>> "quick" in [suite.name for suite in dokimos.list_suites()]
     True

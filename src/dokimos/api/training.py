@@ -19,17 +19,17 @@ from dokimos.datasets.data_set import DataSet
 from dokimos.datasets.normalisation import KNOWN, NONE, parse_normalisation
 from dokimos.datasets.training.architectures import find_architecture
 
-#: The radii at which a network is measured that was not trained for one.
+#: The radii at which a network is measured that was not trained for a radius.
 _USUAL_RADIUS = {"cifar10": 2 / 255, "mnist": 0.03}
 _RECORDS = 200
-#: From so many records on, batches are large; progress is shown for every so many that are bounded.
+#: Data sets of at least this many records have large batches; progress is shown every so many records.
 _MANY, _SHOWN = 5000, 20
 _FIFTH = 5
 
 
 @dataclass(frozen=True)
 class TrainedClassifier:
-    """Where the network is, and what it is worth on the first test records, at `radius`."""
+    """Where the network is, and its accuracy on the first test records, at `radius`."""
 
     network: Path
     parameters: int
@@ -55,12 +55,12 @@ def train_model(
 ) -> TrainedClassifier:
     """Train a reference architecture and write `out`/ARCHITECTURE.onnx: `dokimos train`.
 
-    Plain, with PGD examples within `adversarial`, or with bounds within `certified` (`bounds` says
-    which: "ibp" or "crown-ibp", on a growing radius). The same arguments give the same network. After
-    each epoch a checkpoint is kept beside it: if interrupted, the same call continues. Records are
-    normalised outside of the network unless `inside`; ARCHITECTURE.json says so, and `make_properties`
-    reads that. The accuracy, the accuracy under PGD and what bounds verify are measured on the first
-    `evaluate` test records. Every fifth record of data of your own is for tests.
+    Trains plainly, with PGD examples within `adversarial`, or with bounds within `certified` (`bounds` says
+    which: "ibp" or "crown-ibp", on a growing radius). The same arguments give the same network. A
+    checkpoint is kept next to it after each epoch: if interrupted, the same call continues. Records are
+    normalised outside the network unless `inside` is true; ARCHITECTURE.json records which, for
+    `make_properties`. The accuracy, the accuracy under PGD and the share verified by bounds are measured on
+    the first `evaluate` test records. Every fifth record of your own data is kept for testing.
 
     >>> trained = dokimos.train_model("digits-fc", "nets", epochs=3, evaluate=20)
     >>> trained.network.name, trained.parameters, trained.accuracy.clean.count
@@ -72,12 +72,12 @@ def train_model(
     source = chosen.data if data is None else data
     method, radius = Method.NORMAL, 0.0
     if adversarial is not None and certified is not None:
-        raise InputError("Training is adversarial or certified; give one of the two.")
+        raise InputError("Training is either adversarial or certified; give only one of the two.")
     if adversarial is not None:
         method, radius = Method.ADVERSARIAL, adversarial
     elif certified is not None:
         if bounds not in ("ibp", "crown-ibp"):
-            raise InputError(f"There are no bounds {bounds!r} to train with; give ibp or crown-ibp.")
+            raise InputError(f"There are no bounds called {bounds!r}; give ibp or crown-ibp.")
         method, radius = Method(bounds), certified
     records, test = _parts(source)
     chosen.require_fit(records.shape, records.source)
@@ -129,6 +129,6 @@ def _parts(source: str | Path) -> tuple[DataSet, DataSet]:
         return load_data(source, part="train"), load_data(source, part="test")
     whole = load_data(source)
     if len(whole) < _FIFTH:
-        raise InputError(f"{whole.source}: has too few records to train on; give {_FIFTH} or more.")
+        raise InputError(f"{whole.source}: has too few records to train on; give at least {_FIFTH}.")
     is_test = np.arange(len(whole)) % _FIFTH == _FIFTH - 1
     return whole.chosen(np.flatnonzero(~is_test)), whole.chosen(np.flatnonzero(is_test))

@@ -1,4 +1,4 @@
-"""`judge`, `explain` and `report`: what came of campaigns, from one judging of them."""
+"""`judge`, `explain` and `report`: the results of campaigns, which are judged once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dokimos.reports.campaign_report import CampaignReport, report_campaigns
 _log = logging.getLogger("dokimos")
 
 Campaigns = str | Path | Sequence[str | Path]
-"""The folder of a campaign, or those of several that are looked at together."""
+"""The folder of a campaign, or the folders of several that are judged together."""
 
 
 def judge(
@@ -39,16 +39,17 @@ def judge(
 ) -> JudgedCampaigns:
     """Judge every answer of one campaign, or of several together: `dokimos judge`.
 
-    `suites` says where suites are that have moved; `rules` names the rule sets to score by. `families` is
-    "network" or a regular expression that is looked for in the name of an instance: its first group is the
-    family, in place of what was recorded. A witness that
-    replays exactly settles an instance without a label for all campaigns.
+    `suites` are the folders of suites that have moved; `rules` names the rule sets to score by. `families`
+    is "network", or a regular expression that is searched for in the name of an instance: its first group
+    replaces the recorded family. A witness that replays exactly settles an instance without a label for all
+    campaigns.
 
-    Before anybody is blamed by a label, it is checked; what came of it is kept in Dokimos' home. A label
-    that fails is no label, and stands in `failed_labels` of the result. `progress` hears of each check.
+    A label is checked before an answer is called wrong because of it; the outcome is kept in Dokimos' home.
+    A label that fails its check is not used, and is listed in `failed_labels` of the result. `progress` is
+    called after each check.
 
-    Where an `unsat` is wrong, the point that shows it is in the judgement (`counterexample`), and is
-    written to the folder `counterexamples` of the campaign, as VNN-COMP has it.
+    If an `unsat` is wrong, the point that shows it is in the judgement (`counterexample`) and is written to
+    the campaign's folder `counterexamples`, in VNN-COMP's format.
 
     >>> judged = dokimos.judge("campaign", rules=["exact"])
     >>> judged.is_wrong_somewhere
@@ -77,19 +78,22 @@ def judge(
 
 
 def warn_of_labels(judged: JudgedCampaigns) -> None:
-    """A remark for each campaign that is not complete, and for each label that nobody is judged by."""
+    """Log a remark for each incomplete campaign, and for each label that no answer is judged by."""
     for (suite, instance), problem in judged.failed_labels.items():
         _log.warning("%s", printable(failed_label_in_words(suite, instance, problem)))
     for (suite, instance), problem in judged.unchecked_labels.items():
         _log.warning(
-            "%s/%s: its label is not checked, so nobody is judged by it: %s", suite, instance, problem
+            "%s/%s: its label could not be checked, so no answer is judged by it: %s",
+            suite,
+            instance,
+            problem,
         )
     for (suite, instance), why in judged.not_compared.items():
         _log.warning("%s/%s: its label is proven, but not cross-checked: %s", suite, instance, why)
     if left_out := len(judged.not_compared):
         checked = {(j.record.suite, j.record.instance) for j in judged.judgements if j.label_check}
         done = len(checked) - left_out
-        _log.warning("%d of the %d labels that were checked are cross-checked", done, len(checked))
+        _log.warning("%d of the %d checked labels are also cross-checked", done, len(checked))
     for one in judged.campaigns:
         if one.missing:
             _log.warning(
@@ -116,18 +120,18 @@ def explain(
     seed: int = 0,
     resamples: int = 2000,
 ) -> Explanation:
-    """What makes each verifier, and each style of certificate, time out, and where: `dokimos explain`.
+    """Explain what makes each verifier and each certificate style time out, and where: `dokimos explain`.
 
-    Takes campaigns, or what `judge` gave; `families` is that of `judge`. Profiles are read from the suites:
-    `profile` makes them. `resamples` is how often networks are resampled and outcomes permuted; `seed` is
-    that of every random choice.
+    Takes campaigns, or the result of `judge`; `families` is as for `judge`. Profiles are read from the
+    suites; make them with `profile`. `resamples` is how many times networks are resampled and outcomes
+    permuted; `seed` is the seed of every random choice.
 
     >>> explanation = dokimos.explain("campaign", resamples=100)
     >>> [(account.subject, account.counts[Status.SOLVED]) for account in explanation.verifiers]
     [('reference', 2)]
     """
     if resamples < 100 or seed < 0:
-        raise InputError("An explanation takes at least 100 resamples, and a seed that is not negative.")
+        raise InputError("An explanation needs at least 100 resamples and a seed of at least 0.")
     return explain_campaigns(
         _judged(campaigns, suites, families=families), resampling=Resampling(resamples, seed)
     )
@@ -135,7 +139,7 @@ def explain(
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What a report shows, and what was written of it: the names of the tables and of the figures."""
+    """A report, and what was written: the names of its tables and figures."""
 
     report: CampaignReport
     tables: tuple[str, ...] = ()
@@ -155,12 +159,12 @@ def report(
     against: Campaigns = (),
     progress: ProgressCallback[LabelCheck] = ignore,
 ) -> WrittenReport:
-    """A report on campaigns, wrong answers first: `dokimos report`.
+    """Write a report on campaigns, wrong answers first: `dokimos report`.
 
-    Takes campaigns, or what `judge` gave (with its rule sets). Writes one self-contained page to `html`,
-    all tables to the folder `csv`, all figures to the folder `png`; each only if it is given. `rules` names
-    the rule sets to show side by side, the shipped ones unless given. `against` are earlier campaigns that
-    these are compared with. `families` and `progress` are those of `judge`.
+    Takes campaigns, or the result of `judge` (with its rule sets). Writes one self-contained page to
+    `html`, all tables to the folder `csv` and all figures to the folder `png`; at least one of the three
+    must be given. `rules` names the rule sets to show side by side (default: the shipped ones). `against`
+    are earlier campaigns to compare with. `families` and `progress` are as for `judge`.
 
     >>> written = dokimos.report("campaign", html="report.html")
     >>> len(written.report.findings.judgements), Path("report.html").exists()

@@ -16,7 +16,7 @@ _log = logging.getLogger("dokimos")
 
 @dataclass(frozen=True)
 class InstalledVerifier:
-    """A verifier that is installed now, or `was_there` before."""
+    """A verifier that was installed now, or `was_there` before."""
 
     name: str
     version: str | None
@@ -25,9 +25,9 @@ class InstalledVerifier:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found when a verifier was looked at on this machine.
+    """What an examination of a verifier on this machine found.
 
-    `variables` are the names of what it gets of the environment.
+    `variables` are the names of the environment variables that it gets.
     """
 
     verifier: str
@@ -41,7 +41,7 @@ class Diagnosis:
 
 
 def list_verifiers() -> tuple[CatalogueRow, ...]:
-    """All known verifiers, whether they are installed, and how to get them: `dokimos verifiers`.
+    """List all known verifiers, whether they are installed, and how to get them: `dokimos verifiers`.
 
     >>> next(row for row in dokimos.list_verifiers() if row.name == "reference").is_installed
     True
@@ -50,7 +50,7 @@ def list_verifiers() -> tuple[CatalogueRow, ...]:
 
 
 def install_verifier(name: str) -> InstalledVerifier:
-    """Install a verifier, pinned, into an environment of its own, and try it: `dokimos verifiers install`.
+    """Install a pinned verifier into its own environment, and try it: `dokimos verifiers install`.
 
     >>> dokimos.install_verifier("reference").was_there
     True
@@ -63,9 +63,9 @@ def install_verifier(name: str) -> InstalledVerifier:
 
 
 def diagnose_verifier(name: str, *, pass_env: Sequence[str] = (), trust_scripts: bool = False) -> Diagnosis:
-    """What is wrong with a verifier on this machine, and what to do: `dokimos verifiers doctor`.
+    """Report what is wrong with a verifier on this machine, and how to fix it: `dokimos verifiers doctor`.
 
-    `pass_env` and `trust_scripts` are those of `run`.
+    `pass_env` and `trust_scripts` are as for `run`.
 
     >>> dokimos.diagnose_verifier("reference").can_be_run
     True

@@ -1,9 +1,9 @@
-"""Searches for counterexamples: one file each, batched, seeded, behind one interface."""
+"""Searches for counterexamples: one file each, batched and seeded, with a common interface."""
 
 from dokimos.attacks.base import Attack
 from dokimos.core.plugins import PluggableRegistry
 
-#: Every attack by its name; each is imported when first asked for.
+#: All attacks by name; each is imported when first used.
 ATTACKS: PluggableRegistry[Attack] = PluggableRegistry(
     "attack",
     {

@@ -15,12 +15,12 @@ from dokimos.attacks.unit_choice import UNIT_SHARE, draw_units
 
 @dataclass(frozen=True, kw_only=True)
 class Annealing(Attack):
-    """A random walk that gets pickier, without gradients: first on units, then on the margin.
+    """A random walk that becomes more selective, without gradients: first on units, then on the margin.
 
-    Every other row has a unit of its own, which it raises; the others follow all units, each by its effect
-    on the margin. A move draws some coordinates anew, near or anywhere. One that makes things worse by d is
-    kept with probability exp(−d/t), where t falls from `hot` to `cold`, as shares of how far the rows
-    differ at the start.
+    Every other row raises a unit of its own; the others follow all units, each weighted by its effect on
+    the margin. A move redraws some coordinates, close by or anywhere. A move that is worse by d is kept
+    with probability exp(−d/t), where t falls from `hot` to `cold`, as fractions of the spread of the rows
+    at the start.
     """
 
     name: ClassVar[str] = "annealing"
@@ -50,7 +50,7 @@ class Annealing(Attack):
     def _walk(
         self, target: Target, points: Points, energy: Any, steps: int, rng: np.random.Generator
     ) -> Points:
-        """Where `steps` moves lead the rows; each looks once, and the start is looked at once more."""
+        """The rows after `steps` moves; each move looks once, and there is one more look at the start."""
         now = energy(points)
         spread = float(np.nan_to_num(now.std())) or 1.0
         size = len(target.lower)

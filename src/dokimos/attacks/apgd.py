@@ -15,11 +15,11 @@ from dokimos.attacks.starts import alternate_aims, inside, sign_step, uniform_st
 
 @dataclass(frozen=True, kw_only=True)
 class APGD(Attack):
-    """Auto-PGD (Croce and Hein, 2020): steps of twice the radius, halved where they stop to help.
+    """Auto-PGD (Croce and Hein, 2020): steps of twice the radius, halved when they stop helping.
 
-    At checkpoints that come ever closer, a row whose last steps lowered the margin in less than `often` of
-    the cases, or whose best has not changed, goes back to its best point and halves its step. `momentum` is
-    the weight of the new step against the one before.
+    At checkpoints that become more frequent, a row whose last steps lowered the margin in less than a
+    fraction `often` of the cases, or whose best has not changed, goes back to its best point and halves its
+    step. `momentum` is the weight of the new step relative to the previous one.
     """
 
     name: ClassVar[str] = "apgd-margin"
@@ -44,14 +44,14 @@ class CrossEntropyAPGD(APGD):
 
 @dataclass(frozen=True, kw_only=True)
 class RatioAPGD(APGD):
-    """Auto-PGD on the difference of logits ratio; on the margin where there is one conjunction only."""
+    """Auto-PGD on the difference of logits ratio; on the margin if there is only one conjunction."""
 
     name: ClassVar[str] = "apgd-dlr"
     loss: ClassVar[Loss] = Loss.RATIO
 
 
 def checkpoints(steps: int) -> set[int]:
-    """After which steps the lengths of steps are decided on, as in the paper: 0.22, 0.41, 0.57, ..."""
+    """The steps after which step lengths are adjusted, as in the paper: at 0.22, 0.41, 0.57, ... of all."""
     found, last, now = [], 0.0, 0.22
     while now < 1:
         found.append(int(np.ceil(now * steps)))
@@ -60,7 +60,7 @@ def checkpoints(steps: int) -> set[int]:
 
 
 def run(how: APGD, target: Target, points: Points, aims: NDArray[np.int64], steps: int) -> Points:
-    """Auto-PGD from `points`; the best point of each row."""
+    """Run Auto-PGD from `points`; return the best point of each row."""
     seen = target.look(points, aims, loss=how.loss)
     best, lowest, before, gradients = points, seen.margins, points, seen.gradients
     shares: NDArray[Any] = np.full((len(points), 1), 2.0, dtype=np.float32)

@@ -14,7 +14,7 @@ from dokimos.attacks.starts import uniform_starts
 
 @dataclass(frozen=True, kw_only=True)
 class Targeted(Attack):
-    """Auto-PGD in which every restart is aimed at one conjunction, in turn."""
+    """Auto-PGD in which each restart aims at one conjunction; they take turns."""
 
     name: ClassVar[str] = "targeted"
 
@@ -26,9 +26,9 @@ class Targeted(Attack):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiTargeted(Attack):
-    """Auto-PGD in which every restart is aimed at each conjunction in turn (Gowal et al., 2019).
+    """Auto-PGD in which every restart aims at each conjunction in turn (Gowal et al., 2019).
 
-    Each gets its share of the steps, and begins where the search for the one before was best.
+    Each conjunction gets its share of the steps, and starts from the best point for the previous one.
     """
 
     name: ClassVar[str] = "multi-targeted"
@@ -37,7 +37,7 @@ class MultiTargeted(Attack):
         """Descend towards each conjunction; as many of them as there are steps."""
         points = uniform_starts(target, budget.restarts, rng)
         order = rng.permutation(target.conjunctions)[: budget.steps + 1]
-        # A run looks once more than it has steps.
+        # A run has one more look than steps.
         looks = np.array_split(np.arange(budget.steps + 1), len(order))
         for conjunction, mine in zip(order, looks, strict=True):
             aims = np.full(budget.restarts, conjunction)

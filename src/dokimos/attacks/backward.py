@@ -1,4 +1,4 @@
-"""How gradients go back through units that are flat where a point lies. Values are never changed."""
+"""How gradients pass back through units that are flat at a point. Values are never changed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from enum import Enum
 
 
 class Loss(Enum):
-    """What a gradient is of. All of them fall where a conjunction of the property comes closer.
+    """The function whose gradient is taken. All of them fall as a conjunction of the property comes closer.
 
-    With m_c how far conjunction c is from holding, the property is violated where some m_c <= 0. For a
-    property "another class wins", m_c is by how much class c loses, and these are the losses of the same
-    names in the literature, turned so that they are descended.
+    Let m_c be how far conjunction c is from holding; the property is violated where some m_c <= 0. For a
+    property "another class wins", m_c is the margin by which class c loses, and these are the losses of the
+    same names in the literature, with the sign for descent.
     """
 
     MARGIN = "margin"  #: min_c m_c
@@ -21,7 +21,7 @@ class Loss(Enum):
 
 @dataclass(frozen=True)
 class Backward:
-    """The slope that a ReLU has on the way back, instead of 0 where it is off and 1 where it is on.
+    """The slope that a ReLU has in the backward pass, instead of 0 where it is off and 1 where it is on.
 
     With a `temperature` τ: sigmoid(z/(τ·s)), where s is the mean of |z| over the units of its node.
     Otherwise 1 where it is on, and `leak` where it is off. The flat parts of Clip are treated alike.
@@ -32,6 +32,6 @@ class Backward:
 
 
 EXACT = Backward()
-#: Every ReLU counts as on: what a unit would do if nothing stopped it.
+#: Every ReLU counts as on: the effect that a unit would have if nothing blocked it.
 OPEN = Backward(leak=1.0)
 LEAKY = Backward(leak=0.1)

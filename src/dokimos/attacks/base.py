@@ -1,4 +1,4 @@
-"""What every attack has in common, and what it is judged by."""
+"""The base class of attacks, their budget, and their result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dokimos.properties.violation import require_fit, violation_at
 
 __all__ = ["Attack", "AttackResult", "Budget", "Points", "Target"]
 
-#: A point that does not replay is only tried again once the margin is lower by this factor.
+#: After a point fails to replay, the next one is tried only once the margin is lower by this factor.
 _LOWER = 1.25
 
 
@@ -31,9 +31,9 @@ _LOWER = 1.25
 class Budget:
     """How hard to search one case: `restarts` points at a time, each moved `steps` times.
 
-    With `cpu_seconds`, searches follow each other, with other random choices, until the process has used so
-    much time: of 1, 1, 2, 1, 1, 2, 4, ... times as many steps, so that long ones have their turn, too.
-    With `until_found`, the attack ends at the first point that violates the property exactly.
+    With `cpu_seconds`, searches follow each other, with different random choices, until the process has
+    used this much time. They have 1, 1, 2, 1, 1, 2, 4, ... times as many steps, so that long ones get their
+    turn as well. With `until_found`, the attack ends at the first point that violates the property exactly.
     """
 
     restarts: int = 100
@@ -43,19 +43,19 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.restarts < 1 or self.steps < 0:
-            raise InputError("An attack needs at least 1 restart, and no negative number of steps.")
+            raise InputError("An attack needs at least 1 restart and at least 0 steps.")
         if self.cpu_seconds is not None and not 0 < self.cpu_seconds < 1e9:
             raise InputError("The time for an attack must be a positive number of CPU-seconds.")
 
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """What a search reached, in float32.
+    """The result of a search, in float32.
 
     `least_margin` is the smallest margin μ (see `properties.margins`) among the points that it looked at,
-    and `point` is where. At most 0 is a counterexample, up to float32 rounding: replay `point` before it
-    counts. `broken` is the share of restarts that found one. `witness` is a counterexample that was
-    replayed exactly, which is only looked for where the budget ends `until_found`.
+    and `point` is where. A margin of at most 0 is a counterexample up to float32 rounding: replay `point`
+    before counting it. `broken` is the fraction of restarts that found one. `witness` is a counterexample
+    that was replayed exactly; it is only searched for if the budget has `until_found`.
     """
 
     least_margin: float
@@ -65,20 +65,20 @@ class AttackResult:
 
 
 class SearchOver(Exception):
-    """The budget is used up, or a counterexample is found: nothing is left to do."""
+    """The budget is used up, or a counterexample has been found."""
 
 
 class Attack(ABC):
     """One way to search the boxes of a property for an input that violates it.
 
-    The author writes `search`, which looks at points of a `Target`, by gradients or without. The base class
-    does the rest: it asks for one search of every case that has a margin, takes the result from what the
-    target has seen, so it cannot report a point that was not evaluated, or is not in the box. It ends a
-    search at the limits of the budget, from inside of `look`. The same seed gives the same search, as far
-    as its time goes; every random choice comes from the generator that is passed. An attack proves nothing
-    by finding nothing.
+    A subclass implements `search`, which looks at points of a `Target`, with or without gradients. The base
+    class does the rest: it runs one search of every case that has a margin, and takes the result from what
+    the target has seen, so an attack cannot report a point that was not evaluated or is not in the box. It
+    ends a search at the limits of the budget, from inside `look`. The same seed gives the same search,
+    except for where a time limit ends it; every random choice must come from the generator that is passed.
+    If an attack finds nothing, that proves nothing.
 
-    Attacks have no arguments that must be given, so that the registry can make them.
+    Attacks have no required arguments, so that the registry can create them.
     """
 
     name: ClassVar[str]
@@ -106,7 +106,7 @@ class Attack(ABC):
         return AttackResult(best.least_margin, best.point, best.broken, watch.witness)
 
     def _search_all(self, targets: Sequence[Target], watch: _Watch, seed: int) -> None:
-        """One search of each target, or as many as there is time for."""
+        """Search each target once, or as often as there is time for."""
         try:
             for turn in count():
                 for number, target in enumerate(targets):
@@ -127,7 +127,7 @@ class Attack(ABC):
 def luby(number: int) -> int:
     """Term `number` >= 1 of 1, 1, 2, 1, 1, 2, 4, 1, ...: powers of two, with the same total of each.
 
-    No other order of restarts without knowledge of the search is better by more than a factor that grows
+    Without knowledge of the search, no other order of restarts is better by more than a factor that grows
     with the logarithm of its time (Luby, Sinclair and Zuckerman, 1993).
     """
     while (number + 1) & number:
@@ -154,12 +154,12 @@ class _Watch:
         return max(0.0, self._end - time.process_time())
 
     def require_time(self) -> None:
-        """Raise SearchOver when the time is used up."""
+        """Raise SearchOver if the time is used up."""
         if self.seconds_left() <= 0:
             raise SearchOver
 
     def after_look(self, target: Target) -> None:
-        """Replay a new best point that seems to violate the property; end if it does, or the time has."""
+        """Replay a new best point that seems to violate the property; end if it does, or if time is up."""
         least = target.least_margin
         if self.budget.until_found and least <= 0 and least < self._tried:
             self._tried = _LOWER * least

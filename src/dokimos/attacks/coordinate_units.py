@@ -1,4 +1,4 @@
-"""Coordinate search on the values of units: moves of different coordinates are joined."""
+"""Coordinate search on the values of units: moves of different coordinates are combined."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dokimos.attacks.base import Attack, Budget, Points, Target
 from dokimos.attacks.starts import inside, uniform_starts
 from dokimos.attacks.unit_choice import UNIT_SHARE, bring_down, unit_scores
 
-#: A group has at least so many rows; there are up to MOST_GROUPS of them.
+#: The least number of rows in a group; there are up to MOST_GROUPS groups.
 _ROWS, MOST_GROUPS = 20, 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinateUnits(Attack):
-    """Groups of rows hold one point each, and raise one unit each: those that may matter most.
+    """Each group of rows holds one point and raises one of the units that may matter most.
 
-    Every row of a group tries the group's point with other values of one coordinate (now and then of a
-    few). The best move of each coordinate is kept, and the next batch begins with all of them at once:
-    where the unit is a sum over coordinates, as that of a conjunction is, it rises in all of them. No
-    gradient is asked for, so steep ramps and barriers between them do not matter. Groups that stand still
-    begin anew elsewhere; in the end all descend the margin.
+    Every row of a group tries the group's point with another value of one coordinate (sometimes of a few).
+    The best move of each coordinate is kept, and the next batch starts with all of them combined: if the
+    unit is a sum over coordinates, as that of a conjunction is, it rises with each of them. No gradients
+    are used, so steep ramps and the barriers between them do not matter. Groups that make no progress
+    restart elsewhere; at the end, all descend the margin.
     """
 
     name: ClassVar[str] = "coordinate-units"
@@ -53,7 +53,7 @@ class CoordinateUnits(Attack):
         steps: int,
         rng: np.random.Generator,
     ) -> Points:
-        """Where `steps` batches lead; row i belongs to group i % groups."""
+        """The points after `steps` batches; row i belongs to group i % groups."""
         units = _last_units(target, effects, groups)
         towards = np.where(effects.mean(axis=0)[units] <= 0, 1.0, -1.0)
         group = np.arange(len(starts)) % groups
@@ -80,9 +80,9 @@ class CoordinateUnits(Attack):
 
 
 def _last_units(target: Target, effects: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """The unit of the highest score of each layer, from the last layer on; then those of the next rank.
+    """The unit with the highest score in each layer, starting from the last layer; then the second ones.
 
-    What opens late depends on all that comes before it, and a conjunction is one unit near the end.
+    A late unit depends on all units before it, and a conjunction is one unit near the end.
     """
     scores, layers = unit_scores(target, effects), target.units.layers
     ranked = np.lexsort((-scores, -layers))
@@ -91,7 +91,7 @@ def _last_units(target: Target, effects: NDArray[Any], count: int) -> NDArray[np
 
 
 def _moved(target: Target, points: Points, rng: np.random.Generator) -> Points:
-    """Each row with one coordinate drawn anew, every fourth with a few, and some near where they were."""
+    """Each row with one coordinate redrawn, every fourth row with a few; some are redrawn close by."""
     rows, size = points.shape
     moved = np.zeros(points.shape, dtype=np.bool_)
     first = rng.integers(size)
@@ -104,7 +104,7 @@ def _moved(target: Target, points: Points, rng: np.random.Generator) -> Points:
 
 
 def _join(held: Points, proposed: Points, values: NDArray[Any], before: float) -> Points:
-    """The held point with every move that was better than before, the best one of each coordinate."""
+    """The held point with the best move of each coordinate that was better than before."""
     found = held.copy()
     for row in np.argsort(values, kind="stable"):
         if values[row] > before:

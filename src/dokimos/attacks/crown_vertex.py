@@ -1,4 +1,4 @@
-"""The corners of the box at which linear bounds are least."""
+"""Starts at the corners of the box at which linear bounds are least."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dokimos.attacks.unit_choice import bring_down
 class CrownVertex(Attack):
     """A linear bound of the margin (CROWN) is least at a corner of the box: restarts begin there.
 
-    The first rows take the corners of the usual bounds, one for each constraint; others those of bounds
-    with random lower lines, up to `most` of them, and the rest begin near one of these. All of them then
+    The first rows take the corners of the usual bounds, one for each constraint; further rows take those of
+    bounds with random lower lines, up to `most`, and the rest begin close to one of these. All of them then
     descend the margin. Raises InputError if an operator has no linear relaxation.
     """
 
@@ -25,7 +25,7 @@ class CrownVertex(Attack):
     most: int = 24
 
     def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
-        """Look at the corners, and go down from there."""
+        """Look at the corners, and descend from there."""
         from dokimos.attacks.relaxed_case import RandomLines, bounds_of, fill, lowest_corners
 
         bounds = bounds_of(target, RandomLines)

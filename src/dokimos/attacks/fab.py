@@ -1,4 +1,4 @@
-"""FAB: the nearest decision boundary, by linear approximations of it."""
+"""FAB: finds the nearest decision boundary by linear approximation."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dokimos.attacks.starts import alternate_aims, inside, project, uniform_star
 class FAB(Attack):
     """The fast adaptive boundary attack (Croce and Hein, 2020), in the box.
 
-    Each step projects the point onto the linear approximation of the boundary, goes `overshoot` as far, and
-    leans towards the like projection of where the row began by at most `lean`. A row that has crossed
-    goes back towards its start. Rows are aimed as those of PGD.
+    Each step projects the point onto the linear approximation of the boundary, goes `overshoot` times as
+    far, and is biased, by at most `lean`, towards the same projection of the row's start. A row that has
+    crossed the boundary goes back towards its start. Rows are aimed as in PGD.
     """
 
     name: ClassVar[str] = "fab"
@@ -35,7 +35,7 @@ class FAB(Attack):
         for _ in range(budget.steps):
             values, gradients = seen.margins.astype(np.float64), np.nan_to_num(seen.gradients)
             moved = project(target, points, values, gradients) - points
-            # The hyperplane at `points`, seen from the start.
+            # The hyperplane at `points`, relative to the start.
             from_start = values + ((starts - points) * gradients).sum(axis=1)
             anchored = project(target, starts, from_start, gradients) - starts
             near, far = _length(target, moved), _length(target, anchored)
@@ -48,6 +48,6 @@ class FAB(Attack):
 
 
 def _length(target: Target, moved: Points) -> Points:
-    """How far a move goes, as a share of the radius."""
+    """The length of a move, as a fraction of the radius."""
     lengths: Points = (np.abs(moved) / np.maximum(target.radius, 1e-30)).max(axis=1)
     return lengths

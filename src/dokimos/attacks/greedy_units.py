@@ -1,4 +1,4 @@
-"""Activation maximisation of a set of units that grows by one at a time."""
+"""Activation maximisation of a set of units that grows one at a time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dokimos.attacks.unit_choice import UNIT_SHARE, bring_down, step_lengths
 
 #: How many steps each new unit gets.
 _STEPS = 7
-#: What a unit still counts that already has the sign it should have.
+#: The weight of a unit that already has the right sign.
 _HELD = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class GreedyUnits(Attack):
-    """Each restart turns on (or off) one unit after the other, and holds those it has.
+    """Each restart turns on (or off) one unit after another, and holds those it has.
 
-    The next one is the unit of the wrong sign with the largest effect on the margin, were every ReLU on,
-    times a random factor of its own in each restart.
+    The next one is the unit with the wrong sign that has the largest effect on the margin (as if every ReLU
+    were on), times a random factor for each unit and restart.
     """
 
     name: ClassVar[str] = "greedy-units"

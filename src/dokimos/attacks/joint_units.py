@@ -1,4 +1,4 @@
-"""Activation maximisation of all units together, weighted by what they do to the margin."""
+"""Activation maximisation of all units together, weighted by their effects on the margin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dokimos.attacks.base import Attack, Budget, Target
 from dokimos.attacks.starts import alternate_aims, sign_step, uniform_starts
 from dokimos.attacks.unit_choice import UNIT_SHARE, bring_down, step_lengths
 
-#: After how many steps the effects are looked at again.
+#: After how many steps the effects are computed again.
 _EVERY = 10
 
 
@@ -20,8 +20,8 @@ _EVERY = 10
 class JointUnits(Attack):
     """Each restart raises the arguments of the units that lower the margin, and lowers those that raise it.
 
-    Each unit counts by its effect, were every ReLU on. The first rows take all units, the others a random
-    half of them each; of these, every other row only those that have the wrong sign.
+    Each unit is weighted by its effect as if every ReLU were on. The first rows use all units, each of the
+    others a random half; every other one of these only the units with the wrong sign.
     """
 
     name: ClassVar[str] = "joint-units"
@@ -40,7 +40,7 @@ class JointUnits(Attack):
             effects = np.nan_to_num(target.weigh_units(points, aims).effects)
             steps = min(_EVERY, on_units - 1)
             done = 1 - on_units / (UNIT_SHARE * (budget.steps + 1))
-            # Each turn begins with shorter steps than the one before.
+            # Each turn starts with shorter steps than the previous one.
             for share in step_lengths(steps, 0.5 * 0.05**done, 0.05 * 0.05**done):
                 seen = target.look_at_units(points, -effects * kept, backward=self.backward)
                 points = sign_step(target, points, -seen.gradients, share)

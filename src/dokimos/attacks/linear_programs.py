@@ -1,4 +1,4 @@
-"""Points at which the linear relaxation of a ReLU network has its least margin."""
+"""Starts at points where the linear relaxation of a ReLU network has its least margin."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _LOOKS_FOR_UNITS = 1
 
 @dataclass(frozen=True, kw_only=True)
 class LPPrimal(Attack):
-    """The optimal inputs of the triangle relaxation, one for each conjunction; restarts begin there.
+    """Restarts begin at the optimal inputs of the triangle relaxation, one for each conjunction.
 
-    The others begin near one of them, and all descend the margin. Raises InputError if the network is
-    not one of affine operators and ReLUs, or too large.
+    Further restarts begin close to one of them, and all descend the margin. Raises InputError if the
+    network has operators other than affine ones and ReLUs, or is too large.
     """
 
     name: ClassVar[str] = "lp-primal"
 
     def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
-        """Solve the programs, and go down from their optima."""
+        """Solve the programs, and descend from their optima."""
         from dokimos.attacks.relaxed_case import RelaxedCase, fill
 
         points = _optima(target, RelaxedCase(target), budget)
@@ -38,15 +38,15 @@ class LPPrimal(Attack):
 
 @dataclass(frozen=True, kw_only=True)
 class LPSplit(Attack):
-    """The same with one unit decided: on or off, in turn for the units that may matter most.
+    """The same with one unit fixed on or off, in turn for the units that may matter most.
 
-    One split of the right unit finds a needle that nothing else comes near.
+    One split of the right unit can find a needle that no other attack comes close to.
     """
 
     name: ClassVar[str] = "lp-split"
 
     def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
-        """Solve up to one program for each restart, in at most half of the time, and go down."""
+        """Solve up to one program for each restart, in at most half of the time, and descend."""
         from dokimos.attacks.relaxed_case import RelaxedCase, fill
 
         relaxed = RelaxedCase(target)
@@ -76,6 +76,6 @@ class LPSplit(Attack):
 
 
 def _optima(target: Target, relaxed: RelaxedCase, budget: Budget) -> list[Any]:
-    """The optimum of each conjunction, as far as there are restarts."""
+    """The optimum of each conjunction, at most one for each restart."""
     found = [relaxed.best_point(c) for c in range(min(target.conjunctions, budget.restarts))]
     return [point for point in found if point is not None]

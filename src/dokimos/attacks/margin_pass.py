@@ -21,7 +21,7 @@ from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.differentiable import BATCH_BYTES, one_thread, to_torch
 from dokimos.properties.margins import MarginForm
 
-#: Of points [k, n] and outputs [k, m], with the conjunction that each row aims at: μ, and what to descend.
+#: From points [k, n], outputs [k, m] and the conjunction that each row aims at: μ, and the loss to descend.
 TorchMargin = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 
@@ -34,10 +34,10 @@ class MarginValues:
 
 
 class MarginPass:
-    """The margin of one form as a function of batches of points, in float64 unless said otherwise.
+    """The margin of one form as a function of batches of points (default: in float64).
 
-    Where several constraints decide the margin, or a unit has no derivative, the gradient is a
-    subgradient of torch's choosing. One thread computes, so that the same call gives the same numbers.
+    If several constraints decide the margin, or a unit has no derivative, the gradient is a subgradient
+    chosen by torch. It uses one thread, so that the same call gives the same numbers.
     """
 
     def __init__(self, network: Network, form: MarginForm, *, dtype: DTypeLike = np.float64) -> None:
@@ -54,9 +54,9 @@ class MarginPass:
         loss: Loss = Loss.MARGIN,
         backward: Sequence[Backward] = (EXACT,),
     ) -> MarginValues:
-        """The margins at `points`; where a row of `aims` names a conjunction, with the gradient of that.
+        """The margins at `points`, and gradients; a row of `aims` may name the conjunction to take it of.
 
-        The gradient is that of `loss`, and row i goes back as `backward[i % len(backward)]` says.
+        The gradient is that of `loss`; the backward pass of row i is as `backward[i % len(backward)]` says.
         """
         margins = np.empty(len(points), dtype=points.dtype)
         gradients = np.empty_like(points)
@@ -73,7 +73,7 @@ class MarginPass:
         return MarginValues(margins, gradients)
 
     def margins(self, points: NDArray[Any]) -> NDArray[Any]:
-        """The margins alone, by a forward pass."""
+        """Only the margins, by a forward pass."""
         found = [np.empty(0, dtype=points.dtype)]
         with one_thread(), torch.no_grad():
             for start in range(0, len(points), self._batch):
@@ -94,14 +94,14 @@ class MarginPass:
 
 
 def torch_precision(dtype: DTypeLike) -> torch.dtype:
-    """float32 or float64."""
+    """The torch type for float32 or float64."""
     return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
 
 
 def torch_margin(
     form: MarginForm, *, dtype: torch.dtype = torch.float64, loss: Loss = Loss.MARGIN
 ) -> TorchMargin:
-    """μ, with the function to descend: of μ itself, or of how far the conjunction aimed at is from holding.
+    """μ, and the loss to descend: from μ itself, or from how far the targeted conjunction is from holding.
 
     The gradient of a maximum or minimum is that of one deciding constraint.
     """
@@ -111,7 +111,7 @@ def torch_margin(
 
     def margin(x: Tensor, y: Tensor, aims: Tensor | None = None) -> tuple[Tensor, Tensor]:
         sides = y @ outputs - bounds
-        # The product with the inputs keeps the result a function of them, whatever the network is.
+        # The product with the inputs makes the result a function of them, whatever the network is.
         sides = sides + (0 * x[:, :1] if inputs is None else x @ inputs)
         worst, which = sides[:, members].max(dim=2)
 
@@ -128,9 +128,9 @@ def torch_margin(
 
 
 def _lost(loss: Loss, worst: Tensor, aimed: Tensor, aims: Tensor | None) -> Tensor:
-    """What to descend, from how far each conjunction and the one aimed at are from holding.
+    """The loss to descend, from how far each conjunction and the targeted one are from holding.
 
-    The logits behind it are 0 for "safe", and −m_c for conjunction c.
+    The underlying logits are 0 for "safe", and −m_c for conjunction c.
     """
     if loss is Loss.MARGIN or (loss is Loss.RATIO and worst.shape[1] < 2):
         return aimed
@@ -149,7 +149,7 @@ def batch_size(network: Network) -> int:
 
 
 def _held(network: Network, node: Node) -> int:
-    """How many numbers a node keeps for the way back, for one sample."""
+    """How many numbers a node keeps for the backward pass, for one sample."""
     size = prod(network.shapes[node.output])
     if node.op == "Conv":
         weights = network.shapes[node.inputs[1]]

@@ -15,7 +15,7 @@ from dokimos.attacks.starts import alternate_aims, sign_step, uniform_starts
 class MIFGSM(Attack):
     """The momentum iterative fast gradient sign method (Dong et al., 2018), from random points.
 
-    Each gradient counts by its direction (divided by its ℓ1 norm), the sum of those before by `decay`.
+    Each gradient is divided by its ℓ1 norm and added to `decay` times the sum of the earlier ones.
     """
 
     name: ClassVar[str] = "mi-fgsm"

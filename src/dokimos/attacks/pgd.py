@@ -16,11 +16,11 @@ from dokimos.attacks.starts import alternate_aims, sign_step, uniform_starts
 
 @dataclass(frozen=True, kw_only=True)
 class PGD(Attack):
-    """Sign steps from uniform starting points, a share of `corners` of them in corners of the box.
+    """Sign steps from uniform starting points, a fraction `corners` of them in corners of the box.
 
-    Steps shorten from `first_step` to `last_step`, as shares of the box's radius; the rows take turns in
-    multiplying them by `scales`. Half of the restarts follow the nearest conjunction, the others are aimed
-    at one each, in turn. `backward` is how gradients go back through ReLUs, row by row in turn.
+    Steps shorten from `first_step` to `last_step`, as fractions of the box's radius; rows multiply them by
+    each of `scales` in turn. Half of the restarts follow the nearest conjunction; the others aim at one
+    each, in turn. `backward` says how gradients pass back through ReLUs, row by row in turn.
     """
 
     name: ClassVar[str] = "pgd"
@@ -52,9 +52,9 @@ def descend(
     aims: NDArray[np.int64] | None = None,
     backward: Sequence[Backward] = (EXACT,),
 ) -> Points:
-    """From `points` with these gradients, go down by the signs, each step a share of the box's radius.
+    """Descend from `points` with these gradients by sign steps, each a fraction of the box's radius.
 
-    Where that ends is returned; the target has looked at every step of the way.
+    Returns the last points; the target has looked at every step on the way.
     """
     for share in shares:
         points = sign_step(target, points, gradients, share)

@@ -1,4 +1,4 @@
-"""Projected gradient descent that sees what is behind a ReLU that is off."""
+"""Projected gradient descent whose gradients pass through ReLUs that are off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projected gradient descent with a smooth way back through ReLUs."""
+"""Projected gradient descent with smooth slopes of ReLUs in the backward pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dokimos.attacks.pgd import PGD
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothPGD(PGD):
-    """PGD whose gradients go back through sigmoid(z/τ) instead of a ReLU's slope, for five τ.
+    """PGD whose backward pass uses sigmoid(z/τ) instead of a ReLU's slope, for five τ.
 
     In relu(a) − relu(a − 1) a leak cancels where both are off; these slopes differ.
     """

@@ -1,4 +1,4 @@
-"""The linear relaxation of one case under attack: where it thinks that the margin is least.
+"""The linear relaxation of one case under attack: the points at which its margin is least.
 
 Importing this module imports torch.
 """
@@ -26,9 +26,9 @@ from dokimos.networks.semantics.piecewise_linear import piecewise_linear
 from dokimos.properties.margins import float_ends
 from dokimos.provers.relu_relaxation import Relaxation, ReluBounds, SparseRow
 
-#: A larger network would keep the solver busy beyond any budget.
+#: Larger networks would keep the solver busy beyond any budget.
 MOST_MULTIPLICATIONS = 3_000_000
-#: With more unstable units the bounds of intervals must do.
+#: With more unstable units than this, interval bounds must suffice.
 MOST_TIGHTENED = 3000
 
 
@@ -36,13 +36,13 @@ def require_linear_bounds(target: Target) -> None:
     """Raise InputError if the network has no linear relaxation, or one that is too large."""
     reason = without_linear_bound(target.network)
     if reason is None and target.network.multiplications > MOST_MULTIPLICATIONS:
-        reason = f"it takes more than {MOST_MULTIPLICATIONS:,} multiplications"
+        reason = f"it needs more than {MOST_MULTIPLICATIONS:,} multiplications"
     if reason is not None:
-        raise InputError(f"The network has no linear relaxation that could be attacked: {reason}.")
+        raise InputError(f"This attack cannot use the linear relaxation of the network: {reason}.")
 
 
 def bounds_of(target: Target, how: type[LinearBounds] = LinearBounds) -> LinearBounds:
-    """Linear bounds of the network on the box, those of its units improved layer by layer."""
+    """Linear bounds of the network on the box, with the units' bounds improved layer by layer."""
     require_linear_bounds(target)
     network = target.network
     found = how(network, enclose(network, target.box.lower, target.box.upper), *float_ends(target.box))
@@ -58,12 +58,12 @@ def bounds_of(target: Target, how: type[LinearBounds] = LinearBounds) -> LinearB
 
 
 class RandomLines(LinearBounds):
-    """The same with lower lines of random slopes, drawn anew by `redraw`: any slope in [α, 1] is sound."""
+    """The same with lower lines of random slopes, redrawn by `redraw`: any slope in [α, 1] is sound."""
 
     rng: np.random.Generator | None = None
 
     def lines(self, node: Node) -> tuple[Tensor, Tensor, Tensor]:
-        """The chords as they are."""
+        """The usual chords, with the random lower lines."""
         line, chord, height = super().lines(node)
         if self.rng is None:
             return line, chord, height
@@ -99,7 +99,7 @@ class RelaxedCase:
         low = np.concatenate([np.zeros(0), *(low for low, _ in ends)])
         high = np.concatenate([np.zeros(0), *(high for _, high in ends)])
         if len(low) != len(self._arguments):
-            raise InputError("The network has no linear relaxation that could be attacked: its ReLUs vary.")
+            raise InputError("This attack cannot use the linear relaxation of the network: its ReLUs vary.")
         self.unstable = np.flatnonzero((low < 0) & (high > 0))
         slopes = np.divide(high, high - low, out=np.zeros_like(high), where=(low < 0) & (high > 0))
         self._bounds = ReluBounds(low, high, slopes)
@@ -114,7 +114,7 @@ class RelaxedCase:
     def best_point(
         self, conjunction: int, phases: dict[int, bool] | None = None
     ) -> NDArray[np.float64] | None:
-        """The inputs at which the relaxation has the least margin; None where it has none, or no time."""
+        """The inputs at which the relaxation has the least margin; None if there are none, or no time."""
         seconds = self._target.seconds_left()
         if seconds <= 0:
             return None
@@ -133,7 +133,7 @@ class RelaxedCase:
 
 
 def fill(points: list[Any], target: Target, count: int, rng: np.random.Generator) -> Points:
-    """`count` points: those given, then others near them; uniform ones where none is given."""
+    """`count` points: the given ones, then others close to them; uniform ones if none is given."""
     size = len(target.lower)
     if not points:
         points = [target.lower + rng.random(size) * (target.upper - target.lower)]

@@ -1,4 +1,4 @@
-"""Many records under attack at once: each row has a box and a class of its own.
+"""Many records under attack at once: each row has its own box and class.
 
 Importing this module imports torch.
 """
@@ -20,7 +20,7 @@ from dokimos.attacks.target import Points, Target
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.differentiable import one_thread, to_torch
 
-#: A row whose margin is this far below 0 need not go on.
+#: A row whose margin is this far below 0 is finished.
 DEEP = 1e-2
 #: How many rows are attacked at a time.
 _MOST_ROWS = 1000
@@ -29,8 +29,8 @@ _MOST_ROWS = 1000
 class RowTarget(Target):
     """Rows of records, each with its own box [lower, upper] and the class that must stay above all others.
 
-    The margin of a row is the score of its class less the highest other one; `least` has the least margin
-    that each row has reached, and `points` where. Rows that are well below 0 stand still.
+    The margin of a row is the score of its class minus the highest other one; `least` has the least margin
+    that each row has reached, and `points` where. Rows that are well below 0 are no longer moved.
     """
 
     def __init__(self, network: Network, lower: Points, upper: Points, labels: NDArray[np.int64]) -> None:
@@ -55,7 +55,7 @@ class RowTarget(Target):
         loss: Loss = Loss.MARGIN,
         backward: Sequence[Backward] = (EXACT,),
     ) -> MarginValues:
-        """The margins at `points`, a row for each row, and their gradients, as `Target.look` has them."""
+        """The margins at `points`, one for each row, and their gradients, as in `Target.look`."""
         assert loss is Loss.MARGIN and tuple(backward) == (EXACT,)
         margins, gradients = self.least.astype(np.float32), np.zeros_like(points)
         going_on = np.flatnonzero(self.least > -DEEP)

@@ -13,23 +13,24 @@ from dokimos.attacks.base import Attack, Budget, Points, Target
 from dokimos.attacks.starts import sign_step, uniform_starts
 from dokimos.attacks.unit_choice import UNIT_SHARE, bring_down, draw_units, step_lengths
 
-#: What becomes of the argument of a row's unit: as large as can be, to where it changes sign, or as small.
+#: Where the argument of a row's unit is driven: as large as possible, to 0, or as small as possible.
 _GOALS = np.array([1, 0, 1, -1])
 
 
 @dataclass(frozen=True, kw_only=True)
 class SingleUnits(Attack):
-    """Each restart goes for one ReLU that interval bounds leave undecided, then descends the margin.
+    """Each restart targets one ReLU that interval bounds leave undecided, then descends the margin.
 
-    Half of them make the argument of their unit as large as they can, the others bring it to the kink, or
-    make it small. What hides behind a unit that is off almost everywhere has no gradient until it is on.
+    Half of them make the argument of their unit as large as they can; the others bring it to the kink, or
+    make it small. What hides behind a unit that is off almost everywhere has no gradient until the unit is
+    on.
     """
 
     name: ClassVar[str] = "units"
     backward: ClassVar[Backward] = EXACT
 
     def search(self, target: Target, budget: Budget, rng: np.random.Generator) -> None:
-        """All units at once, one in each row."""
+        """Search for all units at once, one in each row."""
         points = uniform_starts(target, budget.restarts, rng, corners=0.25)
         looks = budget.steps + 1
         on_units = int(UNIT_SHARE * looks) if len(target.units) else 0
@@ -51,7 +52,7 @@ class SingleUnits(Attack):
         goals: NDArray[np.int64],
         steps: int,
     ) -> Points:
-        """Where `steps` steps lead the arguments of the rows' units."""
+        """The points after `steps` steps on the arguments of the rows' units."""
         rows = np.arange(len(points))
         weights = np.zeros((len(points), len(target.units)), dtype=points.dtype)
         weights[rows, units] = 1.0
@@ -78,8 +79,8 @@ class LeakySingleUnits(SingleUnits):
 def _lengths(
     target: Target, values: NDArray[Any], gradients: Points, goals: NDArray[np.int64], share: float
 ) -> NDArray[Any]:
-    """The length of each row's step: where the kink is the goal, no further than where it seems to be."""
+    """The length of each row's step: if the kink is the goal, no further than the kink seems to be."""
     slopes = (np.abs(np.nan_to_num(gradients)) * target.radius).sum(axis=1)
-    with np.errstate(over="ignore"):  # a slope of nearly nothing: the kink is infinitely far away
+    with np.errstate(over="ignore"):  # a slope of almost 0: the kink is infinitely far away
         to_kink = np.abs(values) / np.maximum(slopes, np.finfo(np.float32).tiny)
     return np.where(goals == 0, np.minimum(to_kink, 1.0), share)[:, None].astype(np.float32)

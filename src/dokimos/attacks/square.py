@@ -14,10 +14,10 @@ from dokimos.attacks.starts import uniform_starts
 
 @dataclass(frozen=True, kw_only=True)
 class Square(Attack):
-    """The square attack (Andriushchenko et al., 2020): one window of each row at a time jumps to a face.
+    """The square attack (Andriushchenko et al., 2020): one window at a time of each row jumps to a face.
 
-    A window is a square of an image, in all of its channels, or any inputs where they are no image. Its
-    share of the inputs falls from `first_share`. What raises the margin is taken back.
+    A window is a square of an image, in all of its channels, or any inputs if they are not an image. Its
+    fraction of the inputs falls from `first_share`. Moves that raise the margin are undone.
     """
 
     name: ClassVar[str] = "square"
@@ -31,7 +31,7 @@ class Square(Attack):
         for step in range(budget.steps):
             windows = self._windows(target, budget.restarts, self._share(step / budget.steps), rng)
             signs = rng.integers(0, 2, size=(budget.restarts, 1)).astype(np.bool_)
-            if rng.random() < 0.5:  # each coordinate of the window by itself
+            if rng.random() < 0.5:  # each coordinate of the window separately
                 signs = rng.integers(0, 2, size=points.shape).astype(np.bool_)
             moved = np.where(windows, np.where(signs, target.upper, target.lower), points)
             margins = target.margins(moved)
@@ -39,7 +39,7 @@ class Square(Attack):
             points, lowest = np.where(better[:, None], moved, points), np.where(better, margins, lowest)
 
     def _share(self, progress: float) -> float:
-        """How much of the inputs a window has: halved ever later, as in the paper."""
+        """The fraction of the inputs in a window, which is halved less and less often, as in the paper."""
         marks = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
         return float(self.first_share / 2 ** sum(progress > mark for mark in marks))
 

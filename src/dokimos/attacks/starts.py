@@ -1,4 +1,4 @@
-"""Where searches begin, and how points move: what most attacks share."""
+"""Starting points and moves that most attacks share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dokimos.attacks.target import Points, Target
 
 
 def uniform_starts(target: Target, count: int, rng: np.random.Generator, *, corners: float = 0.0) -> Points:
-    """Points of the box, uniform; the last of them, a share of `corners`, in corners of the box."""
+    """Uniform points of the box; the last ones, a fraction `corners`, are corners of the box."""
     uniform = rng.random((count, target.lower.shape[-1]), dtype=np.float32)
     if last := int(corners * count):
         uniform[-last:] = np.round(uniform[-last:])
@@ -25,16 +25,16 @@ def inside(target: Target, points: Points) -> Points:
 
 
 def sign_step(target: Target, points: Points, gradients: Points, share: float | NDArray[Any]) -> Points:
-    """One step down by the signs, `share` of the box's radius long; clipped into the box.
+    """One descent step along the signs, of length `share` times the box's radius, clipped into the box.
 
-    A direction without a gradient (not a number) stands still.
+    A coordinate whose gradient is NaN is not moved.
     """
     step = share * target.radius * np.sign(np.nan_to_num(gradients))
     return inside(target, points - step)
 
 
 def alternate_aims(target: Target, count: int) -> NDArray[np.int64]:
-    """Half of the rows follow the nearest conjunction, the others are aimed at one each, in turn."""
+    """Half of the rows follow the nearest conjunction; the others aim at one each, in turn."""
     numbers = np.arange(count)
     return np.where(numbers % 2 == 1, numbers // 2 % target.conjunctions, -1)
 
@@ -42,8 +42,8 @@ def alternate_aims(target: Target, count: int) -> NDArray[np.int64]:
 def project(target: Target, points: Points, values: NDArray[Any], gradients: Points) -> Points:
     """The nearest points of the box at which value + gradient·(x − point) is 0, row by row.
 
-    Near is what is reached by the least share of the radius in every coordinate. Where the box has no such
-    point, the corner that comes nearest.
+    Distance is the largest move of a coordinate, as a fraction of its radius. If the box has no such point,
+    it is the corner that comes nearest.
     """
     slopes = np.nan_to_num(gradients.astype(np.float64))
     towards = -np.sign(values)[:, None] * np.sign(slopes)

@@ -48,7 +48,7 @@ def _only(arguments: Sequence[Tensor | None]) -> Tensor:
 
 
 def _with_slope(value: Tensor, stand_in: Tensor) -> Tensor:
-    """The value of the one, with the derivative of the other."""
+    """The value of `value`, with the derivative of `stand_in`."""
     return value.detach() + (stand_in - stand_in.detach())
 
 
@@ -57,7 +57,7 @@ def _scale(z: Tensor, backward: Backward) -> Tensor:
 
 
 def _rectified(z: Tensor, scale: Tensor, backward: Backward) -> Tensor:
-    """A function of z whose derivative is the slope of a ReLU on the way back."""
+    """A function of z whose derivative is the slope of a ReLU in the backward pass."""
     if backward.temperature:
         return nnf.softplus(z / scale) * scale
     return nnf.leaky_relu(z, backward.leak)

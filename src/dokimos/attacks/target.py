@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from dokimos.attacks.margin_pass import MarginValues
     from dokimos.attacks.unit_pass import AliveUnits, UnitEffects, UnitPass, UnitValues
 
-#: float32 in an attack; float64 where a profile descends.
+#: float32 in an attack; float64 in the descent of a profile.
 Points = NDArray[Any]
 
 
 class Target:
-    """One case of a property under attack: its box, and the margin to bring down on it.
+    """One case of a property under attack: its box, and the margin to lower.
 
-    It remembers the best point that was looked at, so an attack has nothing to report itself. Row i of
-    every batch belongs to restart i. `watch` is called after every look, and may end the search by an
-    exception; `seconds_left` says how much CPU time a search has, for what takes long between two looks.
-    Raises ValueError for points outside the box: they would prove nothing.
+    It remembers the best point that was looked at, so an attack reports nothing itself. Row i of every
+    batch belongs to restart i. `watch` is called after every look and may end the search by an exception;
+    `seconds_left` says how much CPU time a search has left, for long work between two looks. Raises
+    ValueError for points outside the box, which would prove nothing.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class Target:
 
     @property
     def broken(self) -> float:
-        """The share of restarts at which the margin was 0 or less."""
+        """The fraction of restarts that reached a margin of at most 0."""
         return 0.0 if self._broken is None else float(self._broken.mean())
 
     @property
     def exact_point(self) -> Point:
-        """The best point as rationals: inside the box, where rounding has not let it be."""
+        """The best point as rationals, moved into the box if rounding had moved it out."""
         return tuple(
             min(max(Fraction(x), low), high)
             for x, low, high in zip(self.point.tolist(), self.box.lower, self.box.upper, strict=True)
@@ -83,9 +83,9 @@ class Target:
     ) -> MarginValues:
         """The margins at `points` [restarts, inputs], and the gradients of `loss`.
 
-        Where `aims` names a conjunction of the case (0, 1, ...) for a row, the gradient is of how far that
-        one is from holding; where it is negative, or not given, of the nearest. The margin is always that
-        of the nearest. Row i goes back through ReLUs as `backward[i % len(backward)]` says.
+        If `aims` names a conjunction of the case (0, 1, ...) for a row, the gradient is of how far that one
+        is from holding; if it is negative, or not given, of the nearest. The margin is always that of the
+        nearest. The backward pass of row i is as `backward[i % len(backward)]` says.
         """
         self._require_inside(points)
         found = self._pass(points, aims, loss=loss, backward=backward)
@@ -126,7 +126,7 @@ class Target:
         return found.arguments
 
     def weigh_units(self, points: Points, aims: NDArray[np.int64] | None = None) -> UnitEffects:
-        """What the value of each of `units` does to the margin at `points`, were every ReLU on."""
+        """The effect of each of `units` on the margin at `points`, as if every ReLU were on."""
         self._require_inside(points)
         found = self._unit_pass.effects(points, aims)
         self.record(points, found.margins)
@@ -154,7 +154,7 @@ class Target:
 
 
 def _ends(box: Box, dtype: np.dtype[Any]) -> tuple[Points, Points]:
-    """Both ends of the box in `dtype`: rounded inward where float32 numbers lie between them."""
+    """Both ends of the box in `dtype`; in float32, rounded inward if a float32 number lies between them."""
     lower, upper = (end.astype(dtype) for end in float_ends(box))
     if dtype != np.float32:
         return lower, upper

@@ -1,4 +1,4 @@
-"""Which units an attack goes for, and the end that all attacks on units share."""
+"""Which units an attack targets, and the final descent that all attacks on units share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dokimos.attacks.base import Points, Target
 from dokimos.attacks.pgd import descend
 from dokimos.attacks.starts import alternate_aims
 
-#: What share of the steps goes to units; the rest brings the margin down from where they led.
+#: The fraction of the steps spent on units; the rest lowers the margin from the points reached.
 UNIT_SHARE = 0.7
-#: How long steps are at the beginning and at the end, as shares of the box's radius.
+#: The step lengths at the beginning and at the end, as fractions of the box's radius.
 FIRST_STEP, LAST_STEP = 0.5, 0.002
 
 
 def step_lengths(count: int, first: float = FIRST_STEP, last: float = LAST_STEP) -> list[float]:
-    """Lengths of steps that shorten by one factor."""
+    """Step lengths that shorten by a constant factor."""
     return [float(share) for share in np.geomspace(first, last, count)]
 
 
@@ -33,20 +33,23 @@ def unit_scores(target: Target, effects: NDArray[Any]) -> NDArray[Any]:
 def draw_units(
     target: Target, effects: NDArray[Any], count: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A unit for each of `count` rows: all in turn where there are few, else drawn by their scores."""
+    """A unit for each of `count` rows: all in turn if there are few, otherwise drawn by their scores."""
     scores = unit_scores(target, effects)
     total = len(scores)
     if total <= count:
         return np.argsort(-scores, kind="stable")[np.arange(count) % total]
-    # As much by chance as by score, so that every unit has its turn.
+    # Half by chance, half by score, so that every unit gets its turn.
     weights = scores + max(float(scores.mean()), 1e-300)
     drawn = rng.choice(total, size=count, replace=False, p=weights / weights.sum())
     return np.asarray(drawn, dtype=np.int64)
 
 
 def bring_down(target: Target, points: Points, steps: int, *, backward: Backward = EXACT) -> None:
-    """Descend the margin from `points`, in `steps` + 1 looks: each way back but the exact one every other
-    row, since a leak may lead away from what is near."""
+    """Descend the margin from `points`, in `steps` + 1 looks.
+
+    With a `backward` other than the exact one, only every other row uses it, since a leak may lead away
+    from a point that is close.
+    """
     ways = (EXACT,) if backward == EXACT else (EXACT, backward)
     aims = alternate_aims(target, len(points)) if target.conjunctions > 1 else None
     gradients = target.look(points, aims, backward=ways).gradients

@@ -1,4 +1,4 @@
-"""The ReLUs of a network as seen by an attack: their arguments at points, and what leads to them.
+"""The ReLUs of a network for attacks: their arguments at points, and the gradients of these.
 
 Importing this module imports torch.
 """
@@ -25,7 +25,7 @@ from dokimos.networks.semantics.propagation import propagate
 from dokimos.properties.margins import MarginForm
 from dokimos.properties.model import Box
 
-#: From points [k, n] and what is added to the value of each ReLU [k, units]: outputs, and their arguments.
+#: From points [k, n] and additions to the value of each ReLU [k, units]: the outputs, and the arguments.
 _Function = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
@@ -33,8 +33,8 @@ _Function = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 class AliveUnits:
     """The ReLUs whose arguments may have either sign in a box, by interval bounds.
 
-    `numbers` are their places among all ReLUs, in the order of the network's nodes, and `layers` which of
-    the nodes each belongs to, from 0; `lower` and `upper` bound their arguments.
+    `numbers` are their indices among all ReLUs, in the order of the network's nodes; `layers` says which
+    node each belongs to, from 0; `lower` and `upper` bound their arguments.
     """
 
     numbers: NDArray[np.int64]
@@ -60,7 +60,7 @@ class UnitValues:
 
 @dataclass(frozen=True, eq=False)
 class UnitEffects:
-    """At each point of a batch: the margin, and its derivative by each unit's value, all ReLUs open."""
+    """At each point of a batch: the margin, and its derivative by each unit's value with all ReLUs on."""
 
     margins: NDArray[Any]
     effects: NDArray[Any]
@@ -121,9 +121,9 @@ class UnitPass:
         return UnitValues(np.concatenate(margins), np.concatenate(arguments), np.zeros_like(points))
 
     def effects(self, points: NDArray[Any], aims: NDArray[np.int64] | None = None) -> UnitEffects:
-        """The margins at `points`, and their derivatives by the values of the units, all ReLUs open.
+        """The margins at `points`, and their derivatives by the units' values, as if all ReLUs were on.
 
-        Where a row of `aims` names a conjunction, of how far that one is from holding.
+        If a row of `aims` names a conjunction, the derivatives are of how far that one is from holding.
         """
         margins, effects = [], []
         function = self._function(OPEN)
@@ -175,5 +175,5 @@ class UnitPass:
 
 
 def _relus(network: Network) -> list[Node]:
-    """The ReLUs of varying tensors."""
+    """The ReLU nodes whose inputs are not constant."""
     return [node for node in network.nodes if node.op == "Relu" and node.inputs[0] not in network.constants]

@@ -1,1 +1,1 @@
-"""What is wrong with a benchmark: one function for each rule, and what runs them all."""
+"""Finds what is wrong with a benchmark: one function for each rule, and the code that runs them all."""

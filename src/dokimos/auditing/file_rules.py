@@ -1,4 +1,4 @@
-"""Rules about the table and its files: missing, damaged, listed twice, the same content twice."""
+"""Rules about the table and its files: missing, damaged, listed twice, or with the same content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _listed_twice(benchmark: BenchmarkTable) -> Iterator[Remark]:
     for row in benchmark.listed:
         first = seen.setdefault((row.networks, row.property), row.line)
         if first != row.line:
-            yield Remark(f"the instance of line {first} is listed again", row.line)
+            yield Remark(f"the instance in line {first} is listed again", row.line)
 
 
 def _same_content(benchmark: BenchmarkTable) -> Iterator[Remark]:
@@ -54,7 +54,7 @@ def _same_content(benchmark: BenchmarkTable) -> Iterator[Remark]:
                 continue
             other, line = first.setdefault(content, (name, row.line))
             if other != name:
-                yield Remark(f"{name!r} has the same content as {other!r} of line {line}", row.line)
+                yield Remark(f"{name!r} has the same content as {other!r} in line {line}", row.line)
 
 
 def _damaged_property(file: PropertyFile) -> Iterator[Remark]:
@@ -67,7 +67,7 @@ def _infix(file: PropertyFile) -> Iterator[Remark]:
     problem = file.problem
     if problem is not None and _is_infix(file, problem):
         yield Remark(
-            "an operator stands between its operands, which VNN-LIB does not know", problem.place.line
+            "an operator is written between its operands, which VNN-LIB does not allow", problem.place.line
         )
 
 
@@ -86,7 +86,7 @@ def _old_version(file: PropertyFile) -> Iterator[Remark]:
 def _products(file: PropertyFile) -> Iterator[Remark]:
     if file.problem is None and file.property.products:
         line = file.line_of(r"\(\s*\*\s+[A-Za-z]\w*(?:\[[^\]]*\])?\s+[A-Za-z]")
-        yield Remark("it multiplies variables, which most verifiers do not read", line)
+        yield Remark("it multiplies variables, which most verifiers do not support", line)
 
 
 def _damaged_network(file: NetworkFile) -> Iterator[Remark]:
@@ -96,7 +96,7 @@ def _damaged_network(file: NetworkFile) -> Iterator[Remark]:
         model = onnx.load_model_from_string(file.content)
     except UnreadableFile as error:
         yield Remark(error.reason.rstrip("."))
-    except Exception as error:  # whatever the parser of onnx raises
+    except Exception as error:  # the parser of onnx may raise anything
         yield Remark(f"it is not an ONNX file ({type(error).__name__})")
     else:
         if not model.graph.output:
@@ -117,7 +117,7 @@ def _refused(file: NetworkFile) -> Iterator[Remark]:
 
 @cache
 def _unread() -> Mapping[str, frozenset[str]]:
-    """The operators that each installed verifier is known not to read, by its name and version."""
+    """The operators that each installed verifier is known not to support, by its name and version."""
     return {
         f"{name} {version}": frozenset(verifier.unread_operators.split())
         for name, verifier in VERIFIERS.items()
@@ -131,7 +131,7 @@ def _unread_operators(file: NetworkFile) -> Iterator[Remark]:
     except DokimosError:
         return
     said = [
-        f"{verifier} does not read {', '.join(sorted(used & unread))}"
+        f"{verifier} does not support {', '.join(sorted(used & unread))}"
         for verifier, unread in sorted(_unread().items())
         if used & unread
     ]
@@ -144,7 +144,7 @@ BAD_ROW = LintRule(
 )
 MISSING_FILE = LintRule(
     "missing-file",
-    "a file that is listed and not there",
+    "a file that is listed but missing",
     LintSeverity.ERROR,
     "add the file, or remove the row",
     _missing,
@@ -158,7 +158,7 @@ LISTED_TWICE = LintRule(
 )
 SAME_CONTENT = LintRule(
     "same-content",
-    "files of the same content under two names",
+    "files with the same content under two names",
     LintSeverity.WARNING,
     "keep one of the files, and name it in both rows",
     _same_content,
@@ -167,7 +167,7 @@ DAMAGED_PROPERTY = LintRule(
     "damaged-property",
     "a property that cannot be read",
     LintSeverity.ERROR,
-    "write it as VNN-LIB says",
+    "write it in VNN-LIB syntax",
     _damaged_property,
 )
 INFIX = LintRule(
@@ -200,15 +200,15 @@ DAMAGED_NETWORK = LintRule(
 )
 UNREAD_OPERATORS = LintRule(
     "unread-operators",
-    "operators that installed verifiers do not read",
+    "operators that installed verifiers do not support",
     LintSeverity.NOTE,
-    "write it in other operators, or say who reads it",
+    "use other operators, or say which verifiers support it",
     _unread_operators,
 )
 RUNTIME_REFUSES = LintRule(
     "runtime-refuses",
     "a network that onnxruntime does not load",
     LintSeverity.ERROR,
-    "export it with operators and types that onnxruntime has",
+    "export it with operators and types that onnxruntime supports",
     _refused,
 )

@@ -1,4 +1,4 @@
-"""Rules about instances: what runtimes make of them, how easily they are decided, the time they have."""
+"""Rules about instances: whether runtimes agree on them, how easy they are, and their time limits."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dokimos.suites.answers import Answer
 from dokimos.suites.file_findings import LintSeverity
 from dokimos.suites.instance import Certificate, Instance, Label, Truth, sha256
 
-#: What can be tried in about a second: so many points, and steps of a descent, on so much work in all.
+#: What takes about a second: the numbers of points and of descent steps, and the total work.
 _POINTS, _STEPS, _MOST_WORK, _MOST_CASES = 50, 20, 2_000_000, 50
-#: A time limit is too long where every answer takes less than this share of it.
+#: A time limit is too long if every answer takes less than this fraction of it.
 _NEEDED_SHARE = 0.1
 
 
@@ -45,19 +45,19 @@ def _found_by_points(files: InstancePair) -> Iterator[Remark]:
     if files.both is None or not _is_small(*files.both):
         return
     network, asked = files.both
-    # The first batch of the descent is of random points: with no steps, there is nothing else.
+    # The first batch of the descent is random points: with no steps, that is all there is.
     for how, steps in ((f"{_POINTS} random points", 0), (f"{_STEPS} steps of gradient descent", _STEPS)):
         try:
             found = PGD()(network, asked, seed=0, budget=Budget(restarts=_POINTS, steps=steps))
         except DokimosError:
             return
         if found.least_margin <= 0 and _violates(network, asked, found.point):
-            yield Remark(f"it is sat, and {how} find a counterexample, which is exact")
+            yield Remark(f"it is sat, and {how} find a counterexample that holds exactly")
             return
 
 
 def _violates(network: Network, asked: Property, point: Iterable[float]) -> bool:
-    """Whether the point, moved into a box that it leaves by rounding, violates exactly."""
+    """Whether the point, moved into a box that it leaves by rounding, violates the property exactly."""
     exact = [Fraction(float(x)) for x in point]
     for box in dict.fromkeys(case.box for case in asked.cases if not case.box.is_empty):
         inside = [min(max(x, a), b) for x, a, b in zip(exact, box.lower, box.upper, strict=True)]
@@ -92,7 +92,7 @@ def _proven_by_intervals(files: InstancePair) -> Iterator[Remark]:
 
 
 def _is_excluded(constraint: Linear, box: Box, outputs: Sequence[tuple[Fraction, Fraction]]) -> bool:
-    """Whether a constraint holds nowhere: its left side is at least the sum of the least of each term."""
+    """Whether a constraint holds nowhere: its left side is at least the sum of the minima of its terms."""
     least = sum((min(c * box.lower[i], c * box.upper[i]) for i, c in constraint.inputs), Fraction(0))
     least += sum((min(d * outputs[j][0], d * outputs[j][1]) for j, d in constraint.outputs), Fraction(0))
     return least > constraint.bound or (constraint.strict and least == constraint.bound)
@@ -110,16 +110,16 @@ def _time_not_needed(published: PublishedRuns) -> Iterator[Remark]:
     longest = max(deciding, key=lambda run: run.wall_seconds)
     if longest.wall_seconds < _NEEDED_SHARE * published.timeout_seconds:
         yield Remark(
-            f"it has {published.timeout_seconds:g} s, no tool timed out, and the slowest answer, that of "
-            f"{longest.verifier}, took {longest.wall_seconds:.1f} s"
+            f"its limit is {published.timeout_seconds:g} s, no tool timed out, and the slowest "
+            f"answer, by {longest.verifier}, took {longest.wall_seconds:.1f} s"
         )
 
 
 RUNTIME_DIFFERS = LintRule(
     "runtime-differs",
-    "networks that onnxruntime computes differently, as they are or optimised",
+    "networks that onnxruntime computes differently, unoptimised or optimised",
     LintSeverity.WARNING,
-    "export the network without what is folded, or say which optimisations count",
+    "export the network without the nodes that are folded, or say which optimisations count",
     _runtime_differs,
 )
 EASY_SAT = LintRule(
@@ -140,6 +140,6 @@ TIME_NOT_NEEDED = LintRule(
     "time-not-needed",
     "time limits that no tool ever needed",
     LintSeverity.WARNING,
-    "give it less time, or make it harder",
+    "lower the limit, or make the instance harder",
     _time_not_needed,
 )

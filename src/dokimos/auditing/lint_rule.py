@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Remark:
-    """What the function of a rule reports: why, and where, if not at the file it was given."""
+    """What the function of a rule reports: why, and where, if not in the file it was given."""
 
     reason: str
     line: int | None = None
@@ -22,10 +22,10 @@ class Remark:
 
 @dataclass(frozen=True, eq=False)
 class LintRule(Generic[T]):
-    """A rule: its name, what it looks for, how bad that is, what to do about it, and who looks.
+    """A rule: its name, what it looks for, how bad that is, how to fix it, and the function that looks.
 
-    `look` gets what the rule is about (see `subjects`): the whole benchmark, one property, one network, one
-    instance, or what was published on one instance.
+    `look` gets the subject of the rule (see `subjects`): the whole benchmark, one property, one network,
+    one instance, or the results published on one instance.
     """
 
     name: str
@@ -35,7 +35,7 @@ class LintRule(Generic[T]):
     look: Callable[[T], Iterable[Remark]]
 
     def findings(self, subject: T, file: str) -> list[LintFinding]:
-        """What the rule says of `subject`, which is called `file`."""
+        """What the rule finds in `subject`, which is called `file`."""
         return [
             LintFinding(
                 self.name, self.severity, remark.file or file, remark.line, remark.reason, self.remedy

@@ -1,4 +1,4 @@
-"""Every rule on every file of a benchmark, in several processes."""
+"""Applies every rule to every file of a benchmark, in several processes."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from dokimos.suites.lowered_files import lowered_files
 
 @dataclass(frozen=True)
 class LintTask:
-    """One network with one property, and which of the two nobody has looked at yet.
+    """One network with one property, and which of the two have not been examined yet.
 
-    An instance of several networks has a task for each of them; the first looks at the whole instance:
-    `together` has the files of its networks by name.
+    An instance with several networks has a task for each of them; the first task examines the whole
+    instance: `together` has the files of its networks by name.
     """
 
     network: Path | None
@@ -50,7 +50,7 @@ class LintTask:
 def lint_benchmark(
     folder: Path, *, jobs: int, linted: Callable[[int, int, str], None] = lambda _d, _t, _n: None
 ) -> tuple[LintFinding, ...]:
-    """What the rules find in a benchmark, in the order of its table. Raises UnreadableFile without one."""
+    """What the rules find in a benchmark, in the order of its table. UnreadableFile if there is none."""
     table = read_table(folder)
     place = str(folder / table.table)
     found = [one for rule in BENCHMARK_RULES for one in rule.findings(table, place)]
@@ -64,7 +64,7 @@ def lint_benchmark(
 
 
 def lint_published(campaign: Campaign) -> tuple[LintFinding, ...]:
-    """What the rules find in the time limits of a campaign that was made of published results."""
+    """What the rules find in the time limits of a campaign made from published results."""
     places: dict[tuple[str, str], tuple[str, int | None]] = {}
     for suite in campaign.manifest.suites:
         table = read_table(Path(suite.folder))
@@ -125,7 +125,7 @@ def _lint(task: LintTask) -> list[LintFinding]:
 
 
 def _whole(task: LintTask, asked: PropertyFile) -> InstancePair | None:
-    """The instance as two files, lowered to them where it has several networks or products of variables."""
+    """The instance as two files; if it has several networks or products of variables, it is lowered."""
     if asked.problem is not None:
         return None
     if is_plain(asked.property):

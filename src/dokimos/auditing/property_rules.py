@@ -1,4 +1,4 @@
-"""Rules about what a property says: nothing, everything, the same twice, or not the same to all readers."""
+"""Rules about properties that ask nothing, hold always, repeat themselves, or are read differently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dokimos.properties.model import Linear
 from dokimos.suites.file_findings import LintSeverity
 
 _FLOAT32 = np.dtype(np.float32)
-#: A decimal, with an exponent that is no longer than it need be.
+#: A decimal, with an exponent of bounded length.
 _DECIMAL = re.compile(r"(?<![\w.])\d{1,400}(?:\.\d{0,400})?(?:[eE][-+]?\d{1,3})?(?![\w.])")
 _Terms = tuple[tuple[str, int, Fraction], ...]
 _OUTPUT = r"\(assert[^;\n]*Y"
@@ -25,8 +25,8 @@ _OUTPUT = r"\(assert[^;\n]*Y"
 def can_never_hold(conjunction: Sequence[Linear]) -> bool:
     """Whether two of the constraints contradict each other whatever the inputs and outputs are.
 
-    Theorem: t ≤ a and -t ≤ b have a common solution in t only where -b ≤ a, that is a + b ≥ 0, and > 0
-    where one of them is strict. A constraint without terms, 0 ≤ a, is the same with t = 0.
+    Theorem: t ≤ a and -t ≤ b have a common solution in t only if -b ≤ a, that is, a + b ≥ 0, and > 0 if one
+    of them is strict. A constraint without terms, 0 ≤ a, is the same with t = 0.
     """
     least: dict[_Terms, tuple[Fraction, bool]] = {}
     for one in conjunction:
@@ -46,7 +46,7 @@ def can_never_hold(conjunction: Sequence[Linear]) -> bool:
 
 
 def _scaled(one: Linear) -> tuple[_Terms, Fraction]:
-    """A constraint divided by the size of its first factor, so that multiples of it look the same."""
+    """A constraint divided by the magnitude of its first factor, so that multiples of it look the same."""
     terms = [("x", i, c) for i, c in one.inputs if c] + [("y", j, d) for j, d in one.outputs if d]
     if not terms:
         return (), one.bound
@@ -98,7 +98,7 @@ def _trivial(file: PropertyFile) -> Iterator[Remark]:
         return
     for _, part in file.property.questions():
         if all(not any(d for _, d in one.outputs) for one in part) and not can_never_hold(part):
-            yield Remark("no constraint of a disjunct speaks of an output: the network does not matter")
+            yield Remark("a disjunct constrains no output, so the network does not matter")
             return
 
 
@@ -139,7 +139,7 @@ def _rounded(file: PropertyFile) -> Iterator[Remark]:
     odd = [x for x in numbers if (near := nearest_float(x, _FLOAT32)) is not None and near != x]
     if odd:
         yield Remark(
-            f"{len(odd)} of {len(numbers)} constants are no float32 numbers, e.g. {float(min(odd)):.9g}: "
+            f"{len(odd)} of {len(numbers)} constants are not float32 numbers, e.g. {float(min(odd)):.9g}: "
             "readers in float32 and in float64 see different properties",
             _line_of_number(file, odd),
         )
@@ -148,7 +148,7 @@ def _rounded(file: PropertyFile) -> Iterator[Remark]:
 def _overflowing(file: PropertyFile) -> Iterator[Remark]:
     beyond = [x for x in set(_constants(file)) if nearest_float(x, _FLOAT32) is None]
     if beyond:
-        reason = f"{len(beyond)} constants are beyond the range of float32"
+        reason = f"{len(beyond)} constants are outside the range of float32"
         yield Remark(reason, _line_of_number(file, beyond))
 
 
@@ -215,7 +215,7 @@ FLOAT32_ROUNDING = LintRule(
 )
 FLOAT32_OVERFLOW = LintRule(
     "float32-overflow",
-    "constants beyond float32",
+    "constants outside the range of float32",
     LintSeverity.ERROR,
     "scale the network, or leave the constraint out",
     _overflowing,

@@ -1,4 +1,4 @@
-"""All rules, by what they look at; a new one is a line here."""
+"""All rules, by their kind of subject; add a new rule here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules look at: a benchmark, and the files of its instances, read as leniently as can be."""
+"""The subjects of rules: a benchmark and the files of its instances, read as leniently as possible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dokimos.suites.folder import instances_table, present
 class ListedRow:
     """A row of the table: its line, its files as it names them, its seconds, and what is wrong with it.
 
-    `names` are those of several networks in the property; a lone network has none.
+    `names` are the names that the property gives to several networks; it is empty for a single network.
     """
 
     line: int
@@ -38,14 +38,14 @@ class ListedRow:
 
 @dataclass(frozen=True)
 class BenchmarkTable:
-    """A benchmark's folder, the name of its table, and what is listed there."""
+    """A benchmark's folder, the name of its table, and the rows listed there."""
 
     folder: Path
     table: str
     rows: tuple[ListedRow, ...]
 
     def path(self, name: str) -> Path | None:
-        """The file that a row names, compressed or not; None where it is not there, or leads away."""
+        """The file that a row names, compressed or not; None if it is missing or outside the folder."""
         try:
             found = contained(self.folder, present(self.folder, name))
         except UnreadableFile:
@@ -54,12 +54,12 @@ class BenchmarkTable:
 
     @property
     def listed(self) -> tuple[ListedRow, ...]:
-        """The rows that can be understood."""
+        """The rows without a problem."""
         return tuple(row for row in self.rows if not row.problem)
 
 
 def read_table(folder: Path) -> BenchmarkTable:
-    """The table of a benchmark, with what is wrong in it. Raises UnreadableFile if there is none."""
+    """Read the table of a benchmark, with its problems. Raises UnreadableFile if there is none."""
     table = instances_table(folder)
     try:
         cells = list(enumerate(csv.reader(read_text(table).splitlines()), start=1))
@@ -86,21 +86,21 @@ def _row(line: int, cells: list[str]) -> ListedRow:
     try:
         named = [(str(name), str(path)) for name, path in ast.literal_eval(network)]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ListedRow(line, problem="its networks are not a list of names and files")
+        return ListedRow(line, problem="its first column is not a list of names and files of networks")
     networks = tuple(path for _, path in named)
     return ListedRow(line, networks, tuple(name for name, _ in named), property_, seconds)
 
 
 @dataclass(frozen=True)
 class PropertyFile:
-    """One property: its file, and the folder that it is called in."""
+    """One property: its file, and the benchmark's folder."""
 
     path: Path
     folder: Path
 
     @cached_property
     def text(self) -> str:
-        """The text; empty where it cannot be read."""
+        """The text; empty if it cannot be read."""
         try:
             return read_content(self.path).decode("utf-8", errors="replace")
         except DokimosError:
@@ -108,7 +108,7 @@ class PropertyFile:
 
     @cached_property
     def problem(self) -> UnreadableFile | None:
-        """Why it cannot be read; None where it can."""
+        """Why it cannot be read; None if it can."""
         try:
             _ = self.property
         except UnreadableFile as error:
@@ -121,7 +121,7 @@ class PropertyFile:
         return read_vnnlib(read_content(self.path), file=str(self.path))
 
     def line_of(self, pattern: str) -> int | None:
-        """The first line in which a regular expression is found."""
+        """The number of the first line that a regular expression matches."""
         found = re.search(pattern, self.text)
         return None if found is None else self.text.count("\n", 0, found.start()) + 1
 
@@ -134,20 +134,20 @@ class NetworkFile:
 
     @cached_property
     def content(self) -> bytes:
-        """Its bytes, unfolded. Raises UnreadableFile."""
+        """Its bytes, decompressed. Raises UnreadableFile."""
         return read_content(self.path)
 
 
 @dataclass(frozen=True)
 class InstancePair:
-    """One instance of one network: its two files."""
+    """One instance with one network: its two files."""
 
     network_file: NetworkFile
     property_file: PropertyFile
 
     @cached_property
     def both(self) -> tuple[Network, Property] | None:
-        """What the files say; None where one cannot be read here, or they do not belong together."""
+        """The contents of the files; None if one cannot be read, or they do not fit together."""
         try:
             network = read_onnx(self.network_file.content, name=str(self.network_file.path))
             asked = self.property_file.property
@@ -159,7 +159,7 @@ class InstancePair:
 
 @dataclass(frozen=True)
 class PublishedRuns:
-    """What was published on one instance, and the time that it has."""
+    """The results published on one instance, and its time limit."""
 
     timeout_seconds: float
     runs: tuple[RunRecord, ...]

@@ -1,1 +1,1 @@
-"""Plan, journal, resume."""
+"""Campaigns: planned, recorded in a journal, and resumed."""

@@ -1,7 +1,7 @@
-"""Runs every planned job that is not finished yet, and records each before the next one counts.
+"""Runs every planned job that is not finished yet, and records each one as it finishes.
 
-A campaign's folder: ``manifest.json``, ``journal.jsonl``, ``logs/<job>.log``, ``lock``; and ``work/``
-while something runs.
+A campaign's folder: ``manifest.json``, ``journal.jsonl``, ``logs/<job>.log``, ``lock``; and ``work/`` while
+jobs run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dokimos.verifiers.permissions import Permissions
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a campaign is: `record` has just finished."""
+    """The progress of a campaign: `record` is the run that has just finished."""
 
     done: int
     total: int
@@ -40,7 +40,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign as it lies on disk: what it was, and all finished runs."""
+    """A campaign as stored on disk: its manifest and all finished runs."""
 
     folder: Path
     manifest: Manifest
@@ -48,14 +48,14 @@ class Campaign:
 
     @property
     def planned(self) -> int:
-        """How many runs there are when it is finished; what others published is finished."""
+        """How many runs it has when it is finished; published results count as finished."""
         if self.manifest.published is not None:
             return len(self.records)
         return len(self.manifest.instances) * len(self.manifest.verifiers) * self.manifest.repeat
 
 
 def read_campaign(folder: Path) -> Campaign:
-    """The campaign in `folder`, finished or not."""
+    """Read the campaign in `folder`, finished or not."""
     manifest = read_manifest(folder / "manifest.json")
     journal = folder / "journal.jsonl"
     records = read_journal(journal)
@@ -63,14 +63,14 @@ def read_campaign(folder: Path) -> Campaign:
     if stranger := next((record for record in records if record.suite not in suites), None):
         raise UnreadableFile(
             journal,
-            f"it has a run on a suite {stranger.suite!r}, of which the manifest beside it says nothing",
+            f"it has a run on the suite {stranger.suite!r}, which the manifest does not list",
         )
     return Campaign(folder, manifest, records)
 
 
 @contextlib.contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """In here, nobody else writes to the campaign in `folder`, which is made where it is missing."""
+    """Hold the lock of the campaign in `folder`, which is created if it is missing."""
     with _folder_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
@@ -78,16 +78,16 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def set_runs_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reason: str) -> int:
-    """Have the runs of a campaign that `is_meant` picks done again; how many these are.
+    """Discard the runs of a campaign that `is_meant` selects, so that they are run again; return how many.
 
-    Their records stay in the journal, followed by an event that says why they do not count.
+    Their records stay in the journal, followed by an event that says why they no longer count.
     """
     with _folder_errors(folder), _alone(folder):
         return _set_aside(folder, is_meant, reason=reason)
 
 
 def _set_aside(folder: Path, is_meant: Callable[[RunRecord], bool], *, reason: str) -> int:
-    """The same for whoever holds the folder's lock."""
+    """Like `set_runs_aside`, for a caller that holds the folder's lock."""
     path = folder / "journal.jsonl"
     meant = [record.job for record in read_journal(path) if is_meant(record)]
     if meant:
@@ -112,16 +112,16 @@ def run_campaign(
     resumed: Callable[[int, int], None] = lambda _done, _total: None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Campaign:
-    """Run all verifiers on all instances of `suites`; resume where `out` holds a part of it.
+    """Run all verifiers on all instances of `suites`; resume if `out` holds some of the runs.
 
-    `jobs` run at a time, or with the address of a Dask scheduler in `cluster` as many as its workers have
-    threads. With `own_timeouts` every instance has the time that its suite gives it. With `again`, what was
-    recorded of these verifiers is set aside first, whatever their version was. `permissions` say what
-    verifiers get beyond the usual: of a cluster, each worker's own variables of these names.
+    `jobs` run at a time, or, with the address of a Dask scheduler in `cluster`, as many as its workers have
+    threads. With `own_timeouts`, every instance has the time limit that its suite gives it. With `again`,
+    recorded runs of these verifiers are set aside first, whatever their version. `permissions` say what
+    verifiers get beyond the usual; on a cluster, the values of environment variables are the worker's own.
 
-    `resumed` is called once before the first run where some were recorded before, with their number and
-    that of all. `progress` is called in the calling thread, after each run is safely recorded. Whatever
-    ends this (an error, Ctrl-C, kill -9), the runs recorded so far stay, no process of a verifier survives,
+    If some runs were recorded before, `resumed` is called once before the first run, with their number and
+    the total. `progress` is called in the calling thread after each run is safely recorded. However this
+    ends (an error, Ctrl-C, kill -9), the runs recorded so far are kept, no process of a verifier survives,
     and the same call does the rest.
     """
     if jobs < 1:
@@ -133,7 +133,7 @@ def run_campaign(
         permitted.require()
         _require_guards(verifiers, permitted)
     elif staying := [verifier.name for verifier in verifiers if verifier.is_warm]:
-        raise InputError(f"{staying[0]} stays warm on this machine only; leave out :warm on a cluster.")
+        raise InputError(f"{staying[0]} can only stay warm on this machine; leave out :warm on a cluster.")
     by_tool = {_tool(verifier): verifier for verifier in verifiers}
     tools = [_tool(verifier) for verifier in verifiers]
     planned = plan(suites, tools, limits=limits, repeat=repeat, own_timeouts=own_timeouts)
@@ -170,7 +170,7 @@ def run_campaign(
 
 
 def _require_guards(verifiers: Sequence[Verifier], permissions: Permissions) -> None:
-    """Before the first run, so that no script is refused in the middle. Raises VerifierUnavailable."""
+    """Raise VerifierUnavailable before the first run if a verifier's scripts would be refused later."""
     for verifier in verifiers:
         verifier.installed_version()
         guard = None if permissions.trust_scripts else verifier.guard()
@@ -179,7 +179,7 @@ def _require_guards(verifiers: Sequence[Verifier], permissions: Permissions) -> 
 
 
 def _alone(out: Path) -> contextlib.AbstractContextManager[int]:
-    """Nobody else runs a campaign in the folder meanwhile."""
+    """The lock that keeps other processes from running a campaign in the folder."""
     return only_one(contained(out, "lock"), doing=f"runs a campaign in {out}", keep=True)
 
 
@@ -191,7 +191,7 @@ def _tool(verifier: Verifier) -> Tool:
 
 @dataclass(frozen=True)
 class _Runner:
-    """Does jobs on this machine and writes them down."""
+    """Runs jobs on this machine and records them."""
 
     verifiers: Mapping[Tool, Verifier]
     out: Path
@@ -199,7 +199,7 @@ class _Runner:
     permissions: Permissions
 
     def run_all(self, todo: Sequence[Job], *, jobs: int) -> Generator[RunRecord, None, None]:
-        """Do all jobs, in order, several at a time; the records come as they finish."""
+        """Run all jobs, in order, several at a time; yields records as they finish."""
         cancel = threading.Event()
         workers = WarmWorkers(self.out / "work", most=jobs)
         pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="dokimos-run")
@@ -220,7 +220,7 @@ class _Runner:
             workers.end()
 
     def run(self, job: Job, cancel: threading.Event, workers: WarmWorkers) -> RunRecord:
-        """Do one job, and record it."""
+        """Run one job and record it."""
         self.journal.started(job.id, now())
         record = perform(
             task_of(job, self.permissions),
@@ -238,9 +238,9 @@ class _Runner:
 
 @contextlib.contextmanager
 def _work(out: Path) -> Iterator[None]:
-    """The folder that runs work in, new and for as long as they do.
+    """The folder that jobs work in: created empty, and removed at the end.
 
-    Where it is there already, whoever was here before did not come to its end.
+    If it exists already, an earlier process was killed before it could remove it.
     """
     folder = out / "work"
     if folder.exists():
@@ -258,9 +258,9 @@ def _folder_errors(out: Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever listened to the progress has gone; the folder is fine
+        raise  # the reader of the progress has gone; the folder is fine
     except OSError as error:
         raise InputError(
-            f"The campaign's folder {out} cannot be used: {error.strerror}; nothing recorded is lost: "
+            f"The campaign's folder {out} cannot be used: {error.strerror}; nothing recorded is lost; "
             "make room or choose another folder, and run the same command again."
         ) from error

@@ -1,11 +1,11 @@
-"""The same jobs on the workers of a Dask cluster, while this process alone keeps the journal.
+"""Runs the same jobs on the workers of a Dask cluster; only this process writes the journal.
 
-Workers share no file system with us. A file travels as the result of a task that is named by the file's
-hash: Dask moves it to each worker that needs it once, keeps it there while jobs for it are left, and makes
-it again where the only worker that held it is lost. The runs of a lost worker are likewise done again
-elsewhere; their results come back as records and logs, and are written down here.
+Workers need not share a file system with this process. A file is sent as the result of a task that is named
+by the file's hash: Dask moves it once to each worker that needs it, keeps it there while jobs for it are
+left, and sends it again if the only worker that held it is lost. The runs of a lost worker are repeated on
+another one. Results come back as records and logs, and are recorded here.
 
-A run whose result nobody waits for any more (Ctrl-C, or this process was killed) is ended by its worker.
+A worker ends a run when its result is no longer wanted (after Ctrl-C, or when this process was killed).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Returned:
 
 @dataclass
 class ClusterRunner:
-    """Does jobs on the workers of the scheduler at `address` and writes them down here."""
+    """Runs jobs on the workers of the scheduler at `address` and records them here."""
 
     address: str
     verifiers: Mapping[Tool, Verifier]
@@ -70,7 +70,7 @@ class ClusterRunner:
     _files: dict[str, Any] = field(default_factory=dict)
 
     def run_all(self, todo: Sequence[Job]) -> Generator[RunRecord, None, None]:
-        """Do all jobs, begun in order; the records come as they finish."""
+        """Run all jobs, started in order; yields records as they finish."""
         if not todo:
             return
         with _connected(self.address) as client:
@@ -135,7 +135,7 @@ def _hashes(job: Job) -> tuple[str, str]:
 
 
 class _Capacity:
-    """How many jobs may be on their way: as many as run, and as many ready to follow them."""
+    """How many jobs may be submitted at once: those that run, and as many waiting to follow them."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -143,7 +143,7 @@ class _Capacity:
         self._threads = 0
 
     def now(self) -> int:
-        """The number for the workers that are there now; they may come and go."""
+        """The number for the present workers, which may come and go."""
         if time.monotonic() >= self._asked + _RECOUNT_SECONDS:
             self._threads = sum(self._client.nthreads().values())
             self._asked = time.monotonic()
@@ -152,7 +152,7 @@ class _Capacity:
 
 @contextlib.contextmanager
 def _connected(address: str) -> Iterator[Any]:
-    """A client of the cluster, which has at least one worker."""
+    """Connect to the cluster, which must have at least one worker."""
     try:
         from distributed import Client
     except ImportError:
@@ -178,14 +178,15 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 def _result(future: Any, address: str) -> _Returned:
-    """The result of a run, or one sentence."""
+    """The result of a run. Raises InputError with one sentence if the cluster failed."""
     from distributed import KilledWorker
 
     try:
         returned: _Returned = future.result()
     except KilledWorker as error:
         raise InputError(
-            f"A run has lost its worker too often ({error.last_worker}); check the workers and resume."
+            f"A run lost its worker too often (the last was {error.last_worker}); check the workers "
+            "and resume."
         ) from error
     except CancelledError as error:
         raise InputError(f"The Dask scheduler at {address} is gone; start it again and resume.") from error
@@ -197,27 +198,29 @@ def _result(future: Any, address: str) -> _Returned:
         if "deserialization" not in str(error):
             raise
         raise InputError(
-            f"The Dask scheduler at {address} cannot import what it passes on; install Dokimos "
-            f"{__version__} where it runs, too."
+            f"The Dask scheduler at {address} cannot import the tasks; install Dokimos {__version__} "
+            "on its machine as well."
         ) from error
     return returned
 
 
 def _file(content: bytes) -> bytes:
-    """The task that a file travels as."""
+    """The task whose result is the file's content."""
     return content
 
 
 def _perform_on_worker(
     task: JobTask, pickled: bytes, version: str, network: bytes, property_: bytes
 ) -> _Returned:
-    """One run, on a worker. The verifier comes pickled, for the scheduler may not be able to import it."""
+    """Do one run on a worker. The verifier is pickled, because the scheduler may be unable to import it."""
     from distributed import get_worker
 
     worker = get_worker()
     where = f"the worker {worker.address}"
     if version != __version__:
-        raise InputError(f"Dokimos on {where} is version {__version__}, not {version}; install the same.")
+        raise InputError(
+            f"Dokimos on {where} is version {__version__}, not {version}; install the same version."
+        )
     verifier = _unpickled(pickled, task.tool, where)
     require_version(verifier, task.tool, where=where)
     task.permissions.require(where=where)
@@ -247,20 +250,21 @@ def _unpickled(pickled: bytes, tool: Tool, where: str) -> Verifier:
         verifier: Verifier = loads(pickled)
     except (ImportError, AttributeError) as error:
         raise VerifierUnavailable(
-            f"The verifier {tool.name} cannot be imported on {where} ({error}); install the same there."
+            f"The verifier {tool.name} cannot be imported on {where} ({error}); install the same "
+            "version there."
         ) from error
     return verifier
 
 
 class _NobodyWaits:
-    """Set once the scheduler has no use for the current task, or its worker is closing."""
+    """Is set once the scheduler no longer wants the current task, or its worker is closing."""
 
     def __init__(self, worker: Any) -> None:
         self._worker = worker
         self._key = worker.get_current_task()
 
     def is_set(self) -> bool:
-        """Whether the run is in vain."""
+        """Whether the result of the run is no longer wanted."""
         task = self._worker.state.tasks.get(self._key)
         closing = self._worker.status.name in ("closing", "closed", "failed")
         return closing or task is None or task.state in ("cancelled", "released", "forgotten")

@@ -1,4 +1,4 @@
-"""`dokimos.toml`: what `dokimos run` and `dokimos gate` take where the command line does not say it.
+"""`dokimos.toml`: settings for `dokimos run` and `dokimos gate` that the command line does not give.
 
     suites = ["quick", "./bench"]     # names of shipped suites, or folders
     rules = ["exact", "vnncomp2026"]  # rule sets to score by
@@ -18,7 +18,7 @@
     repeat = 1                        # `run` only
     budget = "10m"                    # `gate` only
 
-Paths that begin with ./ or ../ are seen from the folder of the file.
+Paths that begin with ./ or ../ are relative to the folder of the file.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _MOST_COUNT = 1_000_000
 
 @dataclass(frozen=True)
 class ConfiguredVerifier:
-    """A verifier by name, and where it is, if it is not one of the catalogue."""
+    """A verifier by name, and its place, if it is not in the catalogue."""
 
     name: str
     place: str = ""
 
     @property
     def given(self) -> str:
-        """As `--verifier` takes it."""
+        """The value for `--verifier`."""
         return f"{self.name}={self.place}" if self.place else self.name
 
 
 @dataclass(frozen=True)
 class ConfiguredLimits:
-    """Limits of each run and of all; None where the file does not say."""
+    """Limits of each run and of the whole; None if the file does not set them."""
 
     timeout_seconds: float | None = None
     memory_bytes: int | None = None
@@ -68,7 +68,7 @@ class ConfiguredLimits:
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a `dokimos.toml` says."""
+    """The settings of a `dokimos.toml`."""
 
     file: Path
     suites: tuple[str, ...] = ()
@@ -77,17 +77,17 @@ class Configuration:
     rules: tuple[str, ...] = ()
 
     def verifier(self, given: str) -> str:
-        """A verifier as `--verifier` takes it, with the place that the file has for its name."""
+        """The value for `--verifier`, with the place that the file gives for this name."""
         return next((each.given for each in self.verifiers if each.name == given), given)
 
 
 def read_config(path: Path) -> Configuration:
-    """What the file says. Raises UnreadableFile, with the line of what is wrong."""
+    """Read the file. Raises UnreadableFile, with the line that is wrong."""
     return parse_config(read_text(path), path)
 
 
 def parse_config(text: str, path: Path) -> Configuration:
-    """What the text of such a file says. Raises UnreadableFile, with the line of what is wrong."""
+    """Parse the text of such a file. Raises UnreadableFile, with the line that is wrong."""
     document = strict_toml.parse(text, file=str(path), what="the configuration")
     top = CheckedTable(document, text, file=str(path))
     top.expect(("suites", "rules", "verifiers", "limits"))
@@ -108,7 +108,7 @@ def _verifiers(top: CheckedTable, path: Path) -> tuple[ConfiguredVerifier, ...]:
         name = table.get("name", (str,), "a text")
         place = table.get("place", (str,), "a text") or ""
         if name is None or not _NAME.fullmatch(name):
-            raise table.problem("name", "a verifier needs a `name`, without `=` and commas")
+            raise table.problem("name", "a verifier needs a `name`, without `=` or commas")
         if name in [each.name for each in found]:
             raise table.problem("name", f"two verifiers are called {name!r}")
         found.append(ConfiguredVerifier(name, _placed(place, path)))
@@ -144,14 +144,14 @@ def _bytes(table: CheckedTable, key: str) -> int | None:
 
 
 def _count(table: CheckedTable, key: str) -> int | None:
-    value: int | None = table.get(key, (int,), "a whole number, at least 1")
+    value: int | None = table.get(key, (int,), "a whole number of at least 1")
     if value is not None and not 1 <= value <= _MOST_COUNT:
-        raise table.problem(key, f"`{key}` must be a whole number, at least 1")
+        raise table.problem(key, f"`{key}` must be a whole number of at least 1")
     return value
 
 
 def _placed(given: str, path: Path) -> str:
-    """A place as seen from the working folder, where the file says it as seen from its own."""
+    """A place relative to the working folder, from one that is relative to the file's folder."""
     return os.path.normpath(path.parent / given) if given.startswith(("./", "../")) else given
 
 
@@ -164,9 +164,9 @@ def config_text(
     jobs: int = 1,
     rules: Sequence[str] = ("exact",),
 ) -> str:
-    """The text of such a file, with a comment on every key."""
+    """The text of such a file, with comments that explain the keys."""
     lines = [
-        "# What `dokimos run` and `dokimos gate` take from this folder; the command line goes before it.",
+        "# Settings for `dokimos run` and `dokimos gate` in this folder; the command line has precedence.",
         f"suites = [{', '.join(map(_quoted, suites))}]  # names of shipped suites, or folders: ./bench",
         f"rules = [{', '.join(map(_quoted, rules))}]  # rule sets to score by; `exact` decides",
         "",
@@ -181,14 +181,14 @@ def config_text(
     lines.append(
         f"timeout = {_quoted(timeout)}  # of each run"
         if timeout is not None
-        else '# timeout = "60s"  # of each run; the suite\'s own unless given'
+        else '# timeout = "60s"  # of each run (default: the suite\'s own)'
     )
     lines += [f"memory = {_quoted(memory)}", f"jobs = {jobs}  # runs at a time"]
     return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
-    """A text as TOML writes it."""
+    """A text as a TOML string."""
     shown = "".join(
         f"\\u{ord(mark):04x}" if ord(mark) < 32 or ord(mark) == 127 else mark
         for mark in text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""A campaign seen from outside while another process runs it: reads its files, and locks nothing."""
+"""The state of a campaign that another process runs, from its files alone; takes no lock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dokimos.campaigns.records import RunRecord
 
 
 class State(Enum):
-    """Whether there is more to come. `STOPPED`: there is more to do, and nobody here does it."""
+    """Whether a campaign is running. `STOPPED`: runs are left, but no process on this machine does them."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -29,8 +29,8 @@ class State(Enum):
 class Glance:
     """A campaign at one moment.
 
-    `planned` says how many runs each verifier has in all. `seconds_left` is an estimate; None where
-    there is nothing to base it on, or nobody runs it.
+    `planned` says how many runs each verifier has in total. `seconds_left` is an estimate; None if there is
+    nothing to base it on, or the campaign is not running.
     """
 
     state: State
@@ -41,16 +41,16 @@ class Glance:
 
     @property
     def total(self) -> int:
-        """How many runs there are when it is finished."""
+        """How many runs the finished campaign has."""
         return sum(self.planned.values())
 
 
 def glance(folder: Path, now: datetime) -> Glance:
-    """The campaign in `folder` at this moment; UnreadableFile where there is none."""
+    """The present state of the campaign in `folder`. Raises UnreadableFile if there is none."""
     manifest = read_manifest(folder / "manifest.json")
     history = read_history(folder / "journal.jsonl")
     planned = {tool.name: len(manifest.instances) * manifest.repeat for tool in manifest.verifiers}
-    if manifest.published is not None:  # nobody runs what is missing there
+    if manifest.published is not None:  # missing runs of published results will never be done
         recorded = Counter(record.verifier for record in history.records)
         planned = {tool.name: recorded[tool.name] for tool in manifest.verifiers}
     if len(history.records) >= sum(planned.values()):
@@ -68,11 +68,11 @@ def glance(folder: Path, now: datetime) -> Glance:
 
 
 def seconds_left(manifest: Manifest, history: History, now: datetime) -> float | None:
-    """How long the rest will take, judging by what the runs so far took.
+    """An estimate of how long the rest will take, from the runs so far.
 
-    A run to come is taken to last as long as that verifier's runs on that family did on average (or all its
-    runs, or all runs, where there are none of those). As many seconds of runs will pass in a second as
-    have since the process began: so several at a time, and what lies between them, are counted.
+    A future run is assumed to take as long as that verifier's runs on that family took on average (or, if
+    there are none, all its runs, or all runs). The number of run-seconds per second is assumed to stay what
+    it has been since the process started, which accounts for parallel runs and for the time between runs.
     """
     if not history.records or not history.started:
         return None
@@ -85,7 +85,7 @@ def seconds_left(manifest: Manifest, history: History, now: datetime) -> float |
 
 
 def _expected(manifest: Manifest, records: Sequence[RunRecord]) -> Iterator[float]:
-    """The seconds that the runs to come are expected to last, by instance and verifier."""
+    """The expected seconds of each future run, by instance and verifier."""
     times: dict[tuple[str, ...], list[float]] = {}
     for record in records:
         for key in ((record.verifier, record.family), (record.verifier,), ()):
@@ -106,7 +106,7 @@ def _unfinished(history: History) -> list[str]:
 
 
 def _age(moment: str, now: datetime) -> float:
-    """How long ago that was; not at all where it is no time."""
+    """The seconds since that moment; 0 if it is not a valid time."""
     try:
         return max((now - datetime.fromisoformat(moment)).total_seconds(), 0.0)
     except (ValueError, TypeError):
@@ -114,7 +114,7 @@ def _age(moment: str, now: datetime) -> float:
 
 
 def _is_held(lock: Path) -> bool:
-    """Whether the process that last took the lock is still there (and is not a later one of its number)."""
+    """Whether the process that last took the lock still runs (and its id was not reused by another)."""
     try:
         number = int(lock.read_text(encoding="ascii").removeprefix("process "))
         process = psutil.Process(number)

@@ -1,4 +1,4 @@
-"""One job, from its two files to its record: the same here and on another machine."""
+"""Runs one job, from its two files to its record, on this or another machine."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from dokimos.verifiers.base import Invocation, Query, Verifier
 from dokimos.verifiers.permissions import Permissions, allowed_environment, names_of
 from dokimos.verifiers.vnnlib1_files import in_vnnlib1
 
-#: A disk with less room than this is full.
+#: A disk with less free space than this counts as full.
 _FULL_BYTES = 1 << 16
-#: After these answers a process does not stay, and where it had been asked before, a new one is asked.
+#: After these answers a warm process is ended; if the query was not its first, a new process gets it.
 _ODD = (Answer.ERROR, Answer.MEMOUT)
-#: Larger proofs are not kept.
+#: Proofs larger than this are not kept.
 _MOST_PROOF_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class JobTask:
-    """A job as it can be sent to another machine: everything but the contents of its files.
+    """A job in a form that can be sent to another machine: everything except the contents of its files.
 
-    `origin` is where the property lies in its suite, on the machine that planned the job.
+    `origin` is the path of the property in its suite, on the machine that planned the job.
     """
 
     job: str
@@ -57,7 +57,7 @@ class JobTask:
 
 
 def task_of(job: Job, permissions: Permissions) -> JobTask:
-    """The task of a job, whose verifier gets what is permitted."""
+    """The task for a job, with these permissions for its verifier."""
     paths = job.instance.network_path, job.instance.property_path
     network_name, property_name = (path.name.removesuffix(".gz") for path in paths)
     return JobTask(
@@ -76,7 +76,7 @@ def task_of(job: Job, permissions: Permissions) -> JobTask:
 
 
 def planned_content(path: Path, planned_sha256: str) -> bytes:
-    """The content of a suite's file, which must be what it was when the campaign was planned."""
+    """The content of a suite's file. Raises UnreadableFile if it has changed since it was planned."""
     content = read_content(path)
     if sha256(content) != planned_sha256:
         raise UnreadableFile(path, "it has changed since the campaign was planned; restore it and resume.")
@@ -84,38 +84,40 @@ def planned_content(path: Path, planned_sha256: str) -> bytes:
 
 
 def log_name(job: str) -> str:
-    """Where a job's log lies in the folder of its campaign."""
+    """The path of a job's log within the folder of its campaign."""
     return f"logs/{job}.log"
 
 
 def log_path(folder: Path, job: str) -> Path:
-    """The log of a job in the folder of its campaign, by the job alone: what a record says of it may be
-    anything. Raises UnreadableFile if that leads elsewhere."""
+    """The path of a job's log. Raises UnreadableFile if that is outside the campaign's folder.
+
+    It is derived from the job's id alone: the path in a record is not to be trusted.
+    """
     return contained(contained(folder, "logs"), f"{job}.log")
 
 
 def proof_path(folder: Path, job: str) -> Path:
-    """The truth file by which the verifier of a job proves its `unsat`, beside its log, if it wrote one."""
+    """The path of the truth file that proves the `unsat` of a job, next to its log; it may not exist."""
     return proof_beside(log_path(folder, job))
 
 
 def proof_beside(log: Path) -> Path:
-    """Where the proof of a run lies whose log is there."""
+    """The path of the proof of a run, from the path of its log."""
     return log.with_name(f"{log.stem}.proof.json")
 
 
 def now() -> str:
-    """The time, as records have it."""
+    """The present time, in the format of records."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def require_version(verifier: Verifier, tool: Tool, *, where: str) -> None:
-    """Make sure that what would run `where` is the version that was planned."""
+    """Raise InputError if the verifier on `where` is not of the version that was planned."""
     version = verifier.installed_version(where=where)
     if version != tool.version:
         raise VerifierUnavailable(
             f"The verifier {verifier.name} on {where} is version {version}, not {tool.version}; "
-            "install the same everywhere."
+            "install the same version everywhere."
         )
 
 
@@ -130,18 +132,19 @@ def perform(
     cancel: Cancel,
     workers: WarmWorkers | None = None,
 ) -> RunRecord:
-    """Run `verifier` on the two files, in a new folder in `work`, and say what happened.
+    """Run `verifier` on the two files, in a new folder in `work`, and return the record.
 
-    One that does not read VNN-LIB 2.0 gets the property in 1.0; where 1.0 cannot say it, nothing is run and
-    the answer is `unsupported`.
+    A verifier that does not read VNN-LIB 2.0 gets the property in 1.0; if it cannot be expressed in 1.0,
+    nothing is run and the answer is `unsupported`.
 
-    The verifier gets copies of its own, which it is not allowed to write to; where it has changed one all
-    the same (as root may), the record says so. The folder is removed afterwards.
+    The verifier gets its own, read-only copies of the files; if it changes one anyway (as root can), the
+    record says so. The folder is removed afterwards.
 
-    Raises InputError if it ended in an error on a full disk: then there was no room for its answer, and
-    it is not the verifier that failed. A proof that it wrote of its `unsat` is kept beside the log.
+    Raises InputError if the verifier ended in an error and the disk is full: the full disk may be the
+    cause. A proof that the verifier wrote for its `unsat` is kept next to the log.
 
-    A verifier that stays warm is asked by one of `workers`; without any, it is started as others are.
+    A verifier that stays warm is asked through one of `workers`; without workers, it is started like any
+    other.
     """
     started_at = now()
     if not verifier.reads_vnnlib2:
@@ -169,7 +172,7 @@ def perform(
         answer = verifier.answer(outcome, query, log)
         if answer.answer is Answer.ERROR and _is_full(base):
             raise InputError(
-                f"The disk with {work} is full, so that the error of {task.tool.name} on {task.instance} "
+                f"The disk with {work} is full, so the error of {task.tool.name} on {task.instance} "
                 "does not count; free some space and resume."
             )
         if answer.answer is Answer.UNSAT:
@@ -196,7 +199,7 @@ def _run_cold(
     log: Path,
     cancel: Cancel,
 ) -> Outcome:
-    """A process for this query alone."""
+    """Start a process for this query only."""
     return run_limited(
         invocation.command,
         limits=limits,
@@ -217,7 +220,7 @@ def _ask_warm(
     log: Path,
     cancel: Cancel,
 ) -> tuple[Outcome, int]:
-    """A process that stays; the so many-th query of it was this."""
+    """Ask a process that stays warm; also returns how many queries it has had, with this one."""
     border = invocation.start_words
     return workers.ask(
         WarmStart.of(invocation.command[:border], {**passed, **invocation.environment}, limits),
@@ -230,7 +233,7 @@ def _ask_warm(
 
 
 def _keep_proof(written: Path, place: Path) -> None:
-    """Keep what a verifier wrote, if that is a regular file of a size that can be read."""
+    """Keep a proof that a verifier wrote, if it is a regular file and not too large."""
     try:
         content = read_regular(written, most_bytes=_MOST_PROOF_BYTES)
     except (OSError, InputError):
@@ -239,7 +242,7 @@ def _keep_proof(written: Path, place: Path) -> None:
 
 
 def _with_remark(answer: VerifierAnswer, copies: Iterable[tuple[Path, bytes]]) -> VerifierAnswer:
-    """The answer, with what the verifier did to its copies."""
+    """The answer, with a remark if the verifier changed its copies."""
     changed = [copy.name for copy, content in copies if not _is_unchanged(copy, content)]
     if not changed:
         return answer
@@ -295,9 +298,9 @@ def _record(task: JobTask, answer: VerifierAnswer, outcome: Outcome, started_at:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, also what a verifier has locked; never raises.
+    """Remove a folder and everything in it, even what a verifier made read-only; never raises.
 
-    Of a link, the link alone.
+    A link is removed, not what it points to.
     """
     if folder.is_symlink():
         with contextlib.suppress(OSError):
@@ -312,18 +315,18 @@ def remove_folder(folder: Path) -> None:
         for path in (Path(here, name) for name in below):
             with contextlib.suppress(OSError):
                 if not path.is_symlink():
-                    path.chmod(0o700)  # before the walk goes into it
+                    path.chmod(0o700)  # before the walk enters it
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_full(folder: Path) -> bool:
-    """Whether nothing more can be written there."""
+    """Whether the disk of this folder is full."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize < _FULL_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
 
 
 def _hand_out(folder: Path, name: str, content: bytes) -> Path:
-    """A copy in a new folder, not to be written to."""
+    """Write a read-only copy into a new folder, and return its path."""
     folder.mkdir()
     copy = folder / name
     write_whole(copy, content, what="the copy for the verifier")

@@ -1,10 +1,10 @@
-"""The append-only journal of a campaign: one JSON object per line, and state is its replay.
+"""The append-only journal of a campaign: one JSON object per line; replaying it gives the state.
 
-`events.py` lists the events. A line counts once it is on the disk with its end; a process that is killed
-while writing leaves a torn piece, which the next one closes with a newline and a ``resumed`` event. So a
-piece that begins as every line does and is no JSON is tolerated at the end and right before ``resumed``;
-anything else is damage, and is reported. Nothing is ever taken out: a run that shall not count is set aside
-by an event of its own.
+`events.py` lists the events. A line counts once it is on disk with its newline. A process that is killed
+while writing leaves an incomplete line, which the next process closes with a newline and a ``resumed``
+event. So a line that starts like an event but is not JSON is tolerated at the end and right before
+``resumed``; anything else is damage and is reported. Nothing is ever removed: a run that is not to count is
+set aside by its own event.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dokimos.core.strict_json import MOST_BYTES
 
 
 class Journal:
-    """The journal at `path`, open for appending by this process alone. Safe to use from several threads."""
+    """The journal at `path`, open for appending by this process only. It is thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,17 +69,17 @@ class Journal:
         return frozenset(self._finished)
 
     def started(self, job: str, at: str) -> None:
-        """Note that a job is about to run."""
+        """Record that a job is about to run."""
         self._append(Started(job, at))
 
     def finish(self, record: RunRecord, *, worker: str | None = None) -> None:
-        """Note a finished run, and a cluster's worker that did it; once this returns, it is on the disk."""
+        """Record a finished run, and the cluster's worker that did it; on return, it is on disk."""
         self._append(Finished(worker=UNSET if worker is None else worker, record=record))
         with self._lock:
             self._finished.add(record.job)
 
     def finish_all(self, records: Iterable[RunRecord]) -> None:
-        """Note runs that are known already, all together; once this returns, they are on the disk."""
+        """Record runs that are known already, all at once; on return, they are on disk."""
         known = list(records)
         if known:
             self._append(*(Finished(record=record) for record in known))
@@ -87,7 +87,7 @@ class Journal:
                 self._finished.update(record.job for record in known)
 
     def set_aside(self, job: str, *, reason: str, at: str) -> None:
-        """Note that what is recorded of a job shall not count: the run is to be done again."""
+        """Record that earlier records of a job do not count: it is to be run again."""
         self._append(SetAside(job, reason, at))
         with self._lock:
             self._finished.discard(job)
@@ -96,7 +96,7 @@ class Journal:
         line = after + b"".join(map(event_line, events))
         with self._lock:
             if self._failed is not None:
-                # A piece of a line may be there: whatever followed it now would be lost with it.
+                # Part of a line may have been written: anything appended to it now would be lost with it.
                 raise _cannot_write(self._path, self._failed)
             try:
                 view = memoryview(line)
@@ -113,17 +113,17 @@ class Journal:
 
 def _cannot_write(path: Path, error: OSError) -> InputError:
     return InputError(
-        f"The journal {path} cannot be written: {error.strerror}; nothing recorded is lost: make room and "
-        "run the same command again."
+        f"The journal {path} cannot be written: {error.strerror}; nothing recorded is lost; make room "
+        "and run the same command again."
     )
 
 
 @dataclass(frozen=True)
 class History:
-    """What a journal says: the finished runs, and what the process that wrote last has been doing.
+    """The contents of a journal: the finished runs, and what the process that wrote last did.
 
-    `started` are the jobs that this process began, in order, with the time as it wrote it;
-    `finished_since` are the records it wrote itself.
+    `started` are the jobs that this process started, in order, with the time that it wrote;
+    `finished_since` are the records that it wrote.
     """
 
     records: tuple[RunRecord, ...]
@@ -132,16 +132,15 @@ class History:
 
 
 def read_journal(path: Path) -> tuple[RunRecord, ...]:
-    """The finished runs of a journal, in the order in which they finished; none where there is no file.
+    """The finished runs of a journal, in the order in which they finished; none if there is no file.
 
-    A job that was recorded twice counts once, as first recorded; one that was set aside, as first recorded
-    after that.
+    If a job was recorded twice, the first record counts; if it was set aside, the first record after that.
     """
     return read_history(path).records
 
 
 def read_history(path: Path) -> History:
-    """All that a journal says; it may be read while another process writes it."""
+    """Read a whole journal; another process may be writing it."""
     records: dict[str, RunRecord] = {}
     started: dict[str, str] = {}
     since: list[RunRecord] = []
@@ -175,8 +174,8 @@ def _events(path: Path) -> Iterator[Event]:
             named = schema if isinstance(schema, int | str | None) else "of another kind"
             raise UnreadableFile(
                 place,
-                f"this journal has schema {str(named)[:40]}, and this version of Dokimos reads {SCHEMA}; "
-                "use the version that wrote it.",
+                f"this journal has schema {str(named)[:40]}, but this version of Dokimos reads "
+                f"{SCHEMA}; use the version that wrote it.",
             )
         if torn is not None and document.get("event") != "resumed":
             raise _damaged(Place(str(path), torn), "no JSON")
@@ -188,7 +187,7 @@ def _events(path: Path) -> Iterator[Event]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a journal without their ends, one at a time; none where there is no file."""
+    """The lines of a journal without their newlines, one at a time; none if there is no file."""
     try:
         with os.fdopen(os.open(contained(path.parent, path.name), os.O_RDONLY), "rb") as file:
             while line := file.readline(MOST_BYTES + 1):
@@ -204,6 +203,6 @@ def _lines(path: Path) -> Iterator[bytes]:
 def _damaged(place: Place, why: str) -> UnreadableFile:
     return UnreadableFile(
         place,
-        f"this line of the journal is damaged ({why}); remove it to have that run done again, or use "
-        "another folder.",
+        f"this line of the journal is damaged ({why}); remove it to repeat that run, or use another "
+        "folder.",
     )

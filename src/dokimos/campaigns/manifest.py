@@ -1,4 +1,4 @@
-"""What a campaign was: written before the first run, compared before every resumption."""
+"""What a campaign consists of: written before the first run, and compared whenever it is resumed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCHEMA = 2
 
 @dataclass(frozen=True)
 class Machine:
-    """The computer that ran it, as far as it matters for times."""
+    """The computer that ran the campaign, as far as it matters for times."""
 
     system: str
     processor: str
@@ -42,10 +42,11 @@ class Machine:
 
 @dataclass(frozen=True)
 class ManifestSuite:
-    """A suite by name, where it was, its version, and the seed it was drawn with, where it says so.
+    """A suite: its name, its folder, its version, and the seed it was drawn with, if known.
 
-    Another list of instances is another version, and the instances that Dokimos makes are named for their
-    contents. A campaign itself leaves nothing to chance: the order of its runs follows from what is run.
+    A different list of instances is a different version, and the instances that Dokimos makes are named
+    after their contents. A campaign itself has no randomness: the order of its runs follows from what is
+    run.
     """
 
     name: str
@@ -56,7 +57,7 @@ class ManifestSuite:
 
 @dataclass(frozen=True)
 class ManifestInstance:
-    """An instance by name and content, and the time its suite gives it, where that was what counted."""
+    """An instance: its name, hashes, and the time limit of its suite, if that was the one used."""
 
     suite: str
     name: str
@@ -68,7 +69,7 @@ class ManifestInstance:
 
 @dataclass(frozen=True)
 class PublishedSource:
-    """Where results were published that a campaign was made of, and which tools were not scored there."""
+    """The source of the published results that a campaign was made from, and the tools not scored there."""
 
     folder: str
     not_scored: tuple[str, ...] = ()
@@ -76,10 +77,10 @@ class PublishedSource:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that was fixed when the campaign began.
+    """Everything that was fixed when the campaign started.
 
-    `own_timeouts`: whether every instance had the time its suite gives it, instead of that in `limits`.
-    `published` says where others published these runs, which were not ours; None where they were.
+    `own_timeouts`: whether every instance had the time limit of its suite, instead of that in `limits`.
+    `published` is the source of runs that others published; None for runs of our own.
     """
 
     created_at: str
@@ -102,7 +103,7 @@ def describe(
     repeat: int,
     own_timeouts: bool = False,
 ) -> Manifest:
-    """The manifest of a campaign that begins now."""
+    """The manifest of a campaign that starts now."""
     return Manifest(
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
         dokimos_version=__version__,
@@ -128,7 +129,7 @@ def _seed(folder: Path) -> int | None:
 
 
 def suite_version(folder: Path) -> str:
-    """The first digits of the SHA-256 of its list of instances; empty where it has none."""
+    """The first digits of the SHA-256 of the suite's list of instances; empty if it has none."""
     try:
         return sha256(read_content(instances_table(folder)))[:8]
     except (OSError, UnreadableFile):
@@ -136,7 +137,7 @@ def suite_version(folder: Path) -> str:
 
 
 def this_machine() -> Machine:
-    """The computer we are on."""
+    """The present computer."""
     return Machine(
         system=platform.platform(),
         processor=_processor(),
@@ -155,16 +156,16 @@ def _processor() -> str:
 
 
 def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
-    """The manifest of the resumed campaign; InputError says what changed where it may not.
+    """The manifest of the resumed campaign. Raises InputError if something changed that must not change.
 
-    A campaign may gain verifiers and repetitions, and its suites may have been moved; its instances, its
-    limits and the versions of its verifiers are what its runs have in common.
+    A campaign may gain verifiers and repetitions, and its suites may have moved; its instances, its limits
+    and the versions of its verifiers must stay the same.
     """
     changes = []
     if old.own_timeouts != new.own_timeouts:
         one, other = (_times(manifest) for manifest in (old, new))
-        changes.append(f"every run had {one} and would have {other}")
-        # What follows from that is not to be said again.
+        changes.append(f"the time of each run was {one} and would be {other}")
+        # The consequences of that need not be listed as well.
         new = replace(
             new,
             limits=replace(new.limits, wall_seconds=old.limits.wall_seconds),
@@ -181,9 +182,8 @@ def merge(old: Manifest, new: Manifest, folder: Path) -> Manifest:
             changes.append(f"{tool.name} was version {before_version} and is {tool.version}")
     if changes:
         raise InputError(
-            f"The campaign in {folder} was begun differently: {'; '.join(changes)}; "
-            "run as it was begun, run --again where a verifier has changed, or choose another folder with "
-            "--out."
+            f"The campaign in {folder} was started differently: {'; '.join(changes)}; run it as it "
+            "was started, give --again if a verifier has changed, or choose another folder with --out."
         )
     gained = tuple(tool for tool in new.verifiers if tool.name not in versions)
     return replace(
@@ -210,9 +210,9 @@ def _with_times_of(
 def require_what_was_run(
     instances: Iterable[ManifestInstance], suites: Mapping[str, Sequence[CampaignInstance]]
 ) -> None:
-    """Make sure that what `suites` have by the names of these instances is what was run under them.
+    """Raise UnreadableFile if the files of these instances in `suites` are not those that were run.
 
-    Answers to another question are not to be held against anybody. What is not there is passed over.
+    An answer must not be judged by another question. Missing files are skipped.
     """
     here = {(suite, i.name): i for suite, known in suites.items() for i in known}
     for instance in instances:
@@ -224,7 +224,8 @@ def require_what_was_run(
         for (path, found_sha256), expected in zip(files, ran, strict=True):
             if found_sha256 != expected:
                 raise UnreadableFile(
-                    path, "it is not the file that was run; restore it, or say with --suite where that is."
+                    path,
+                    "it is not the file that was run; restore it, or give the suite's folder with --suite.",
                 )
 
 
@@ -260,7 +261,7 @@ def _changed_instances(old: tuple[ManifestInstance, ...], new: tuple[ManifestIns
 
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
-    """Write it whole or not at all."""
+    """Write the manifest completely or not at all."""
     write_whole(
         path,
         strict_json.write({"schema": SCHEMA, **strict_json.plain(manifest)}),
@@ -270,11 +271,11 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest at `path`; UnreadableFile where there is none."""
+    """Read the manifest at `path`. Raises UnreadableFile if there is none."""
     try:
         content = read_regular(contained(path.parent, path.name), most_bytes=strict_json.MOST_BYTES)
     except FileNotFoundError as error:
-        raise UnreadableFile(path, "there is no campaign here; begin one with `dokimos run`.") from error
+        raise UnreadableFile(path, "there is no campaign here; start one with `dokimos run`.") from error
     except OSError as error:
         raise UnreadableFile(path, f"it cannot be read: {error.strerror}.") from error
     document = strict_json.parse(content, file=path)
@@ -289,7 +290,7 @@ def read_manifest(path: Path) -> Manifest:
     require_known_keys(document, Manifest, file=path, what=what)
     suites = {suite.name for suite in manifest.suites}
     if strangers := [i for i in manifest.instances if i.suite not in suites]:
-        reason = f"its instance {strangers[0].name!r} is of no suite of the campaign"
+        reason = f"its instance {strangers[0].name!r} belongs to no suite of the campaign"
         raise UnreadableFile(path, f"{reason}; this is not {what}")
     return manifest
 

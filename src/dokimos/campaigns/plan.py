@@ -1,4 +1,4 @@
-"""What a campaign is going to run, and in which order."""
+"""What a campaign will run, and in which order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dokimos.execution.limits import Limits
 
 
 class CampaignInstance(Protocol):
-    """What a campaign needs to know of an instance; it never sees the truth."""
+    """What a campaign needs to know about an instance; it never sees the label."""
 
     @property
     def name(self) -> str:
@@ -44,14 +44,14 @@ class CampaignInstance(Protocol):
 
     @property
     def timeout_seconds(self) -> float:
-        """How long its suite gives a verifier."""
+        """The time limit that its suite gives a verifier."""
 
 
 @dataclass(frozen=True)
 class CampaignSuite:
-    """A suite to run: its folder, and those of its instances that are wanted.
+    """A suite to run: its folder, and the instances to run.
 
-    `name` is how it is called in records; that of its folder unless given.
+    `name` is its name in records (default: the name of its folder).
     """
 
     folder: Path
@@ -65,7 +65,7 @@ class CampaignSuite:
 
 @dataclass(frozen=True)
 class Tool:
-    """A verifier as the plan knows it; `called_as` runs it again, where that is not its name."""
+    """A verifier as the plan knows it; `called_as` is the value for --verifier, if that is not its name."""
 
     name: str
     version: str
@@ -73,17 +73,17 @@ class Tool:
 
     @property
     def given(self) -> str:
-        """What --verifier is to be given for it."""
+        """The value for --verifier."""
         return self.called_as or self.name
 
 
 @dataclass(frozen=True)
 class Job:
-    """One run to be done: `tool` on `instance` of `suite`, for the `repeat`-th time (from 0).
+    """One run to do: `tool` on `instance` of `suite`, for the `repeat`-th time (from 0).
 
     `id` is a hash of everything that may change the answer: the contents of both files, the verifier and
-    its version, the limits, and the repetition. Where the same contents stand under several names or in
-    several suites, their count so far, by suite and name, keeps the ids apart.
+    its version, the limits, and the repetition. If the same contents occur under several names or in
+    several suites, a counter, in the order of suites and names, makes the ids distinct.
     """
 
     id: str
@@ -104,9 +104,9 @@ def plan(
 ) -> tuple[Job, ...]:
     """All jobs, interleaved so that stopping anywhere leaves a fair comparison.
 
-    Repetitions come one after the other; within one, families take turns, so that none is left for the
-    end; each instance is given to all tools before the next one, and the tool that goes first rotates.
-    With `own_timeouts` each instance has the time that its suite gives it, instead of that in `limits`.
+    Repetitions come one after the other. Within a repetition, families take turns, so that none is left for
+    the end; each instance is given to all tools before the next one, and the tool that goes first rotates.
+    With `own_timeouts`, each instance has the time limit of its suite, instead of that in `limits`.
     """
     if repeat < 1:
         raise InputError(f"The number of repetitions must be at least 1, not {repeat}.")
@@ -134,13 +134,13 @@ def plan(
 
 def _require_distinct(what: str, names: Sequence[str]) -> None:
     if doubled := [name for name, count in Counter(names).items() if count > 1]:
-        raise InputError(f"The {what} {doubled[0]!r} is there twice; give each of them once.")
+        raise InputError(f"The {what} {doubled[0]!r} is given twice; give each only once.")
 
 
 def job_id(
     instance: CampaignInstance, tool: Tool, *, limits: Limits, repeat: int, occurrence: int = 0
 ) -> str:
-    """The identity of one run, in 24 hexadecimal digits."""
+    """The id of one run, 24 hexadecimal digits."""
     kept = [limits.wall_seconds, limits.memory_bytes, limits.threads]
     content = {
         "network": instance.network_sha256,
@@ -154,7 +154,7 @@ def job_id(
 
 
 def _occurrences(suites: Sequence[CampaignSuite]) -> dict[tuple[str, str], int]:
-    """Counted in the order of names, so that the order in which suites are given makes no difference."""
+    """The counter of each instance's contents, in the order of names, whatever the order of the suites."""
     seen: Counter[tuple[str, str]] = Counter()
     numbers = {}
     for suite in sorted(suites, key=lambda suite: suite.name):

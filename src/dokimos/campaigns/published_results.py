@@ -1,13 +1,13 @@
-"""What a competition published of its tools becomes a campaign like any other.
+"""Turns the published results of a competition into an ordinary campaign.
 
-The form of 2025, one folder for each tool and in it one for each category::
+The layout of 2025 has one folder for each tool and, in it, one for each category::
 
     RESULTS/<tool>/<year>_<category>/results.csv     category,network,property,prepare,answer,seconds
     RESULTS/<tool>/<year>_<category>/<network>_<property>.counterexample[.gz]
 
-A row is joined with the instance whose files it names, whatever folders stand before these. Where a
-benchmark lists an instance twice, the second row is its second run; there is one witness for both, since
-the second run wrote over the first one's.
+A row belongs to the instance whose files it names, whatever folders precede these names. If a benchmark
+lists an instance twice, the second row is its second run; both have the same witness, since the second run
+overwrote the first one's.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from dokimos.suites.answers import Answer, VerifierAnswer
 from dokimos.suites.entry import exists, read_content, read_text
 from dokimos.verifiers.vnncomp_results import VERDICTS, flat_witness, tensor_witness
 
-#: The warm-up that the competition's scripts run after each category is no instance of it.
+#: The warm-up that the competition's scripts run after each category is not an instance of it.
 _WARM_UP = "test_nano"
 _COLUMNS = "category,network,property,prepare seconds,answer,run seconds"
 
 
 @dataclass(frozen=True)
 class ResultsTable:
-    """One `results.csv`: who answered, in which year ("" where the folder does not say), on what."""
+    """One `results.csv`: the tool, the year ("" if the folder does not say), and the category."""
 
     tool: str
     year: str
@@ -57,7 +57,7 @@ class ResultsTable:
 
 @dataclass(frozen=True)
 class ImportedResults:
-    """The campaign that was made of published results, and the rows of it that no suite has (places)."""
+    """The campaign made from published results, and the places of rows that match no suite."""
 
     campaign: Campaign
     strangers: tuple[str, ...]
@@ -65,7 +65,7 @@ class ImportedResults:
 
 @dataclass(frozen=True)
 class _PublishedRow:
-    """One row: its files as it names them, what was answered, and in how many seconds."""
+    """One row: its files as it names them, the answer, and the seconds that it took."""
 
     place: str
     network: str
@@ -75,7 +75,7 @@ class _PublishedRow:
 
 
 _Matched = Sequence[tuple[_PublishedRow, CampaignInstance | None]]
-"""The rows of a table with their instances; None for a row that no suite has."""
+"""The rows of a table with their instances; None for a row that matches no suite."""
 
 
 def find_results(folder: Path) -> tuple[ResultsTable, ...]:
@@ -90,7 +90,7 @@ def find_results(folder: Path) -> tuple[ResultsTable, ...]:
         found.append(ResultsTable(path.parent.parent.name, year, category, path))
     if not found:
         raise UnreadableFile(
-            folder, "it holds no results: they are looked for in <tool>/<year>_<category>/results.csv."
+            folder, "it holds no results: they must be in <tool>/<year>_<category>/results.csv."
         )
     return tuple(found)
 
@@ -103,9 +103,9 @@ def import_results(
     not_scored: Sequence[str] = (),
     imported: Callable[[int, int, str], None] = lambda _done, _total, _what: None,
 ) -> ImportedResults:
-    """Make a campaign in `out` of what `results` has on `suites`, which are called as its categories are.
+    """Make a campaign in `out` from the results on `suites`, whose names are those of the categories.
 
-    `not_scored` names tools that took part out of competition: rule sets leave them out. `imported` is
+    `not_scored` names tools that took part without being scored: rule sets leave them out. `imported` is
     called after each table. The same call again continues where it stopped.
     """
     names = {suite.name for suite in suites}
@@ -113,10 +113,10 @@ def import_results(
     if not tables:
         known = sorted({table.category for table in find_results(results)})
         raise InputError(
-            f"{results}: it has results on {', '.join(known)}, and none on {', '.join(sorted(names))}."
+            f"{results}: has results on {', '.join(known)}, but none on {', '.join(sorted(names))}."
         )
     if unknown := sorted(set(not_scored) - {table.tool for table in tables}):
-        raise InputError(f"{results}: there is no tool {unknown[0]!r} that could be left unscored.")
+        raise InputError(f"--not-scored {unknown[0]}: {results} has no results of this tool.")
     matchers = {suite.name: _Matcher(suite) for suite in suites}
     matched: dict[ResultsTable, _Matched] = {
         table: [(row, matchers[table.category].instance(row)) for row in _rows(table)] for table in tables
@@ -143,12 +143,12 @@ def import_results(
 
 
 def _going_on(manifest: Manifest, out: Path) -> Manifest:
-    """The manifest to write: that of the campaign that is there already, with what is new."""
+    """The manifest to write: the existing campaign's, extended by this one."""
     if not exists(out / "manifest.json"):
         return manifest
     before = read_manifest(out / "manifest.json")
     if before.published is None:
-        raise InputError(f"{out}: there is a campaign that was run here; choose another folder.")
+        raise InputError(f"{out}: holds a campaign that was run, not imported; choose another folder.")
     return replace(merge(before, manifest, out), published=manifest.published)
 
 
@@ -185,7 +185,7 @@ def _seconds(text: str, place: str) -> float:
 
 
 class _Matcher:
-    """Finds the instance of a suite that a row of results speaks of."""
+    """Finds the instance of a suite that a row of results is about."""
 
     def __init__(self, suite: CampaignSuite) -> None:
         folder = suite.folder.resolve()
@@ -195,11 +195,11 @@ class _Matcher:
                 _plain(str(i.property_path.resolve().relative_to(folder))),
             ): i
             for i in suite.instances
-            if i.property_path.resolve().is_relative_to(folder)  # what was lowered has other inputs
+            if i.property_path.resolve().is_relative_to(folder)  # lowered instances have other inputs
         }
 
     def instance(self, row: _PublishedRow) -> CampaignInstance | None:
-        """The instance of which both files end the row's paths; None where there is none."""
+        """The instance whose two file names end the row's paths; None if there is none."""
         properties = set(_tails(_plain(row.property)))
         for network in _tails(_plain(row.network)):
             for property_ in properties:
@@ -213,7 +213,7 @@ def _plain(path: str) -> str:
 
 
 def _tails(path: str) -> Iterator[str]:
-    """The path without its first folders: all of it, then one less, and so on."""
+    """The path, then without its first folder, then without its first two folders, and so on."""
     parts = PurePosixPath(path).parts
     for k in range(len(parts)):
         yield str(PurePosixPath(*parts[k:]))
@@ -261,7 +261,7 @@ def _record(job: Job, table: ResultsTable, row: _PublishedRow) -> RunRecord:
 
 
 def _answer(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
-    """What a row says, in our words, with the witness that lies beside the table."""
+    """The answer in a row, with the witness next to the table."""
     answer = VERDICTS.get(row.word)
     if answer is None:
         late = "timeout" in row.word
@@ -272,17 +272,17 @@ def _answer(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
 def _with_witness(table: ResultsTable, row: _PublishedRow) -> VerifierAnswer:
     path = next((p for p in _witness_paths(table, row) if exists(p)), None)
     if path is None:
-        return VerifierAnswer(Answer.SAT, detail="no counterexample is published")
+        return VerifierAnswer(Answer.SAT, detail="no counterexample was published")
     text = read_content(path).decode("utf-8", errors="replace").strip()
     text = text.removeprefix("sat").strip()
     found = flat_witness(text) if text.startswith("(") else tensor_witness(text, "X", "Y")
     if found is None:
-        return VerifierAnswer(Answer.SAT, (), "the counterexample is not one value for each input")
+        return VerifierAnswer(Answer.SAT, (), "the counterexample does not give one value for each input")
     return VerifierAnswer(Answer.SAT, found.inputs, outputs=found.outputs)
 
 
 def _witness_paths(table: ResultsTable, row: _PublishedRow) -> Iterator[Path]:
-    """Where the witness may lie: its name begins with the folders below `onnx`, where there are any."""
+    """Where the witness may be: its name begins with the folders below `onnx`, if there are any."""
     folders = PurePosixPath(_plain(row.network)).parts[:-1]
     below = folders[folders.index("onnx") + 1 :] if "onnx" in folders else ()
     stems = [PurePosixPath(_plain(name)).stem for name in (row.network, row.property)]

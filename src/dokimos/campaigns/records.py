@@ -1,4 +1,4 @@
-"""One finished run, as the journal keeps it."""
+"""One finished run, as stored in the journal."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
-"""A time as a file may state it: not negative, and finite."""
+"""A time in seconds, as read from a file: finite and not negative."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
     """What happened when one verifier was run once on one instance.
 
-    `outputs` is what the verifier says the network gives at its witness, where it says so. `limits` are
-    those of this run, and `enforced_by` says by which means they were kept; both are missing in records of
-    runs that were not ours. `variables` are the names of what the verifier got of the user's environment,
-    never the values, and `pass_env` those that `--pass-env` named. `guard` says what kept scripts of its
-    own away from the user's processes; `trust_scripts`: the user wanted none. `warm`: it was the so many-th
-    query of a process that stays; 0 where the process was started for it alone.
+    `outputs` are the network's outputs at the witness according to the verifier, if it gives them. `limits`
+    are those of this run, and `enforced_by` says how they were enforced; published runs have neither.
+    `variables` are the names, never the values, of the user's environment variables that the verifier got,
+    and `pass_env` those that `--pass-env` named. `guard` says what kept its own scripts away from the
+    user's processes; `trust_scripts`: the user wanted no guard. `warm` is the number of this query among
+    those of a process that stays warm (from 1); 0 if the process was started for this query only.
     """
 
     job: str

@@ -1,4 +1,4 @@
-"""Tries a verifier out on two tiny queries, run as a campaign runs them."""
+"""Tries a verifier on two tiny queries, which are run as in a campaign."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _FAILURES = (Answer.ERROR, Answer.UNSUPPORTED)
 
 
 def try_out(verifier: Verifier, permissions: Permissions | None = None) -> tuple[Finding, ...]:
-    """What it answers to one query that is `sat` and one that is not; the first trouble is the last.
+    """Its answers to one query that is `sat` and one that is `unsat`; stops at the first problem.
 
-    One that answers neither of them is of no use.
+    Answering neither of them is a problem as well.
     """
     findings: list[Finding] = []
     any_answered = False
     run = f"dokimos run disjuncts --verifier {shlex.quote(verifier.called_as)} --out tried"
-    again = f"{run} keeps whole logs in tried/logs"
+    again = f"{run} keeps complete logs in tried/logs"
     tool = Tool(verifier.name, verifier.version() or "")
     with tempfile.TemporaryDirectory(prefix="dokimos-") as name:
         folder = Path(name)
@@ -60,14 +60,14 @@ def try_out(verifier: Verifier, permissions: Permissions | None = None) -> tuple
                 log=log,
                 cancel=threading.Event(),
             )
-            said = f"asked a tiny query that is {expected}, it answers {record.answer.value}"
+            said = f"on a tiny query that is {expected}, it answers {record.answer.value}"
             is_wrong = record.answer.decides and record.answer.value != expected
             if is_wrong or record.answer in _FAILURES:
                 detail = f": {' '.join(record.detail.split())}" if record.detail else ""
-                return (*findings, Finding(f"{said}{detail}", False, f"read what it says; {again}"))
+                return (*findings, Finding(f"{said}{detail}", False, f"read its message; {again}"))
             any_answered |= record.answer.decides
             findings.append(Finding(said, True))
     if not any_answered:
-        remedy = "see in its log why it decides nothing"
-        return (*findings, Finding("it answered neither of the two", False, f"{remedy}; {again}"))
+        remedy = "look in its log for why it decides nothing"
+        return (*findings, Finding("it decided neither of the two queries", False, f"{remedy}; {again}"))
     return tuple(findings)

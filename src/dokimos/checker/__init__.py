@@ -1,7 +1,7 @@
-"""The checker: one file per kind of proof, read in one sitting.
+"""The checker: one file for each kind of proof, short enough to read in one sitting.
 
-It reads the files that the verifier reads and nothing else; it imports no construction, no torch and no
-onnxruntime. `check` is the way in.
+It reads the same files as the verifier and nothing else; it imports no construction, no torch and no
+onnxruntime. The entry point is `check`.
 """
 
 from dokimos.checker.base import CertificateKind, Problem, Proven

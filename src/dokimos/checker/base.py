@@ -19,23 +19,23 @@ DEFAULT_ULPS = 8
 
 @dataclass(frozen=True)
 class Proven:
-    """The margins that a proof establishes (see `Claim`); None where float32 is not proven."""
+    """The margins that a proof establishes (see `Claim`); None if float32 is not proven."""
 
     real: Fraction
     float32: Fraction | None
 
     def reaches(self, asked: Proven) -> bool:
-        """Whether both margins are at least those asked for; a float32 margin of None asks for none."""
+        """Whether both margins are at least those asked for; a float32 margin of None asks for nothing."""
         enough = asked.float32 is None or (self.float32 is not None and self.float32 >= asked.float32)
         return enough and self.real >= asked.real
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a proof speaks of, as read from the two files, and the witness that came with the label.
+    """What a proof is about, as read from the two files, and the witness that came with the label.
 
     `asked` are the margins that the label claims: a proof may stop once it has shown them. None asks for
-    the largest that it can show.
+    the largest margins that it can show.
     """
 
     network: Network
@@ -48,11 +48,11 @@ class Problem:
 class CertificateKind(ABC):
     """One kind of proof.
 
-    A kind proves one label. `prove` derives the margins from the problem and from the certificate's
-    data, trusting neither: the data may only *choose* among steps that are each sound whatever is
-    chosen (which slopes, which pairs), so a wrong certificate can fail to prove a true label but never
-    prove a false one. It raises InvalidProof where the proof does not go through and UnreadableFile
-    where the data has the wrong shape. The theorem that it relies on stands in its docstring.
+    A kind proves one label. `prove` derives the margins from the problem and from the certificate's data,
+    trusting neither: the data may only *choose* among steps that are each sound whatever is chosen (which
+    slopes, which pairs), so a wrong certificate can fail to prove a true label but never prove a false one.
+    It raises InvalidProof if the proof does not go through and UnreadableFile if the data has the wrong
+    shape. The theorem that it relies on is in its docstring.
     """
 
     name: ClassVar[str]
@@ -107,7 +107,7 @@ def about(value: Fraction) -> str:
 
 
 def if_provable(proof: Callable[[], Fraction]) -> Fraction | None:
-    """The margin that `proof` gives, or None where it does not go through."""
+    """The margin that `proof` gives, or None if it does not go through."""
     try:
         return proof()
     except (InvalidProof, UnsupportedOp):

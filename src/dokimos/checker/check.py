@@ -27,11 +27,11 @@ def prove(
 ) -> Proven:
     """The margins that `certificate` establishes for `label` on the files of `instance`.
 
-    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32; `kinds` are those to trust;
-    `asked` are margins that are enough, where the proof may stop early.
+    `ulps` is how far exp, tanh, sigmoid and softmax may be off in float32; `kinds` are the kinds of proof
+    to trust; `asked` are margins that suffice, so that the proof may stop early.
 
-    Raises InvalidProof if it does not prove the label, UnreadableFile or UnsupportedOp where a file
-    cannot be read.
+    Raises InvalidProof if it does not prove the label, UnreadableFile or UnsupportedOp if a file cannot be
+    read.
     """
     problem = Problem(
         network=read_onnx(instance.network_file, name=f"{instance.name}.onnx"),
@@ -57,8 +57,8 @@ def prove(
 def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] = CERTIFICATES) -> Proven:
     """Prove the label again from the files, and every claim of `truth` with it, by one of `kinds`.
 
-    Raises InvalidProof if the files are not the ones that the truth speaks of, if the proof does not go
-    through, or if a claim says more than it proves.
+    Raises InvalidProof if the files are not the ones that the truth is about, if the proof does not go
+    through, or if a claim says more than is proven.
     """
     for what, stated, found in (
         ("network", truth.network_sha256, instance.network_sha256),
@@ -67,7 +67,7 @@ def check(instance: Instance, truth: Truth, *, kinds: Registry[CertificateKind] 
         if stated != found:
             raise InvalidProof(f"the {what} is not the file that the label was proven for (sha256 differs)")
     if (truth.label is Label.SAT) != (truth.witness is not None):
-        raise InvalidProof("a witness must stand beside the label sat, and only there")
+        raise InvalidProof("the label sat needs a witness, and no other label may have one")
     real, float32 = truth.claim(Semantics.REAL), truth.claim(Semantics.FLOAT32)
     ulps = float32.ulps
     proven = prove(

@@ -1,4 +1,4 @@
-"""Reads the data of a certificate as a typed form, refusing what has the wrong shape."""
+"""Reads the data of a certificate as a typed form, and refuses data of the wrong shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE = "certificate"
 T = TypeVar("T")
 Natural = Annotated[int, Meta(ge=0)]
 Choice = Annotated[int, Meta(ge=-1)]
-"""A number to choose by at a node of a tree, -1 for a leaf."""
+"""The number of the choice at a node of a tree; -1 for a leaf."""
 
 
 class NoData(Struct, forbid_unknown_fields=True):
@@ -23,7 +23,7 @@ class NoData(Struct, forbid_unknown_fields=True):
 
 
 def read_data(data: Mapping[str, Any], form: type[T]) -> T:
-    """The data of a certificate as a typed form. Raises UnreadableFile if it has the wrong shape.
+    """Read the data of a certificate as a typed form. Raises UnreadableFile if it has the wrong shape.
 
     A rational number is a string: an integer, a decimal or a fraction "p/q".
     """

@@ -1,4 +1,4 @@
-"""One entry of a suite, checked: a plain value that can cross between processes."""
+"""Checks one entry of a suite; the result is a plain value that can be sent between processes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dokimos.suites.entry import SuiteEntry
 
 @dataclass(frozen=True)
 class CheckedEntry:
-    """What the checker says of one entry; `problem` is empty iff its label is proven.
+    """What the checker says about one entry; `problem` is empty iff its label is proven.
 
-    `is_unreadable` tells a file that could not be read from a proof that does not go through.
+    `is_unreadable` distinguishes a file that could not be read from a proof that does not go through.
     """
 
     name: str
@@ -34,11 +34,11 @@ class CheckedEntry:
 
 
 def check_entry(entry: SuiteEntry, *, kinds: Registry[CertificateKind] = CERTIFICATES) -> CheckedEntry:
-    """Prove the label of one entry again, from its files alone. Raises nothing that a file may cause."""
+    """Prove the label of one entry again, from its files alone. No content of a file makes it raise."""
     try:
         truth = entry.read_truth()
         if truth is None:
-            raise InvalidProof("there is no truth file for it")
+            raise InvalidProof("it has no truth file")
         proven = check(entry.read_instance(), truth, kinds=kinds)
     except DokimosError as error:
         return CheckedEntry(

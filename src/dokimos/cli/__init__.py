@@ -1,9 +1,9 @@
-"""The command line: one file per command, each turning arguments into one library call.
+"""The command line: one file per command; each turns its arguments into one library call.
 
-Nothing heavy is imported before a command needs it, so that ``dokimos --help`` answers at once.
+Heavy imports wait until a command needs them, so ``dokimos --help`` answers at once.
 
-Exit codes: 0 fine; 1 something is proven wrong; 2 usage, input, or output that cannot be written; 3 a fault
-of Dokimos itself, whose trace is kept; 130 interrupted; 141 nobody reads the output any more.
+Exit codes: 0 fine; 1 something is proven wrong; 2 bad usage or input, or output that cannot be written; 3 a
+bug in Dokimos itself, whose traceback is kept; 130 interrupted; 141 the reader of the output has gone.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import os
 import sys
 from typing import Any
 
-#: The exit code of a command that Ctrl-C ended.
+#: The exit code of a command that was ended by Ctrl-C.
 INTERRUPTED = 130
-#: The exit code where Dokimos itself is at fault.
+#: The exit code for a bug in Dokimos itself.
 FAULT = 3
 
 
 def main() -> None:
-    """Run the command line, and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     from dokimos.cli.streams import complain, finish, prepare
 
     prepare()
     try:
         code = _run()
-    except KeyboardInterrupt:  # before a command has begun
+    except KeyboardInterrupt:  # before a command has started
         code = INTERRUPTED
     if code == INTERRUPTED:
-        complain("dokimos: interrupted; give the same command again to continue.")
+        complain("dokimos: interrupted; run the same command again to continue.")
     sys.exit(finish(code))
 
 
 def _run() -> int:
-    """The exit code of the command that we were given."""
+    """Run the command that was given, and return its exit code."""
     from dokimos.cli.streams import complain, in_words
 
     try:
@@ -49,8 +49,8 @@ def _run() -> int:
 
         kept = keep_trace(error)
         complain(
-            f"dokimos: a fault in Dokimos itself ({type(error).__name__}); {kept}; please report it with "
-            "that and the command."
+            f"dokimos: a bug in Dokimos itself ({type(error).__name__}); {kept}; please report it "
+            "together with the command."
         )
         return FAULT
 
@@ -63,11 +63,11 @@ def _command() -> int:
     from dokimos.cli.streams import complain
     from dokimos.core.errors import DokimosError, InvalidProof
 
-    # Of the errors in usage, typer names this one only; it stands for all by what it derives from.
+    # This is the only usage error that typer exports; its base class covers all the others.
     answer_shells()
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
-        # Not on its own: it would say in four lines what is wrong with the words that it was given.
+        # Not in standalone mode: that would take four lines to say what is wrong with the arguments.
         return app(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
         complain(f"dokimos: {error}")
@@ -78,15 +78,16 @@ def _command() -> int:
 
 
 def one_thread() -> None:
-    """Have numpy multiply on one thread, before it is loaded: several round sums in other orders.
+    """Make numpy compute on one thread; takes effect only before numpy is loaded.
 
-    Networks that are trained are then the same, byte by byte, whatever the number of processors.
+    Several threads add in a different order and so round differently. On one thread, trained networks are
+    the same, byte for byte, on any number of processors.
     """
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the words of a command, in one sentence; the help where there were no words."""
+    """What is wrong with the arguments of a command, in one sentence; the help if there were none."""
     said: str = error.format_message()
     if type(error).__name__ == "NoArgsIsHelpError":
         return said

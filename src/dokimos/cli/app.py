@@ -46,7 +46,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-#: Commands that redraw the terminal, or are asked for again and again.
+#: Commands that redraw the terminal, or that are called again and again.
 SHOWING_THEMSELVES = ("watch", "completion")
 
 

@@ -1,4 +1,4 @@
-"""`dokimos attack`: which counterexamples of a suite are easy to find."""
+"""`dokimos attack`: which counterexamples in a suite are easy to find."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ def attack(
     attack: Annotated[
         str,
         typer.Option(
-            help="Which attacks, separated by commas; all of them unless given.",
+            help="The attacks to use, separated by commas (default: all).",
             autocompletion=attack_names,
         ),
     ] = "",
     budget: Annotated[
-        str, typer.Option(help="CPU time of each attack on each instance, such as 1s or 1m.")
+        str, typer.Option(help="CPU time for each attack on each instance, such as 1s or 1m.")
     ] = "1s",
     seed: Annotated[int, typer.Option(help="The seed of the random choices.", min=0)] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="A folder to keep outcomes in; the same command goes on there.")
+        Path | None,
+        typer.Option(help="A folder to keep the outcomes in; the same command continues from there."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Attack instances that are labelled unsat, too.")
+        bool, typer.Option("--all", help="Also attack instances that are labelled unsat.")
     ] = False,
-    jobs: Annotated[int, typer.Option(help="How many processes.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="How many processes to use.", min=1)] = 1,
     as_json: Json = False,
 ) -> None:
     """Search for counterexamples, each replayed exactly before it counts.
 
-    Shows how many each attack finds in each family. Exit code 1 if one refutes a label.
+    Shows how many each attack finds in each family. Exit code 1 if a counterexample refutes a label.
     """
     import dokimos
     from dokimos.cli.output import listed, progress_bar
@@ -72,15 +73,15 @@ def attack(
         for one in found.refuted:
             said.line(f"{one.instance}: labelled unsat, but {one.attack} found a counterexample")
         said.line(
-            f"{found.suite.folder}: {sum(known.values())} of {len(known)} hidden from every attack tried, "
-            f"with {seconds:g} CPU-s each"
+            f"{found.suite.folder}: {sum(known.values())} of {len(known)} instances hidden from every "
+            f"attack tried, with {seconds:g} CPU-s each"
         )
         if found.refuted:
             raise typer.Exit(1)
 
 
 def _table(found: AttackedSuite) -> Table:
-    """One row for each attack, one column for each family: found/tried, and the median of the times."""
+    """One row for each attack, one column for each family: found/tried, and the median time."""
     from rich.table import Table
     from rich.text import Text
 

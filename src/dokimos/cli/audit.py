@@ -17,20 +17,21 @@ if TYPE_CHECKING:
 
 def audit(
     folder: Annotated[
-        list[Path], typer.Argument(help="A benchmark's folder, or one of benchmarks; several may be given.")
+        list[Path],
+        typer.Argument(help="A benchmark's folder, or a folder of benchmarks; several may be given."),
     ],
     results: Annotated[
         Path | None,
         typer.Option(help="Published results: <tool>/<year>_<category>/results.csv, and counterexamples."),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="The folder of the campaign that is made of the results.")
+        Path, typer.Option(help="The folder of the campaign that is made from the results.")
     ] = Path("audit"),
     not_scored: Annotated[
-        list[str] | None, typer.Option(help="A tool that took part out of competition; repeatable.")
+        list[str] | None, typer.Option(help="A tool that took part without being scored; repeatable.")
     ] = None,
     rules: Annotated[
-        str | None, typer.Option(help="The rule sets to score by; all that ship unless given.")
+        str | None, typer.Option(help="The rule sets to score by (default: all shipped ones).")
     ] = None,
     label: Annotated[
         str | None,
@@ -39,13 +40,13 @@ def audit(
             "that nothing confirms or refutes, and write it to the benchmark's truth/."
         ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="A page to write of all that was found.")] = None,
-    json_file: Annotated[Path | None, typer.Option(help="A file for all findings, as JSON.")] = None,
-    sarif: Annotated[Path | None, typer.Option(help="A file for all findings, as SARIF.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
+    html: Annotated[Path | None, typer.Option(help="An HTML page to write, with all findings.")] = None,
+    json_file: Annotated[Path | None, typer.Option(help="A JSON file to write, with all findings.")] = None,
+    sarif: Annotated[Path | None, typer.Option(help="A SARIF file to write, with all findings.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is wrong with a benchmark, and with what was published on it. Exit code 1 if something is.
+    """Report what is wrong with a benchmark and with results published on it. Exit code 1 if anything is.
 
     If interrupted, the same command continues where it stopped.
     """
@@ -87,7 +88,9 @@ def audit(
                 said.tables(section.tables(rows) if as_json else ())
                 said.shown(section.lines(rows))
             count = len(audited.judged.judgements)
-            said.line(f"{out}: {count} published answers; now: dokimos judge {quote(str(out))}")
+            said.line(
+                f"{out}: {count} published answer{'s' * (count != 1)}; now: dokimos judge {quote(str(out))}"
+            )
             if audited.judged.failed_labels:
                 raise typer.Exit(2)
         if audited.is_wrong_somewhere:
@@ -95,7 +98,7 @@ def audit(
 
 
 def _where_all(findings: Sequence[LintFinding], written: Sequence[Path | None]) -> str:
-    """Where all of them are listed, or can be."""
+    """Which files list all findings, or how to list them."""
     if not findings:
         return ""
     files = [str(path) for path in written if path is not None]

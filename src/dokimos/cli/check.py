@@ -23,21 +23,21 @@ def check(
             help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names
         ),
     ],
-    jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
     core_only: Annotated[
         bool,
-        typer.Option("--core-only", help="Load nothing but the trusted core; generate no missing suite."),
+        typer.Option("--core-only", help="Load only the trusted core; do not generate a missing suite."),
     ] = False,
     plugin_proofs: Annotated[
         bool,
-        typer.Option("--plugin-proofs", help="Trust kinds of proof that installed packages add, too."),
+        typer.Option("--plugin-proofs", help="Also trust kinds of proof that installed packages add."),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven.
 
-    Instances without a label are counted apart; `dokimos label` finds labels for them. Each network is also
-    cross-checked with onnxruntime at a few points, unless --core-only is given.
+    Instances without a label are counted separately; `dokimos label` looks for labels for them. Each
+    network is also cross-checked with onnxruntime at a few points, unless --core-only is given.
     """
     import dokimos
     from dokimos.cli.output import cross_check_lines, progress_bar, say

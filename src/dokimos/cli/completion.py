@@ -1,6 +1,6 @@
-"""`dokimos completion`, and what a shell completes: the names of suites, families, verifiers and the like.
+"""`dokimos completion`, and the names that a shell completes: suites, families, verifiers and so on.
 
-A shell asks `dokimos` itself, by a variable of the environment (`_DOKIMOS_COMPLETE`) that names the shell.
+A shell calls `dokimos` itself, with an environment variable (`_DOKIMOS_COMPLETE`) that names the shell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 
 
 class Shell(Enum):
-    """The shells that a script is made for."""
+    """The shells that have a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -23,11 +23,11 @@ class Shell(Enum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="The shell that is to complete words.")],
+    shell: Annotated[Shell, typer.Argument(help="The shell to write the script for.")],
 ) -> None:
-    """Print the script by which a shell completes commands, options and names.
+    """Print the script that lets a shell complete commands, options and names.
 
-    For bash, put `eval "$(dokimos completion bash)"` into ~/.bashrc; zsh and fish take it likewise.
+    For bash, put `eval "$(dokimos completion bash)"` into ~/.bashrc; zsh and fish work the same way.
     """
     from typer._completion_shared import get_completion_script
 
@@ -36,7 +36,7 @@ def completion(
 
 
 def answer_shells() -> None:
-    """Make ready to be asked by a shell, where one asks."""
+    """Set up completion, if a shell is asking for it."""
     if os.environ.get("_DOKIMOS_COMPLETE"):
         from typer._completion_classes import completion_init
 
@@ -44,7 +44,11 @@ def answer_shells() -> None:
 
 
 def _completing(kind: str, *, several: bool = False, folders: bool = False) -> Callable[[str], list[str]]:
-    """Gives the names of one kind that a word may become: the last of `several`, or `folders` as well."""
+    """A function that completes a word to names of this kind.
+
+    With `several`, the word is a list separated by commas, and its last name is completed; with `folders`,
+    folders are offered as well.
+    """
 
     def complete(incomplete: str) -> list[str]:
         from dokimos.api.known_names import NameKind, known_names

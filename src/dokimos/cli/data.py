@@ -9,12 +9,12 @@ import typer
 from dokimos.cli.completion import data_set_names
 from dokimos.cli.printout import Json, printout
 
-app = typer.Typer(help="Data sets that properties and training take by name.", invoke_without_command=True)
+app = typer.Typer(help="Data sets that `properties` and `train` take by name.", invoke_without_command=True)
 
 
 @app.callback()
 def data(context: typer.Context, as_json: Json = False) -> None:
-    """List the data sets that --data takes by name, and which of them are here."""
+    """List the data sets that --data takes by name, and which of them are on this machine."""
     if context.invoked_subcommand is not None:
         return
     from rich.table import Table
@@ -34,19 +34,19 @@ def data(context: typer.Context, as_json: Json = False) -> None:
         table.add_row(one.name, shape, f"{one.train:,}", f"{one.test:,}", here, package, one.about)
     with printout("data", as_json) as out:
         out.table("data", found, table)
-        out.line(
-            "Wherever --data is given, it also takes your own .npz, .csv, .vnnlib or a folder of pictures."
-        )
+        out.line("--data also takes your own .npz, .csv or .vnnlib file, or a folder of pictures.")
 
 
 @app.command("get")
 def get(
     name: Annotated[
         str,
-        typer.Argument(help="Its name; `dokimos data` lists them.", autocompletion=data_set_names),
+        typer.Argument(
+            help="The name of a data set; `dokimos data` lists them.", autocompletion=data_set_names
+        ),
     ],
 ) -> None:
-    """Fetch a data set from its registry, check its hashes and keep it; later it needs no connection."""
+    """Fetch a data set from its registry, check its hashes and keep it for use without a network."""
     import dokimos
 
     found = dokimos.get_data(name)

@@ -11,24 +11,28 @@ from dokimos.cli.printout import Json, printout
 
 
 def explain(
-    run: Annotated[list[Path], typer.Argument(help="The folder of a campaign; several may be given.")],
+    run: Annotated[list[Path], typer.Argument(help="A campaign's folder; several may be given.")],
     suite: Annotated[
-        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
     ] = None,
     families: Annotated[
         str | None,
-        typer.Option(help="Families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."),
+        typer.Option(
+            help="Group into families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of every random choice.", min=0)] = 0,
     resamples: Annotated[
         int,
-        typer.Option(help="How often networks are resampled and outcomes permuted.", min=100, max=100_000),
+        typer.Option(
+            help="How many times to resample networks and permute outcomes.", min=100, max=100_000
+        ),
     ] = 2000,
     as_json: Json = False,
 ) -> None:
-    """Say per verifier, and per certificate style, what makes it time out and where it breaks.
+    """Explain, for each verifier and each certificate style, what makes it time out, and where.
 
-    Profiles are read from the suites: make them first, with `dokimos profile SUITE`.
+    Reads the profiles of the suites: make them first with `dokimos profile SUITE`.
     """
     import dokimos
     from dokimos.cli.output import progress_bar

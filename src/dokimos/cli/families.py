@@ -1,4 +1,4 @@
-"""`dokimos families`: what can be generated, and with which knobs."""
+"""`dokimos families`: the families of instances that can be generated, and their knobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def families(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """The families of instances; with a name, the knobs of that family and why its labels hold."""
+    """List the families of instances; with a name, show that family's knobs and why its labels hold."""
     from rich.table import Table
     from rich.text import Text
 

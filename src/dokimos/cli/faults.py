@@ -1,4 +1,4 @@
-"""The trace of a fault of ours: kept in a file, not thrown at the user."""
+"""The traceback of a bug in Dokimos: kept in a file, not printed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dokimos.core.home import home
 
 
 def keep_trace(error: BaseException) -> str:
-    """Write down what happened, in Dokimos' home or where temporary files go; says where, in words."""
+    """Write the traceback to Dokimos' home, or to the temporary folder; return a phrase that says where."""
     trace = "".join(traceback.format_exception(error))
     command = shlex.join(sys.argv)
     text = f"dokimos {__version__}, Python {sys.version.split()[0]}\n{command}\n\n{trace}"
@@ -25,5 +25,5 @@ def keep_trace(error: BaseException) -> str:
         name = f"dokimos-fault-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**6:06}.txt"
         with contextlib.suppress(InputError, OSError, RuntimeError):
             write_whole(folder / name, text.encode(errors="backslashreplace"))
-            return f"its trace is kept in {folder / name}"
-    return "its trace could not be kept anywhere"
+            return f"its traceback is in {folder / name}"
+    return "its traceback could not be written to any file"

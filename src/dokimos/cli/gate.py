@@ -19,25 +19,27 @@ def gate(
     suite: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A suite's folder, or the name of a shipped suite; several may be given; those of "
-            "dokimos.toml unless given.",
+            help="A suite's folder, or the name of a shipped suite; several may be given (default: "
+            "the suites in dokimos.toml).",
             autocompletion=suite_names,
         ),
     ] = None,
     verifier: Annotated[
         list[str] | None,
         typer.Option(
-            help="The verifier, as `dokimos run` takes it; repeatable.", autocompletion=verifier_names
+            help="A verifier, written as for `dokimos run`; repeatable.", autocompletion=verifier_names
         ),
     ] = None,
     config: ConfigFile = None,
     out: Annotated[Path, typer.Option(help="The folder of the campaign.")] = Path("gate"),
     baseline: Annotated[
         Path | None,
-        typer.Option(help="What was right before, and which failures are expected, with reasons."),
+        typer.Option(
+            help="The baseline: what was right before, and which failures are expected, with reasons."
+        ),
     ] = None,
     update_baseline: Annotated[
-        bool, typer.Option("--update-baseline", help="Write the baseline from what is seen now.")
+        bool, typer.Option("--update-baseline", help="Write the baseline from the present results.")
     ] = False,
     junit: Annotated[Path | None, typer.Option(help="A JUnit XML file to write.")] = None,
     markdown: Annotated[
@@ -47,35 +49,35 @@ def gate(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Run only as many instances as fit into this time, such as 1m, 10m or 1h, by their "
-            "limits; the most telling come first."
+            help="Run only as many instances as fit into this time by their time limits, such as 1m, "
+            "10m or 1h; the most telling come first."
         ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)
+        float | None,
+        typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Memory for each run, such as 512MB; 4GB unless given.")
+        str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="How many runs at a time; 1 unless given.", min=1)
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)] = None,
     rules: Annotated[
         str,
         typer.Option(
-            help="Rule sets to show on the page; they decide nothing.", autocompletion=rule_set_names
+            help="Rule sets to show on the page; they do not affect the exit code.",
+            autocompletion=rule_set_names,
         ),
     ] = "",
-    only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")] = None,
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
     as_json: Json = False,
 ) -> None:
-    """Run verifiers on suites, judge their answers, and fail where they may not pass.
+    """Run verifiers on suites, judge their answers, and fail if a verifier may not pass.
 
-    Exit code 1 on a wrong answer or a `sat` without a witness that the baseline does not expect, on
-    missing runs, on a verifier that answers nothing, and on an answer that the baseline has right. Exit
-    code 2 if a label fails.
+    Exit code 1 for a wrong answer, or a `sat` without a witness, that the baseline does not expect; for
+    missing runs; for a verifier that decides nothing; and for an answer that was right in the baseline and
+    is not now. Exit code 2 if a label fails its check.
     """
     import dokimos
     from dokimos.api.configuration import ConfiguredLimits

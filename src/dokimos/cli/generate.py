@@ -31,23 +31,26 @@ def generate(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The seed of the draws; 0 unless given. A suite has its own.", min=0)
+        int | None,
+        typer.Option(help="The seed of the random draws (default: 0). A suite has its own.", min=0),
     ] = None,
     count: Annotated[
         int | None,
-        typer.Option(help="How many instances, each with its twin; 1 unless given.", min=1, max=100_000),
+        typer.Option(
+            help="How many instances to make, each with its twin (default: 1).", min=1, max=100_000
+        ),
     ] = None,
     disguise: Annotated[
         str | None,
-        typer.Option(help="Rewrite networks by permute,scale,duplicate,split,identity,merge."),
+        typer.Option(help="Disguise the networks by some of permute,scale,duplicate,split,identity,merge."),
     ] = None,
     lock: Annotated[
         int | None,
         typer.Option(help="Hide the pair behind a parity lock of this many bits, such as 75 (25 inputs)."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds an instance; 60 unless given.", min=0.001, max=1e9)
+        float | None, typer.Option(help="Seconds for each instance (default: 60).", min=0.001, max=1e9)
     ] = None,
     profile: Annotated[
         str | None,
@@ -60,21 +63,21 @@ def generate(
     ] = 300.0,
     plugin_proofs: Annotated[
         bool,
-        typer.Option("--plugin-proofs", help="Trust kinds of proof that installed packages add, too."),
+        typer.Option("--plugin-proofs", help="Also trust kinds of proof that installed packages add."),
     ] = False,
 ) -> None:
-    """Make instances with proven labels, of one family or a whole suite."""
+    """Make instances with proven labels: of one family, or a whole suite."""
     import dokimos
     from dokimos.cli.output import cross_check_lines, listed, progress_bar
     from dokimos.core.errors import InputError
 
     words = list(context.args)
     if family is not None and family.startswith("--"):
-        # Where no family comes first, the parser takes the first knob for one.
+        # If no family comes first, the parser takes the first knob for one.
         words, family = [family, *words], None
     is_clear = (family is None) != (suite is None)
     if is_clear and out is None:
-        raise InputError("Say where to write the instances: --out FOLDER.")
+        raise InputError("Say where to write the instances with --out FOLDER.")
     knobs: Mapping[str, object] = _knobs(words) if is_clear else {}
     if profile is not None:
         given = {"--suite": suite, "--count": count, "--lock": lock, "--disguise": disguise}
@@ -107,7 +110,9 @@ def generate(
         typer.echo(f"{name}: {redrawn[name]} of {drawn[name]} draws could not be used and were drawn again")
     for line in cross_check_lines({one.name: one.cross_check for one in made.made}):
         typer.echo(line)
-    state = "already there, as this recipe makes it" if made.was_there else "written, each label proven"
+    state = (
+        "already there, exactly as this recipe makes it" if made.was_there else "written, each label proven"
+    )
     typer.echo(f"{out}: {len(made.suite.entries)} instances, {state}")
 
 

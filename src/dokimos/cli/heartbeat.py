@@ -1,4 +1,4 @@
-"""A command that has said nothing for two seconds says that it is at work, and for how long."""
+"""A command that has printed nothing for two seconds says that it is still at work, and for how long."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: After so many seconds of silence something is said, and then again; the last of them over and over.
+#: The seconds of silence before the first, second, … line; the last number is used over and over.
 SILENCES = (2.0, 10.0, 30.0, 60.0)
 
 
 class Heartbeat:
-    """Says that `command` is at work whenever nothing else was said for a while.
+    """Says that `command` is still at work whenever nothing else was printed for a while.
 
-    While `paused`, somebody else shows how far the work is.
+    Says nothing while `paused`: something else, such as a progress bar, shows the progress then.
     """
 
     def __init__(self, command: str, say: Callable[[str], None]) -> None:
@@ -27,21 +27,21 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start the thread that watches for silence."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Say nothing from here on."""
+        """Print nothing from now on."""
         self._over.set()
         self._thread.join(timeout=1)
 
     def heard(self) -> None:
-        """Something else was said."""
+        """Note that something else was printed."""
         self._heard, self._said = time.monotonic(), 0
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """In here, say nothing."""
+        """Print nothing inside this context."""
         self._pauses += 1
         try:
             yield
@@ -56,9 +56,9 @@ class Heartbeat:
             if self._pauses or now - self._heard < silence:
                 continue
             said = self._said + 1
-            with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+            with contextlib.suppress(OSError, ValueError):  # the reader has gone
                 self._say(f"{self._command}: at work for {now - self._started:.0f} s")
-            self._heard, self._said = now, said  # what it says itself breaks no silence
+            self._heard, self._said = now, said  # its own lines do not count as output
 
 
 _current: list[Heartbeat] = []
@@ -66,7 +66,7 @@ _current: list[Heartbeat] = []
 
 @contextmanager
 def heartbeat(command: str, say: Callable[[str], None]) -> Iterator[None]:
-    """In here, long silences are broken."""
+    """Inside this context, a line is printed after a long silence."""
     beat = Heartbeat(command, say)
     _current.append(beat)
     beat.start()
@@ -78,14 +78,14 @@ def heartbeat(command: str, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def heard() -> None:
-    """Something was said: silence begins anew."""
+    """Note that something was printed: the silence starts again."""
     for beat in _current:
         beat.heard()
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """In here, somebody else shows how far the work is."""
+    """Inside this context, something else shows the progress."""
     if not _current:
         yield
         return

@@ -19,52 +19,64 @@ if TYPE_CHECKING:
 
 def hide(
     out: Annotated[
-        Path | None, typer.Option(help="The folder to write; with --assess, its outcomes and a page.")
+        Path | None, typer.Option(help="The folder to write to; with --assess, the outcomes and a page.")
     ] = None,
     tier: Annotated[
-        str, typer.Option(help="lock: parity locks on a proven base; trained: as in SoundnessBench.")
+        str,
+        typer.Option(
+            help="lock: parity locks on a base that is proven robust; trained: as in SoundnessBench."
+        ),
     ] = "lock",
     arch: Annotated[
         str, typer.Option(help="cnn1, cnn2, cnn3, avgpool, tanh, sigmoid, mlp4, mlp5 or vit.")
     ] = "cnn1",
     input_: Annotated[str, typer.Option("--input", help="The shape of an input, such as 1x5x5.")] = "1x5x5",
     epsilon: Annotated[
-        float, typer.Option(help="Radius of the boxes, a share of the domain's half-width.")
+        float, typer.Option(help="The radius of the boxes, as a fraction of the domain's half-width.")
     ] = 0.2,
     points: Annotated[int, typer.Option(help="How many points get a counterexample.", min=1)] = 10,
-    seed: Annotated[int, typer.Option(help="Of the random choices.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the random choices.", min=0)] = 0,
     scale: Annotated[
-        float, typer.Option(help="Scales the widths of dense layers; 1 is the paper's.")
+        float, typer.Option(help="Scales the widths of dense layers; 1 gives the paper's widths.")
     ] = 0.25,
     bits: Annotated[
-        int | None, typer.Option(help="The bits of a lock; 75, or three for each input.")
+        int | None, typer.Option(help="The bits of a lock (default: 75, or three for each input).")
     ] = None,
-    weight: Annotated[int, typer.Option(help="Bits of each equation of a lock; 1 is easy to pick.")] = 7,
+    weight: Annotated[
+        int, typer.Option(help="Bits in each equation of a lock; with 1, the lock is easy to pick.")
+    ] = 7,
     model: Annotated[str, typer.Option(help="Graft locks onto this network (.onnx).")] = "",
-    data: Annotated[str, typer.Option(help="With --model: points (.npz or .npy, array x).")] = "",
-    epochs: Annotated[int, typer.Option(help="How long the trained tier trains.", min=1)] = 400,
+    data: Annotated[str, typer.Option(help="With --model: the points (.npz or .npy, array x).")] = "",
+    epochs: Annotated[
+        int, typer.Option(help="For how many epochs the trained tier is trained.", min=1)
+    ] = 400,
     filter_: Annotated[
         str, typer.Option("--filter", help="quick: PGD 100x200; paper: PGD 1000x5000 and AutoAttack; none.")
     ] = "quick",
     start: Annotated[
         str, typer.Option(help="Where training starts: planted, with bumps; random, as in the paper.")
     ] = "planted",
-    prove: Annotated[str, typer.Option(help="Time to prove a point robust, such as 5s.")] = "5s",
+    prove: Annotated[str, typer.Option(help="Time for proving a point robust, such as 5s.")] = "5s",
     assess: Annotated[
         Path | None, typer.Option(help="Attack this suite and show how many counterexamples survive.")
     ] = None,
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Train without each of the paper's ideas, too; show a table.")
+        bool,
+        typer.Option(
+            "--ablate", help="Also train without each of the paper's two ideas, and show a table."
+        ),
     ] = False,
     soundness: Annotated[
-        bool, typer.Option("--soundness", help="Train the 26 settings of SoundnessBench; show a table.")
+        bool, typer.Option("--soundness", help="Train the 26 settings of SoundnessBench, and show a table.")
     ] = False,
     only: Annotated[
-        str, typer.Option(help="With --soundness: some of its settings, separated by commas.")
+        str, typer.Option(help="With --soundness: only these settings, separated by commas.")
     ] = "",
-    attack: Annotated[str, typer.Option(help="With --assess: which attacks, separated by commas.")] = "",
-    budget: Annotated[str, typer.Option(help="With --assess: CPU time of each attack.")] = "10s",
-    jobs: Annotated[int, typer.Option(help="With --assess: how many processes.", min=1)] = 1,
+    attack: Annotated[
+        str, typer.Option(help="With --assess: the attacks to use, separated by commas.")
+    ] = "",
+    budget: Annotated[str, typer.Option(help="With --assess: CPU time for each attack.")] = "10s",
+    jobs: Annotated[int, typer.Option(help="With --assess: how many processes to use.", min=1)] = 1,
     as_json: Json = False,
 ) -> None:
     """Make a suite with hidden counterexamples, or measure how well they are hidden.
@@ -91,10 +103,10 @@ def hide(
         with printout("hide", as_json) as said:
             said.table("survivors", _survivors(assessed), _curves(assessed))
             if out is not None:
-                said.line(f"{out}: the outcomes, and the curves as a page in survivors.html")
+                said.line(f"{out}: the outcomes; survivors.html shows the curves")
         return
     if out is None:
-        raise InputError("Say where to write the suite: --out FOLDER.")
+        raise InputError("Say where to write the suite with --out FOLDER.")
     settings = HideSettings(
         tier=tier,
         architecture=arch,
@@ -141,19 +153,22 @@ def _made(
     out: Path, was_there: bool, count: int, report: dict[str, object], settings: HideSettings
 ) -> Iterator[str]:
     if was_there:
-        yield f"{out}: {count} instances, there already as these settings make them"
+        yield (
+            f"{out}: {count} instance{'s' * (count != 1)}, already there, exactly as these settings "
+            "make them"
+        )
         return
     if settings.tier == "trained" and settings.filter == "none":
         yield (
             f"{report['proven']} of {report['planted']} planted counterexamples proven, after "
-            f"{report['epochs']} epochs; without a filter, nothing is known of how hidden they are"
+            f"{report['epochs']} epochs; without a filter, it is not known how well they are hidden"
         )
     elif settings.tier == "trained":
         yield (
             f"{report['hidden']} of {report['planted']} planted counterexamples hidden from the filter "
             f"({report['proven']} proven), after {report['epochs']} epochs"
         )
-    yield f"{out}: {count} instances"
+    yield f"{out}: {count} instance{'s' * (count != 1)}"
 
 
 def _survivors(assessed: Assessment) -> Iterator[dict[str, object]]:

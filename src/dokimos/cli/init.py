@@ -14,26 +14,26 @@ from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
 def init(
     suite: Annotated[
         list[str] | None,
-        typer.Argument(help="Suites by name or folder; quick unless given.", autocompletion=suite_names),
+        typer.Argument(help="Suites by name or folder (default: quick).", autocompletion=suite_names),
     ] = None,
     verifier: Annotated[
         list[str] | None,
         typer.Option(
-            help="A verifier, NAME or NAME=PLACE; all that are installed unless given; repeatable.",
+            help="A verifier, NAME or NAME=PLACE; repeatable (default: all that are installed).",
             autocompletion=verifier_names,
         ),
     ] = None,
     timeout: Annotated[
-        str | None, typer.Option(help="Time for each run, such as 60s; the suite's own unless given.")
+        str | None, typer.Option(help="Time for each run, such as 60s (default: the suite's own limits).")
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory for each run, such as 4GB or 512MB.")] = "4GB",
     jobs: Annotated[int, typer.Option(help="How many runs at a time.", min=1)] = 1,
     rules: Annotated[
-        str, typer.Option(help="Rule sets to score by, with commas.", autocompletion=rule_set_names)
+        str, typer.Option(help="Rule sets to score by, separated by commas.", autocompletion=rule_set_names)
     ] = "exact",
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("dokimos.toml"),
 ) -> None:
-    """Write a dokimos.toml: suites, verifiers and limits that `run` and `gate` take from this folder."""
+    """Write a dokimos.toml: the suites, verifiers and limits that `run` and `gate` use in this folder."""
     import dokimos
     from dokimos.cli.output import listed
 

@@ -1,4 +1,4 @@
-"""`dokimos judge`: which answers are right, which are wrong, and what shows it."""
+"""`dokimos judge`: which answers are right, which are wrong, and the evidence."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from dokimos.judging.rules import RULE_SETS
 
 
 def judge(
-    run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
+    run: Annotated[Path, typer.Argument(help="A campaign's folder.")],
     suite: Annotated[
-        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
     ] = None,
     families: Annotated[
         str | None,
-        typer.Option(help="Families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."),
+        typer.Option(
+            help="Group into families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."
+        ),
     ] = None,
     rules: Annotated[
         str,
@@ -32,8 +34,8 @@ def judge(
 ) -> None:
     """Judge every answer of a campaign.
 
-    Exit code 1 if one is wrong, whatever the rule sets say; 2 if the label that would show it fails its
-    check.
+    Exit code 1 if an answer is wrong, whatever the rule sets say; 2 if a label that an answer was judged by
+    fails its check.
     """
     import dokimos
     from dokimos.cli.output import listed, progress_bar

@@ -24,14 +24,15 @@ def label(
         str, typer.Argument(help="A suite's folder, or a network (.onnx).", autocompletion=suite_names)
     ],
     property: Annotated[
-        Path | None, typer.Argument(help="The property (.vnnlib), where a network is given.")
+        Path | None, typer.Argument(help="The property (.vnnlib), if a network is given.")
     ] = None,
     budget: Annotated[str, typer.Option(help="The time for each instance, such as 60s, 5m or 1h.")] = "60s",
     folder: Annotated[
         Path | None,
         typer.Option(
             "--out",
-            help="Make a suite of the network and its property here; in Dokimos' home unless given.",
+            help="Make a suite from the network and its property in this folder (default: in "
+            "Dokimos' home).",
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="How many instances at a time.", min=1)] = 1,
@@ -39,7 +40,7 @@ def label(
 ) -> None:
     """Find labels for instances that have none: attacks, then every proof that applies.
 
-    A label is written to truth/ once its proof is checked. If interrupted, the same command
+    A label is written to truth/ once its proof has been checked. If interrupted, the same command
     continues where it stopped. Exit code 2 if a file cannot be read.
     """
     import dokimos
@@ -75,13 +76,13 @@ def _table(labelled: Sequence[LabelOutcome]) -> Table:
     table.add_column("margin", justify="right")
     for one in labelled:
         margin = "-" if one.margin is None else f"{one.margin:.3g}"
-        cells = (one.name, one.label, one.kind, one.by or "was there", margin)
+        cells = (one.name, one.label, one.kind, one.by or "already labelled", margin)
         table.add_row(*(Text(cell) for cell in cells))
     return table
 
 
 def _open_in_words(outcome: LabelOutcome) -> str:
-    """Why an instance is open, and how near either answer came."""
+    """Why an instance is open, and how close the search came to either answer."""
     nearest = "unknown" if outcome.nearest is None else f"{outcome.nearest:.3g}"
     bound = "unknown" if outcome.bound is None else f"{outcome.bound:.3g}"
     margins = f"least margin found {nearest}, proven to be above {bound} everywhere"

@@ -1,4 +1,4 @@
-"""`dokimos law`: laws checked, laid out, put to the test, proven, started from templates."""
+"""`dokimos law`: check, format, test, prove and replay laws, and start new ones from templates."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dokimos.cli.law_test import test
 from dokimos.cli.law_train import train
 from dokimos.cli.law_verify import recheck, verify
 
-app = typer.Typer(help="Laws: what must be true of a model across several runs.", no_args_is_help=True)
+app = typer.Typer(help="Laws: what must hold for a model across several predictions.", no_args_is_help=True)
 for command in (export, fuzz, guide, recheck, repair, study, train, verify):
     app.command()(command)
 
 
 @app.command()
 def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> None:
-    """Parse and check laws, and say what is wrong with each, with line, column and a caret.
+    """Parse and check laws, and report what is wrong with each, with line, column and a caret.
 
-    Exit code 1 if a law is wrong, 2 if one cannot be checked: its file or its domain cannot be read.
+    Exit code 1 if a law is wrong, 2 if a law cannot be checked because its file or domain cannot be read.
     """
     import dokimos
 
@@ -50,10 +50,10 @@ def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> N
 def fmt(
     laws: Laws,
     check_only: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit 1 if it would.")
+        bool, typer.Option("--check", help="Change nothing; exit code 1 if a file would change.")
     ] = False,
 ) -> None:
-    """Format laws. Meaning and comments are kept."""
+    """Format the files of laws, keeping meaning and comments."""
     import dokimos
 
     changed = dokimos.format_law(laws, check_only=check_only)
@@ -68,29 +68,30 @@ app.command()(test)
 
 @app.command()
 def replay(
-    files: Annotated[list[Path], typer.Argument(help="Files that `dokimos law test --out` wrote.")],
+    files: Annotated[list[Path], typer.Argument(help="Files written by `dokimos law test --out`.")],
     model: Annotated[str | None, typer.Option(help="The model to use instead of the recorded one.")] = None,
     domain: DomainOption = None,
     allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python that the files bring and name.")
+        bool, typer.Option("--allow-code", help="Run the Python code that the files contain or name.")
     ] = False,
     no_code: NoCode = False,
 ) -> None:
-    """Run saved violations again. Exit code 1 if one still violates its law."""
+    """Replay saved violations. Exit code 1 if one still violates its law."""
     import dokimos
     from dokimos.core.errors import InputError
 
     if allow_code and no_code:
-        raise InputError("Give either --allow-code or --no-code.")
+        raise InputError("Give either --allow-code or --no-code, not both.")
     allowed = False if no_code else allow_code or None
     replayed = dokimos.replay_law(files, model=model, domain=domain, allow_code=allowed)
     for one in replayed:
         for condition in one.over_all:
-            typer.echo(f"{one.path}: {condition}: is about all tests together; test the law again to see")
-        if not one.violations and not one.over_all:
             typer.echo(
-                f"{one.path}: no violation was found when this was saved; there is nothing to run again"
+                f"{one.path}: {condition}: is about all tests together; test the law again to "
+                "see whether it still fails"
             )
+        if not one.violations and not one.over_all:
+            typer.echo(f"{one.path}: holds no violation, so there is nothing to replay")
         for each in one.violations:
             typer.echo(f"{one.path}: {'no longer: ' + each.before if each.now is None else each.now}")
     if any(one.is_violated for one in replayed):
@@ -101,14 +102,12 @@ def replay(
 def new(
     template: Annotated[str, typer.Argument(help="monotone, invariant, robust or fair.")],
     feature: Annotated[str, typer.Option(help="The feature that the law is about.")],
-    amount: Annotated[float, typer.Option(help="The largest change; it may have a fraction.")] = 10,
+    amount: Annotated[float, typer.Option(help="The largest change; fractions are allowed.")] = 10,
     tolerance: Annotated[
-        float, typer.Option(help="By how much predictions may differ; for models that give numbers.")
+        float, typer.Option(help="How much predictions may differ, for models that predict numbers.")
     ] = 0,
     domain: Annotated[str | None, typer.Option(help="The domain that the law imports.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The file to write; standard output unless given.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write (default: standard output).")] = None,
 ) -> None:
     """Start a law from a template."""
     import dokimos
@@ -126,9 +125,9 @@ def new(
 def init(
     data: Annotated[Path, typer.Argument(help="A CSV file whose first line names the columns.")],
     target: Annotated[str, typer.Option(help="The column that a model predicts.")],
-    out: Annotated[Path, typer.Option(help="The folder to write to; it may be there.")] = Path("laws"),
+    out: Annotated[Path, typer.Option(help="The folder to write to; it may exist already.")] = Path("laws"),
 ) -> None:
-    """Start a domain, with kinds and ranges, and three first laws from the data of a model."""
+    """Write a domain, with kinds and ranges of features, and three first laws, from the data of a model."""
     import dokimos
 
     started = dokimos.init_laws(data, target=target, out=out)
@@ -140,10 +139,12 @@ def init(
 
 @app.command()
 def convert(
-    model: Annotated[Path, typer.Argument(help="A pickle of your own: a tree or ensemble.")],
-    out: Annotated[Path, typer.Option(help="The file of trees to write, NAME.json.")],
+    model: Annotated[
+        Path, typer.Argument(help="A pickle that you trust: a scikit-learn tree or ensemble.")
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write, NAME.json.")],
 ) -> None:
-    """Turn scikit-learn's trees into a file of plain numbers, with no code in it."""
+    """Convert scikit-learn's trees to a file of plain numbers that contains no code."""
     import dokimos
 
     made = dokimos.convert_model(model, out)

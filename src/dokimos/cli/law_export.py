@@ -1,4 +1,4 @@
-"""`dokimos law export`: laws as instances that any verifier takes."""
+"""`dokimos law export`: laws as instances for any verifier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from dokimos.cli import one_thread
 from dokimos.cli.law_options import DomainOption, Laws, NoCode
 
-#: So many of those that have no instance are named.
+#: How many of the laws or rows without an instance are listed.
 _NAMED = 5
 
 
@@ -18,32 +18,37 @@ def export(
     laws: Laws,
     out: Annotated[Path, typer.Option(help="A new folder for the suite.")],
     model: Annotated[
-        str | None, typer.Option(help="The network: NAME.onnx; the domain's own unless given.")
+        str | None, typer.Option(help="The network: NAME.onnx (default: the domain's own).")
     ] = None,
     domain: DomainOption = None,
     rows: Annotated[
-        int | None, typer.Option(help="An instance around each of so many rows of the data.", min=1)
+        int | None, typer.Option(help="Make an instance around each of this many rows of the data.", min=1)
     ] = None,
     tolerance: Annotated[
-        str, typer.Option(help="How far numbers of a row move, in percent of their range: 1%,2%,5%.")
+        str,
+        typer.Option(help="How far the numbers in a row may move, in percent of their range: 1%,2%,5%."),
     ] = "1%",
     free: Annotated[
-        str, typer.Option(help="With --rows: features that may have any value, with commas between.")
+        str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
     ] = "",
     vnnlib: Annotated[
-        str, typer.Option(help="1.0: one product network each; 2.0: a property of several networks.")
+        str,
+        typer.Option(
+            help="1.0: one product network for each instance; 2.0: properties of several networks."
+        ),
     ] = "1.0",
     seconds: Annotated[
         float, typer.Option(help="How long a violation, then a proof, is looked for, each.", min=0.001)
     ] = 2.0,
     constrained: Annotated[
-        bool, typer.Option("--constraints/--no-constraints", help="Whether the domain's CONSTRAINTS hold.")
+        bool,
+        typer.Option("--constraints/--no-constraints", help="Whether to assume the domain's CONSTRAINTS."),
     ] = True,
     no_code: NoCode = False,
 ) -> None:
-    """Write laws on a network as a suite: does a case violate it? `dokimos label` finds labels."""
+    """Write laws on a network as a suite: each instance asks whether a case violates the law."""
     if model is None:
-        one_thread()  # the domain may train its own
+        one_thread()  # the domain may train its own model model
     import dokimos
     from dokimos.cli.law_verify import shares
     from dokimos.core.errors import InputError

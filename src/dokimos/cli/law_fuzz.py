@@ -1,4 +1,4 @@
-"""`dokimos law fuzz`: a pool of records that differ, found by playing, for `--source pool:FILE`."""
+"""`dokimos law fuzz`: a pool of diverse records, found by playing, for `--source pool:FILE`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def fuzz(
     ],
     out: Annotated[Path, typer.Option(help="The pool to write: NAME.npy or NAME.json.")],
     model: Annotated[
-        str | None, typer.Option(help="The model that plays; the domain's own unless given.")
+        str | None, typer.Option(help="The model that plays (default: the domain's own).")
     ] = None,
     size: Annotated[int, typer.Option(help="How many records to find.", min=1)] = 1000,
-    seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,
 ) -> None:
-    """Find records to test laws on: walk on from what was found before, and keep what is new."""
+    """Find records to test laws on: walk on from earlier records, and keep what is new."""
     import dokimos
     from dokimos.cli.output import say
 

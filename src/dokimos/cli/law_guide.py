@@ -1,4 +1,4 @@
-"""`dokimos law guide`: a policy trained with what its tests find, beside one that is not."""
+"""`dokimos law guide`: compares policies trained with and without the violations that tests find."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from dokimos.cli import INTERRUPTED, one_thread
 
 def guide(
     out: Annotated[
-        Path, typer.Option(help="Where to write, without an ending: NAME.md, NAME.svg, NAME.json.")
+        Path,
+        typer.Option(
+            help="The files to write, without a suffix: NAME stands for NAME.md, NAME.svg and NAME.json."
+        ),
     ] = Path("law-guide"),
-    seeds: Annotated[int, typer.Option(help="Pairs of trainings, each with another seed.", min=1)] = 5,
+    seeds: Annotated[
+        int, typer.Option(help="How many pairs of trainings, each with a different seed.", min=1)
+    ] = 5,
     steps: Annotated[
         int, typer.Option(help="Steps of each training, rounded up to whole phases of 10,240.", min=1)
     ] = 300_000,
 ) -> None:
-    """Train policies for LunarLander, guided by states that violate a law and not, and compare them.
+    """Train policies for LunarLander, with and without guidance by violations of a law, and compare them.
 
-    If interrupted, the same command continues where it stopped; with more seeds or steps, it continues
-    from what there is.
+    If interrupted, the same command continues where it stopped; with more seeds or steps, it adds to what
+    is there.
     """
     one_thread()
     import dokimos

@@ -1,4 +1,4 @@
-"""What several commands of `dokimos law` take."""
+"""Arguments and options that several commands of `dokimos law` share."""
 
 from __future__ import annotations
 
@@ -15,4 +15,6 @@ Laws = Annotated[
 DomainOption = Annotated[
     str | None, typer.Option("--domain", help="The domain: a Python file, or a shipped one's name.")
 ]
-NoCode = Annotated[bool, typer.Option("--no-code", help="Refuse laws and domains that bring Python code.")]
+NoCode = Annotated[
+    bool, typer.Option("--no-code", help="Refuse laws and domains that contain Python code.")
+]

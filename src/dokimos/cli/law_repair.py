@@ -18,19 +18,21 @@ if TYPE_CHECKING:
 
 def repair(
     laws: Laws,
-    model: Annotated[str, typer.Option(help="The network: NAME.onnx, or one that the domain names.")],
+    model: Annotated[
+        str, typer.Option(help="The network: NAME.onnx, or the name of one of the domain's networks.")
+    ],
     out: Annotated[Path, typer.Option(help="The repaired network to write, NAME.onnx.")],
     domain: DomainOption = None,
     way: Annotated[
         str, typer.Option(help="certified (slopes bounded on the whole domain), cases or weights.")
     ] = "certified",
-    seeds: Annotated[int, typer.Option(help="How many trainings, each with another seed.", min=1)] = 5,
-    epochs: Annotated[int, typer.Option(help="How long each trains.", min=1)] = 60,
-    seconds: Annotated[float, typer.Option(help="How long each law is decided for.", min=0.001)] = 20.0,
-    table: Annotated[Path | None, typer.Option(help="A Markdown file for the table.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many trainings, each with a different seed.", min=1)] = 5,
+    epochs: Annotated[int, typer.Option(help="How many epochs each training takes.", min=1)] = 60,
+    seconds: Annotated[float, typer.Option(help="Seconds for deciding each law.", min=0.001)] = 20.0,
+    table: Annotated[Path | None, typer.Option(help="A Markdown file to write the table to.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a network to keep laws and its answers; then decide the laws. Exit 0 if all are proven."""
+    """Train a network to keep laws and its answers; then decide the laws. Exit code 0 if all are proven."""
     one_thread()
     from rich.text import Text
 
@@ -70,6 +72,6 @@ def repair(
         rows = ({"seed": each.seed, "before": each.before, "after": each.after} for each in made)
         said.table("trainings", rows, Text(page))
         best = max(each.after.proven for each in made)
-        said.line(f"{out}: written; decide the laws with: dokimos law verify … --model {out}")
+        said.line(f"{out}: written; to decide laws on it: dokimos law verify … --model {out}")
         if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:
             raise typer.Exit(1)

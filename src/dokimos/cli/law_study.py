@@ -1,4 +1,4 @@
-"""`dokimos law study`: the counts of the case studies, beside the paper's."""
+"""`dokimos law study`: the counts of the case studies, next to the paper's."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ from dokimos.cli import INTERRUPTED, one_thread
 
 def study(
     domains: Annotated[
-        list[str] | None, typer.Argument(help="Shipped domains; all that have laws unless given.")
+        list[str] | None, typer.Argument(help="Shipped domains (default: all that have laws).")
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Where to write, without an ending: NAME.json and NAME.md.")
+        Path,
+        typer.Option(help="The files to write, without a suffix: NAME stands for NAME.json and NAME.md."),
     ] = Path("law-study"),
-    seeds: Annotated[int | None, typer.Option(help="Seeds; 10, for the game 3.", min=1)] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds (default: 10; for the game, 3).", min=1)
+    ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Tests of each law with each seed; 5,000, for the game 200.", min=1)
+        int | None,
+        typer.Option(help="Tests of each law with each seed (default: 5,000; for the game, 200).", min=1),
     ] = None,
     trainings: Annotated[
-        int, typer.Option(help="Networks to train, each with another seed.", min=1, max=10)
+        int, typer.Option(help="How many networks to train, each with a different seed.", min=1, max=10)
     ] = 5,
 ) -> None:
-    """Test the laws of the case studies with several seeds, and put the counts beside the paper's.
+    """Test the laws of the case studies with several seeds, and show the counts next to the paper's.
 
     If interrupted, the same command continues where it stopped.
     """

@@ -1,4 +1,4 @@
-"""`dokimos law test`: laws put to the test."""
+"""`dokimos law test`: tests laws on a model."""
 
 from __future__ import annotations
 
@@ -20,41 +20,47 @@ def test(
     laws: Laws,
     model: Annotated[
         str | None,
-        typer.Option(help="The model: NAME.onnx, NAME.pkl, FILE.py:NAME; the domain's own unless given."),
+        typer.Option(help="The model: NAME.onnx, NAME.pkl or FILE.py:NAME (default: the domain's own)."),
     ] = None,
     domain: DomainOption = None,
-    budget: Annotated[int, typer.Option(help="How many tests of each law.", min=1)] = 5000,
-    seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
+    budget: Annotated[int, typer.Option(help="How many tests to run of each law.", min=1)] = 5000,
+    seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,
     source: Annotated[str, typer.Option(help="Where inputs come from: test, range or pool:FILE.")] = "test",
     search: Annotated[
         str,
-        typer.Option(help="How cases are chosen: random, margin (near another decision) or coverage."),
+        typer.Option(help="How cases are chosen: random, margin (close to another decision) or coverage."),
     ] = "random",
     exhaustive: Annotated[
         bool | None,
-        typer.Option(help="Whether to go through all draws; by default, if the budget allows it."),
+        typer.Option(help="Whether to try every possible draw (default: if the budget allows it)."),
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option(help="A feature to report rates by, repeatable; the domain's GROUPS unless given."),
+        typer.Option(help="A feature to report rates by; repeatable (default: the domain's GROUPS)."),
     ] = None,
-    keep: Annotated[int, typer.Option(help="How many violations to keep of each law.", min=1)] = 100,
+    keep: Annotated[int, typer.Option(help="How many violations of each law to keep.", min=1)] = 100,
     shown: Annotated[int, typer.Option("--show", help="How many violations to show.", min=0)] = 3,
-    shrink: Annotated[bool, typer.Option(help="Look for smaller changes that still violate.")] = True,
+    shrink: Annotated[
+        bool, typer.Option(help="Look for smaller changes that still violate the law.")
+    ] = True,
     in_range: Annotated[
         bool,
-        typer.Option("--in-range", help="Refuse cases with a record outside of what the domain declares."),
+        typer.Option(
+            "--in-range", help="Refuse cases with a record outside the ranges that the domain declares."
+        ),
     ] = False,
     max_rate: Annotated[
-        float, typer.Option(help="The rate of violations that is tolerated, such as 0.01.", min=0, max=1)
+        float, typer.Option(help="The tolerated rate of violations, such as 0.01.", min=0, max=1)
     ] = 0.0,
-    out: Annotated[Path | None, typer.Option(help="A folder for results, one JSON file a law.")] = None,
-    html: Annotated[Path | None, typer.Option(help="A page to write of what was found.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for the results, with one JSON file for each law.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="An HTML page to write, with what was found.")] = None,
     no_code: NoCode = False,
 ) -> None:
     """Test laws against a model. Exit code 1 if one is violated, fails, or is never tested."""
     if model is None:
-        one_thread()  # the domain may train its own
+        one_thread()  # the domain may train its own model
     import dokimos
     from dokimos.cli.output import say
     from dokimos.laws.engine.results import LawSettings
@@ -87,7 +93,7 @@ def test(
     if tested.is_violated:
         raise typer.Exit(1)
     if tested.is_interrupted:
-        say("dokimos: interrupted; the same command starts anew, and draws the same cases.")
+        say("dokimos: interrupted; the same command starts from the beginning and draws the same cases.")
         raise SystemExit(INTERRUPTED)
     if tested.is_untested:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`dokimos law train`: the network or the tree of a case study."""
+"""`dokimos law train`: trains the network or the tree of a case study."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def train(
     study: Annotated[str, typer.Argument(help=f"The case study: {STUDIES}.")],
     out: Annotated[Path, typer.Option(help="The file to write: .onnx for a network, .json for a tree.")],
     kind: Annotated[str, typer.Option(help="What to train: network or tree.")] = "network",
-    seed: Annotated[int, typer.Option(help="Seeds the training.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the training.", min=0)] = 0,
 ) -> None:
-    """Train the network or the tree of a case study, on data that a registry has or that is made for it."""
+    """Train the network or the tree of a case study, on data that is fetched or generated."""
     one_thread()
     import dokimos
 

@@ -1,4 +1,4 @@
-"""`dokimos law verify` and `dokimos law recheck`: laws decided for every case, proofs checked again."""
+"""`dokimos law verify` and `dokimos law recheck`: decide laws for every case; check their proofs again."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ def verify(
     laws: Laws,
     model: Annotated[
         str | None,
-        typer.Option(help="The model: NAME.onnx, NAME.json, NAME.pkl; the domain's own unless given."),
+        typer.Option(help="The model: NAME.onnx, NAME.json or NAME.pkl (default: the domain's own)."),
     ] = None,
     domain: DomainOption = None,
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="How long each law may take (60 unless given); with --rows, each row (10).", min=0.001
+            help="Seconds for each law (default: 60); with --rows, for each row (default: 10).", min=0.001
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seeds every draw.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,
     constrained: Annotated[
-        bool, typer.Option("--constraints/--no-constraints", help="Whether the domain's CONSTRAINTS hold.")
+        bool,
+        typer.Option("--constraints/--no-constraints", help="Whether to assume the domain's CONSTRAINTS."),
     ] = True,
     rows: Annotated[
         int | None, typer.Option(help="Decide around this many rows of the domain's data.", min=1)
@@ -58,7 +59,7 @@ def verify(
 ) -> None:
     """Decide laws for every case: proven, violated, or open. Exit code 0 if all are proven, else 1."""
     if model is None:
-        one_thread()  # the domain may train its own
+        one_thread()  # the domain may train its own model model
     import dokimos
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
 
@@ -194,14 +195,14 @@ def _show(verified: VerifiedLaw) -> None:
 
 
 def recheck(
-    files: Annotated[list[Path], typer.Argument(help="Proofs that `dokimos law verify --out` wrote.")],
-    model: Annotated[str | None, typer.Option(help="The model, if not the recorded one.")] = None,
+    files: Annotated[list[Path], typer.Argument(help="Proofs written by `dokimos law verify --out`.")],
+    model: Annotated[str | None, typer.Option(help="The model to use instead of the recorded one.")] = None,
     domain: DomainOption = None,
     allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Run the Python that the files name.")
+        bool, typer.Option("--allow-code", help="Run the Python code that the files name.")
     ] = False,
 ) -> None:
-    """Check proofs of laws again, without what found them. Exit code 1 if one does not hold."""
+    """Check proofs of laws again, without the code that found them. Exit code 1 if one does not hold."""
     import dokimos
 
     checked = dokimos.recheck_law(files, model=model, domain=domain, allow_code=allow_code)

@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Standard output; wide enough for a table where it is not a terminal."""
+    """Standard output; if it is not a terminal, it is wide enough for any table."""
     from rich.console import Console
 
     from dokimos.reports.terminal_tables import fitted
 
     class Plain(Console):
         def print(self, *shown: Any, **how: Any) -> None:
-            """Print; tables are fitted to the width without cutting a name."""
+            """Print; tables are fitted to the width without cutting names."""
             super().print(*map(fitted, shown), **{"crop": False, **how})
 
         def on_broken_pipe(self) -> None:
-            """Leave as everywhere else, and not with exit code 1: that says that something was found."""
+            """Exit as everywhere else, not with rich's exit code 1, which means that something is wrong."""
             raise BrokenPipeError
 
     return Plain(soft_wrap=False) if sys.stdout.isatty() else Plain(width=120)
 
 
 def say(message: str) -> None:
-    """One line of progress; where that cannot be written, the work goes on without."""
+    """Print one line of progress; if it cannot be written, it is dropped and the work continues."""
     heard()
     try:
         print(message, file=sys.stderr, flush=True)
@@ -49,12 +49,12 @@ def say(message: str) -> None:
 
 
 def listed(words: str) -> list[str]:
-    """The words of a list that is separated by commas."""
+    """The items of a list that is separated by commas."""
     return [word.strip() for word in words.split(",") if word.strip()]
 
 
 def cross_check_lines(compared: Mapping[str, CrossCheck]) -> Iterator[str]:
-    """What the comparison with the runtimes remarks on each instance, and how many were compared."""
+    """The remarks of the comparison with runtimes on each instance, and how many were compared."""
     if not compared:
         return
     for name, one in sorted(compared.items()):
@@ -68,7 +68,7 @@ def cross_check_lines(compared: Mapping[str, CrossCheck]) -> Iterator[str]:
 
 
 class _Remarks(logging.Handler):
-    """Shows what the library remarks, as it stands."""
+    """Shows the library's log messages, unchanged."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage())
@@ -76,8 +76,10 @@ class _Remarks(logging.Handler):
 
 @contextmanager
 def remarks_shown() -> Iterator[None]:
-    """In here, the remarks of the library go to standard error, and nowhere else: other packages log in a
-    way that has everything logged once more."""
+    """Inside this context, the library's log messages go to standard error only.
+
+    They are not passed on to the root logger, since other packages add handlers that would log them again.
+    """
     logger, handler = logging.getLogger("dokimos"), _Remarks()
     before, passed_on = logger.level, logger.propagate
     logger.addHandler(handler)
@@ -93,7 +95,7 @@ def remarks_shown() -> Iterator[None]:
 
 @contextmanager
 def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
-    """Shows progress: a bar on standard error, or plain lines where that is no terminal."""
+    """Show progress on standard error: a bar, or plain lines if it is not a terminal."""
     if not sys.stderr.isatty():
         yield _say_progress
         return
@@ -124,7 +126,7 @@ def _say_progress(update: ProgressUpdate[object]) -> None:
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Ctrl-C counts once in here: while what it ended cleans up after itself, it is not disturbed again."""
+    """Inside this context only the first Ctrl-C counts: further ones do not disturb the clean-up."""
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler:
         yield

@@ -1,7 +1,7 @@
-"""What a command prints: tables and sentences, or with --json the same as one document.
+"""What a command prints: tables and sentences, or, with --json, the same content as one document.
 
-The document is described in docs/json.md. Its `schema` is `SCHEMA`, which is raised when something that was
-there before is no longer there, or means something else.
+The document is described in docs/json.md. Its `schema` is `SCHEMA`, which is raised when a field is removed
+or changes its meaning.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 
 class Printout:
-    """What a command prints, in order: as it comes, or with `as_json` as one document at its end."""
+    """What a command prints, in order: at once, or, with `as_json`, as one document at the end."""
 
     def __init__(self, command: str, *, as_json: bool) -> None:
         self._as_json = as_json
         self._document: dict[str, Any] = {"schema": SCHEMA, "command": command, "tables": {}, "lines": []}
 
     def table(self, name: str, rows: Iterable[Any], shown: RenderableType | None = None) -> None:
-        """A table: `rows` (dataclasses or mappings) for programs, `shown` for people, if they see it."""
+        """Add `rows` (dataclasses or mappings) to the document, or print `shown`, if it is given."""
         if self._as_json:
             self._document["tables"][name] = list(rows)
             self._heading(shown)
@@ -43,12 +43,12 @@ class Printout:
             console().print(shown)
 
     def tables(self, tables: Iterable[TableRows]) -> None:
-        """Tables for programs alone."""
+        """Add tables to the document only."""
         for one in tables:
             self.table(one.name, [dict(zip(one.columns, row, strict=True)) for row in one.rows])
 
     def line(self, sentence: str) -> None:
-        """A sentence for both."""
+        """Add a sentence to the document, or print it."""
         if self._as_json:
             self._document["lines"].append(sentence)
         else:
@@ -56,9 +56,9 @@ class Printout:
             typer.echo(sentence)
 
     def shown(self, lines: Iterable[RenderableType]) -> None:
-        """What sections have to say: sentences for both, tables for people alone.
+        """Print the lines of sections, or add them to the document, which gets only the titles of tables.
 
-        The terminal may wrap a sentence, but what is copied stays one line: commands are among them.
+        The terminal may wrap a sentence, but no line breaks are printed, so that a command can be copied.
         """
         from rich.text import Text
 
@@ -73,17 +73,17 @@ class Printout:
                 self._heading(line)
 
     def _heading(self, shown: RenderableType | None) -> None:
-        """What a table says above its rows is a sentence, too."""
+        """Add the title of a table as a sentence."""
         title = getattr(shown, "title", None)
         if title:
             self.line(getattr(title, "plain", str(title)))
 
     def more(self, fields: Mapping[str, Any]) -> None:
-        """Fields of the document that are neither tables nor sentences; for programs alone."""
+        """Add fields to the document that are neither tables nor sentences."""
         self._document.update(fields)
 
     def finish(self) -> None:
-        """Print the document, if one is wanted."""
+        """Print the document, if --json was given."""
         if not self._as_json:
             return
         import json
@@ -98,9 +98,9 @@ class Printout:
 
 @contextmanager
 def printout(command: str, as_json: bool) -> Iterator[Printout]:
-    """What a command prints in here; the document is printed at the end, whatever the exit code.
+    """The printout of a command; the document is printed when the context ends, whatever the exit code.
 
-    Where the command fails there is no document, but the sentence on standard error.
+    If the command fails, there is no document, only the sentence on standard error.
     """
     made = Printout(command, as_json=as_json)
     try:

@@ -30,19 +30,21 @@ def profile(
         ),
     ],
     property: Annotated[
-        Path | None, typer.Argument(help="The property (.vnnlib), where a network is given.")
+        Path | None, typer.Argument(help="The property (.vnnlib), if a network is given.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder of the profiles; SUITE/profiles, or in Dokimos' home, unless given."),
+        typer.Option(help="The folder for the profiles (default: SUITE/profiles, or Dokimos' home)."),
     ] = None,
-    samples: Annotated[int, typer.Option(help="How many samples of the input set.", min=2)] = 1000,
+    samples: Annotated[int, typer.Option(help="How many points of the input set to sample.", min=2)] = 1000,
     seed: Annotated[int, typer.Option(help="The seed of the samples.", min=0)] = 0,
     tau: Annotated[float, typer.Option(help="The width of the grid of gradients, for A_τ.")] = 1e-3,
     tau_slope: Annotated[
         float, typer.Option(help="How much a smooth unit's slope varies before it is unstable, for U.")
     ] = 0.1,
-    eta: Annotated[float, typer.Option(help="Added to what G_IBP and d_eff divide by.")] = 1e-12,
+    eta: Annotated[
+        float, typer.Option(help="A small number added to the denominators of G_IBP and d_eff.")
+    ] = 1e-12,
     more: Annotated[
         bool,
         typer.Option(
@@ -50,7 +52,7 @@ def profile(
             help="Also measure what takes seconds each: proven margins, linear regions, proof size, …",
         ),
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="How many processes.", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
     """Measure the difficulty profile of each instance. Exit code 2 if one cannot be measured.
@@ -95,7 +97,7 @@ def _told(outcome: MeasuredProfile) -> str:
     if outcome.profile is None:
         return "FAILED"
     if outcome.was_there:
-        return "was there"
+        return "already measured"
     return ", ".join(f"{symbol(name)} {shown(found)}" for name, found in outcome.profile.components.items())
 
 
@@ -116,7 +118,7 @@ def _table(outcomes: Sequence[MeasuredProfile]) -> Table:
     from dokimos.difficulty.components import EXTRAS, symbol
     from dokimos.suites.profile_file import COMPONENTS
 
-    title = f"Difficulty profiles of {len(outcomes)} instances"
+    title = f"Difficulty profiles of {len(outcomes)} instance{'s' * (len(outcomes) != 1)}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("instance", overflow="fold")
     names = (*COMPONENTS, *(name for name, extra in EXTRAS.items() if extra.in_table))

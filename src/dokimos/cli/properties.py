@@ -13,41 +13,54 @@ if TYPE_CHECKING:
     from dokimos.api.properties import PropertySuite
 
 app = typer.Typer(
-    help="Benchmarks from your own model and data, with labels that are proven where there are any.",
+    help="Benchmarks from your own model and data; every label that is written is proven.",
     no_args_is_help=True,
 )
 
 Model = Annotated[Path, typer.Option(help="The network (.onnx).")]
 Data = Annotated[
     str,
-    typer.Option(help="A data set by name (dokimos data), or a .npz, .csv, .vnnlib or folder of yours."),
+    typer.Option(
+        help="The name of a data set (see `dokimos data`), or your own .npz, .csv or "
+        ".vnnlib file, or folder."
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="The folder of the suite.")]
 Epsilon = Annotated[str, typer.Option(help="The radius in the units of the data, such as 2/255 or 0.03.")]
 Count = Annotated[int | None, typer.Option(help="How many records to keep.", min=1)]
-Seed = Annotated[int, typer.Option(help="Which records are drawn, and in which order.")]
+Seed = Annotated[
+    int, typer.Option(help="The seed that decides which records are drawn, and in which order.")
+]
 Normalise = Annotated[
     str | None,
     typer.Option(
-        help="What is done before the network sees a record: none, cifar10, oval21 or MEANS:DEVIATIONS; "
-        "as the file beside the model says, unless given."
+        help="How records are normalised before the network gets them: none, cifar10, oval21 or "
+        "MEANS:DEVIATIONS (default: as the file next to the model says)."
     ),
 ]
-Limits = Annotated[str, typer.Option(help="The range of values, such as 0,1; none where there is none.")]
+Limits = Annotated[str, typer.Option(help="The range of values, such as 0,1, or none for no range.")]
 Timeout = Annotated[float | None, typer.Option(help="Seconds for each instance.", min=1)]
 TimeBudget = Annotated[
     str | None,
-    typer.Option(help="Choose count and seconds so that the whole suite takes no longer, such as 6h."),
+    typer.Option(
+        help="Choose the count and the seconds so that the whole suite takes at most this time, such as 6h."
+    ),
 ]
-LabelledOnly = Annotated[bool, typer.Option("--labelled-only", help="Leave out what has no proven label.")]
+LabelledOnly = Annotated[
+    bool, typer.Option("--labelled-only", help="Leave out instances without a proven label.")
+]
 Twins = Annotated[
     bool,
-    typer.Option("--twins", help="Two instances of each record: at the proven and at the broken radius."),
+    typer.Option(
+        "--twins", help="Make two instances of each record: at the proven and at the broken radius."
+    ),
 ]
-DropEasy = Annotated[bool, typer.Option("--drop-easy", help="Leave out what root bounds prove at once.")]
+DropEasy = Annotated[
+    bool, typer.Option("--drop-easy", help="Leave out instances that root bounds prove at once.")
+]
 VnnLib = Annotated[str, typer.Option(help="The version of VNN-LIB: 1 or 2.")]
-Restarts = Annotated[int, typer.Option(help="Starting points of PGD for each record.", min=1)]
-Steps = Annotated[int, typer.Option(help="Steps of PGD.", min=1)]
+Restarts = Annotated[int, typer.Option(help="How many starting points PGD has for each record.", min=1)]
+Steps = Annotated[int, typer.Option(help="How many steps PGD takes.", min=1)]
 
 
 @app.command("pgd")
@@ -70,7 +83,7 @@ def pgd(
     vnnlib: VnnLib = "1",
     as_json: Json = False,
 ) -> None:
-    """Records that are classified correctly and resist PGD, as the CIFAR-10 ResNet benchmark has them."""
+    """Take records that are classified correctly and resist PGD, as the CIFAR-10 ResNet benchmark does."""
     given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
     given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
     _make("pgd", model, data, out, count, seed, normalise, limits, timeout, budget, given, as_json)
@@ -96,7 +109,7 @@ def radius(
     vnnlib: VnnLib = "1",
     as_json: Json = False,
 ) -> None:
-    """Balls around correctly classified records, as in mnistfc; several radii, separated by commas."""
+    """Take balls around correctly classified records, as mnistfc does; --epsilon takes several radii."""
     given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
     given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
     _make("radius", model, data, out, count, seed, normalise, limits, timeout, budget, given, as_json)
@@ -112,9 +125,9 @@ def oval(
     normalise: Normalise = None,
     limits: Limits = "0,1",
     weights: Annotated[
-        str, typer.Option(help="How the proven and the broken radius are weighed; they add up to 1.")
+        str, typer.Option(help="The weights of the proven and the broken radius, which add up to 1.")
     ] = "1/3,2/3",
-    largest: Annotated[str, typer.Option(help="The largest radius that is tried.")] = "16/255",
+    largest: Annotated[str, typer.Option(help="The largest radius to try.")] = "16/255",
     tolerance: Annotated[str, typer.Option(help="How far off each of the two radii may be.")] = "0.1/255",
     timeout: Timeout = None,
     budget: TimeBudget = None,
@@ -123,7 +136,7 @@ def oval(
     vnnlib: VnnLib = "1",
     as_json: Json = False,
 ) -> None:
-    """A radius for each record, between the largest one proven and the smallest one broken, as OVAL21."""
+    """Give each record a radius between the largest proven and the smallest broken one, as in OVAL21."""
     from dokimos.core.errors import InputError
 
     shares = _radii(weights)
@@ -199,11 +212,14 @@ def _report(made: PropertySuite, said: Printout) -> None:
         said.line(f"proven at once by root bounds: {easy}")
     total = sum(made.labels.values())
     parts = ", ".join(f"{made.labels[word]} {word or 'without a label'}" for word in sorted(made.labels))
-    said.line(f"{made.suite.folder}: {total} instances, {made.timeout_seconds:g} s each: {parts}")
+    said.line(
+        f"{made.suite.folder}: {total} instance{'s' * (total != 1)}, {made.timeout_seconds:g} s "
+        f"each: {parts}"
+    )
 
 
 def parse_number(text: str) -> float:
-    """A number such as 2/255 or 0.03. Raises InputError if it is none."""
+    """Read a number such as 2/255 or 0.03. Raises InputError if it is not a number."""
     from fractions import Fraction
 
     from dokimos.core.errors import InputError

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dokimos.crosscheck.node_comparison import NodeComparison
     from dokimos.judging.verdicts import Replay
 
-#: A point may begin with a minus sign, and is no option then.
+#: A point may begin with a minus sign, and must not be taken for an option then.
 CONTEXT = {"ignore_unknown_options": True}
 
 
@@ -23,16 +23,16 @@ def replay(
     point: Annotated[
         list[str],
         typer.Argument(
-            help="A file with a VNN-COMP witness or with numbers; or the numbers, separated by commas or "
-            "blanks."
+            help="A file with a VNN-COMP witness or with numbers, or the numbers themselves, "
+            "separated by commas or blanks."
         ),
     ],
 ) -> None:
     """Evaluate a network at a point, exactly and in onnxruntime, and check it against a property.
 
-    Says whether the point is in the box, whether it violates and by what margin, and names the first node
-    at which onnxruntime and the exact value differ by more than rounding explains. Exit code 1 if the point
-    violates, exactly or in onnxruntime, or if the two differ; 0 if neither.
+    Says whether the point is in the box, whether it violates the property and by what margin, and names the
+    first node at which onnxruntime and the exact value differ by more than rounding explains. Exit code 1
+    if the point violates the property, exactly or in onnxruntime, or if the two differ; otherwise 0.
     """
     import dokimos
 
@@ -76,7 +76,7 @@ def _in_runtime(found: ReplayedPoint) -> str:
     if replay.runtime == NO_RUNTIME:
         return "not evaluated: neither onnxruntime nor ONNX's reference evaluator runs the network"
     if near is None:
-        return f"not evaluated: the point is out of the range of {replay.float_type}"
+        return f"not evaluated: the point is outside the range of {replay.float_type}"
     said = "it violates" if replay.violates_in_onnxruntime else "it does not violate"
     if replay.witness_in_float32:
         return f"{said} the property"
@@ -94,6 +94,6 @@ def _node_line(nodes: NodeComparison) -> str:
     place = f"{first.tensor}[{', '.join(map(str, first.index))}]"
     return (
         f"they first differ at node {first.position + 1} of {nodes.nodes}, {first.op}{name}: {place} is "
-        f"{first.computed!r} in {nodes.runtime} and {first.exact!r} exactly, where rounding explains "
-        f"{first.rounding:.3g} at most"
+        f"{first.computed!r} in {nodes.runtime} and {first.exact!r} exactly, while rounding explains "
+        f"at most {first.rounding:.3g}"
     )

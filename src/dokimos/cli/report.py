@@ -1,4 +1,4 @@
-"""`dokimos report`: one page that a person wants to look at, and what it shows as tables and pictures."""
+"""`dokimos report`: campaigns as one HTML page, and its contents as tables and pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 def report(
-    run: Annotated[list[Path], typer.Argument(help="The folder of a campaign; several may be given.")],
+    run: Annotated[list[Path], typer.Argument(help="A campaign's folder; several may be given.")],
     html: Annotated[Path | None, typer.Option(help="The page to write.")] = None,
     csv: Annotated[
         Path | None, typer.Option(help="A folder for the rows of every table and figure, as CSV.")
@@ -18,7 +18,7 @@ def report(
         Path | None, typer.Option(help="A folder for every figure, as PNG and SVG, for a paper.")
     ] = None,
     suite: Annotated[
-        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
     ] = None,
     against: Annotated[
         list[Path] | None,
@@ -26,11 +26,13 @@ def report(
     ] = None,
     families: Annotated[
         str | None,
-        typer.Option(help="Families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."),
+        typer.Option(
+            help="Group into families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     rules: Annotated[
-        str | None, typer.Option(help="The rule sets to show side by side; all that ship unless given.")
+        str | None, typer.Option(help="The rule sets to show side by side (default: all shipped ones).")
     ] = None,
 ) -> None:
     """Write one self-contained HTML page: wrong answers first, then what made instances hard.

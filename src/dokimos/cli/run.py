@@ -13,57 +13,61 @@ from dokimos.cli.verifier_options import DEFAULT_MEMORY_BYTES, ConfigFile, PassE
 
 
 def run(
-    out: Annotated[Path, typer.Option(help="The folder of the campaign; the same again resumes it.")],
+    out: Annotated[Path, typer.Option(help="The campaign's folder; give the same one again to resume.")],
     suite: Annotated[
         list[str] | None,
         typer.Argument(
             help="A suite's folder, the name of a shipped suite, or NETWORK PROPERTY; several may be "
-            "given; those of dokimos.toml unless given.",
+            "given (default: the suites in dokimos.toml).",
             autocompletion=suite_names,
         ),
     ] = None,
     verifier: Annotated[
         list[str] | None,
         typer.Option(
-            help="A verifier: a name that `dokimos verifiers` lists, NAME=PLACE, or package.module:Class; "
-            "MINE= before it calls it MINE; repeatable.",
+            help="A verifier: a name that `dokimos verifiers` lists, NAME=PLACE, or "
+            "package.module:Class; put MINE= in front to call it MINE; repeatable.",
             autocompletion=verifier_names,
         ),
     ] = None,
     config: ConfigFile = None,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds for each run; the suite's own unless given.", min=0.001)
+        float | None,
+        typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001),
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Memory for each run, such as 512MB; 4GB unless given.")
+        str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")
     ] = None,
     cpu: Annotated[
         float | None,
         typer.Option(help="Seconds of CPU time for each run, over all its processes.", min=0.001),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="How many runs at a time; 1 unless given.", min=1)
-    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)] = None,
     dask: Annotated[
         str | None,
-        typer.Option(help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of here."),
+        typer.Option(
+            help="Run on a Dask cluster, such as tcp://scheduler:8786, instead of on this machine."
+        ),
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option(help="How often each is run; 1 unless given.", min=1)
+        int | None,
+        typer.Option(help="How many times to run each verifier on each instance (default: 1).", min=1),
     ] = None,
     probe: Annotated[
         bool,
         typer.Option(
             "--probe",
-            help="Also run each query without its output constraint (it is sat), and each verifier without "
-            "its own attack where it has a switch for that.",
+            help="Also run each query without its output constraint (which makes it sat), and each "
+            "verifier without its own attack if it has a switch for that.",
         ),
     ] = False,
     again: Annotated[
         bool,
-        typer.Option("--again", help="Do the runs of these verifiers again, also of a changed version."),
+        typer.Option(
+            "--again", help="Repeat the runs of these verifiers, even if their version has changed."
+        ),
     ] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Run this instance only; repeatable.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")] = None,
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`dokimos show`: everything that is known of one instance."""
+"""`dokimos show`: everything that is known about one instance."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ _INPUTS, _DISJUNCTS, _BOXES = 8, 10, 2
 def show(
     instance: Annotated[
         str,
-        typer.Argument(help="SUITE/INSTANCE or SUITE, what a campaign calls it, or a network (.onnx)."),
+        typer.Argument(
+            help="SUITE/INSTANCE, SUITE, the name of an instance in a campaign, or a network (.onnx)."
+        ),
     ],
     property: Annotated[
         str | None,
         typer.Argument(
-            help="The name of the instance where SUITE is given; the property (.vnnlib) where a network is."
+            help="With SUITE, the name of the instance; with a network, the property (.vnnlib)."
         ),
     ] = None,
     campaign: Annotated[
-        list[Path] | None, typer.Option(help="A campaign's folder: who answered what; repeatable.")
+        list[Path] | None,
+        typer.Option(help="A campaign's folder, to show each verifier's answer; repeatable."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show everything that is known of one instance.
+    """Show everything that is known about one instance.
 
-    Its size and operators, what its property asks in words, its label with proof, margin and witness, its
-    profile, and who answered what. Exit code 1 if its label fails, or an answer is wrong.
+    Its size and operators, its property in words, its label with proof, margin and witness, its profile,
+    and each verifier's answer. Exit code 1 if its label fails its check, or an answer is wrong.
     """
     import dokimos
     from dokimos.core.readable import printable
@@ -76,7 +79,7 @@ def _network(shown: ShownInstance) -> Iterator[str]:
     for name, path in shown.networks.items():
         yield _field("network", f"{name} = {path}" if name else str(path))
     if shown.is_lowered:
-        yield _field("", f"verifiers get one network for all that is asked: {shown.entry.network_path}")
+        yield _field("", f"verifiers get one network for the whole query: {shown.entry.network_path}")
     if found.problem:
         yield _field("", f"not read here: {found.problem}")
     else:
@@ -160,7 +163,7 @@ def _no_label(shown: ShownInstance) -> Iterator[str]:
 
 
 def _settled_by(shown: ShownInstance) -> str:
-    """What settles an instance without a truth file: whose witness, or whose certificate."""
+    """Which verifier's witness or certificate settles an instance without a truth file."""
     right = [j for j in shown.judgements if j.label is not None and not j.verdict.is_wrong]
     right = [j for j in right if j.label is not None and j.record.answer.value == j.label.value]
     names = ", ".join(dict.fromkeys(j.record.verifier for j in right))

@@ -1,4 +1,4 @@
-"""Standard output and error as they may be: closed, full, or in an encoding that lacks our characters."""
+"""Standard output and error that may be closed, full, or in an encoding that lacks our characters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import sys
 
 
 def prepare() -> None:
-    """Make both streams fit to be written to, before anything is.
+    """Make both streams safe to write to; call this before anything is written.
 
-    A closed one is as if it were /dev/null: else the next file to be opened would take its place, and get
-    whatever is printed. What an encoding lacks is written as an escape.
+    A closed stream is replaced by /dev/null; otherwise the next file to be opened would take its descriptor
+    and receive whatever is printed. Characters that the encoding lacks are written as escapes.
     """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
     if sys.stdout is None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is None:
@@ -29,13 +29,13 @@ def prepare() -> None:
 
 
 def complain(sentence: str) -> None:
-    """One sentence on standard error; where that cannot be written to, the exit code must do."""
+    """Print one sentence on standard error; if that fails, only the exit code is left to tell."""
     with contextlib.suppress(OSError, ValueError):
         print(sentence, file=sys.stderr, flush=True)
 
 
 def in_words(error: OSError) -> str:
-    """What the system said, and of what: whole files name themselves, so that what has no name is ours."""
+    """An error of the system in one sentence. An error without a file name comes from standard output."""
     reason = error.strerror or str(error)
     if error.filename is None:
         return f"standard output cannot be written ({reason}); the output is lost."
@@ -43,7 +43,7 @@ def in_words(error: OSError) -> str:
 
 
 def finish(code: int) -> int:
-    """Write what is still to be written; the exit code, which is 2 where that fails and all was fine."""
+    """Flush both streams; return the exit code, which becomes 2 if that fails and `code` is 0."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -55,13 +55,13 @@ def finish(code: int) -> int:
         code = code or 2
     try:
         sys.stderr.flush()
-    except (OSError, ValueError):  # the latter where it was closed
+    except (OSError, ValueError):  # ValueError if it was closed
         _give_up(2)
     return code
 
 
 def _give_up(descriptor: int) -> None:
-    """Send the rest nowhere, so that the interpreter has nothing to complain about at its end."""
+    """Discard the rest, so that the interpreter does not complain at exit."""
     with contextlib.suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, descriptor)

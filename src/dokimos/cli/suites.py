@@ -1,4 +1,4 @@
-"""`dokimos suites`: which suites ship with the package."""
+"""`dokimos suites`: the suites that ship with the package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dokimos.cli.printout import Json, printout
 
 
 def suites(as_json: Json = False) -> None:
-    """The shipped suites; each name stands for its suite wherever a command takes one."""
+    """List the shipped suites; commands that take a suite also take these names."""
     from rich.table import Table
 
     import dokimos

@@ -20,7 +20,10 @@ def train(
     ],
     out: Annotated[Path, typer.Option(help="The folder for the network and its checkpoint.")],
     data: Annotated[
-        str | None, typer.Option(help="A data set by name or a file of yours; the usual one unless given.")
+        str | None,
+        typer.Option(
+            help="The name of a data set, or a file of yours (default: the architecture's usual one)."
+        ),
     ] = None,
     adversarial: Annotated[
         str | None, typer.Option(help="Train with PGD examples within this radius, such as 2/255.")
@@ -31,24 +34,26 @@ def train(
     bounds: Annotated[str, typer.Option(help="Which bounds: ibp or crown-ibp.")] = "ibp",
     epochs: Annotated[int, typer.Option(help="How many passes over the records.", min=1)] = 10,
     batch: Annotated[
-        int | None, typer.Option(help="Records for one step; 128, or 32 of small data.", min=1)
+        int | None,
+        typer.Option(help="Records in each step (default: 128, or 32 for small data sets).", min=1),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same network.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed; the same seed gives the same network.")] = 0,
     normalise: Annotated[
         str | None,
         typer.Option(
-            help="none, cifar10, oval21 or MEANS:DEVIATIONS; the usual one of the data unless given."
+            help="How records are normalised: none, cifar10, oval21 or MEANS:DEVIATIONS (default: as "
+            "usual for the data)."
         ),
     ] = None,
     inside: Annotated[
-        bool, typer.Option("--inside", help="The network normalises records itself.")
+        bool, typer.Option("--inside", help="Make normalisation a part of the network.")
     ] = False,
     evaluate: Annotated[
-        int, typer.Option(help="On how many test records the network is measured.", min=1)
+        int, typer.Option(help="How many test records to measure the network on.", min=1)
     ] = 200,
     as_json: Json = False,
 ) -> None:
-    """Train a reference architecture: plain, against PGD, or with bounds.
+    """Train a reference architecture: plainly, against PGD, or with bounds.
 
     If interrupted, the same command continues where it stopped.
     """

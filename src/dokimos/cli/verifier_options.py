@@ -1,4 +1,4 @@
-"""What commands that run verifiers take alike."""
+"""Options that all commands that run verifiers share."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ if TYPE_CHECKING:
     from dokimos.api.configuration import SettledRun
     from dokimos.campaigns.config_file import ConfiguredLimits
 
-#: The memory of a run where nothing says otherwise.
+#: The default memory limit of a run.
 DEFAULT_MEMORY_BYTES = 4_000_000_000
 PassEnv = Annotated[
     list[str] | None,
     typer.Option(
         "--pass-env",
         metavar="NAME",
-        help="Pass this variable of the environment on to verifiers; repeatable.",
+        help="Pass this environment variable on to verifiers; repeatable.",
     ),
 ]
 TrustScripts = Annotated[
     bool,
-    typer.Option("--trust-scripts", help="Run the scripts of tools in folders as they are, unguarded."),
+    typer.Option(
+        "--trust-scripts", help="Run the scripts of tools in folders as they are, without a guard."
+    ),
 ]
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="A dokimos.toml with suites, verifiers and limits; the one in this folder unless given.",
+        help="A dokimos.toml with suites, verifiers and limits (default: the one in this folder).",
     ),
 ]
 
@@ -43,7 +45,7 @@ def settled(
     rules: list[str],
     unused: tuple[str, ...],
 ) -> SettledRun:
-    """What is to be run; what a file adds to the command line is said before anything is."""
+    """What to run. What the configuration file adds to the command line is printed before the first run."""
     from dokimos.api.configuration import added_in_words, find_config, settle_run
     from dokimos.cli.output import say
 

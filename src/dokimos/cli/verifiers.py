@@ -1,4 +1,4 @@
-"""`dokimos verifiers`: which are known, which are here, how to get the others."""
+"""`dokimos verifiers`: which are known, which are installed, and how to get the others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dokimos.cli.completion import verifier_names
 from dokimos.cli.printout import Json, printout
 from dokimos.cli.verifier_options import PassEnv, TrustScripts
 
-app = typer.Typer(help="Which verifiers are known, which are installed, and how to get the others.")
+app = typer.Typer(help="List the known verifiers, which of them are installed, and how to get the others.")
 
 
 @app.callback(invoke_without_command=True)
 def verifiers(context: typer.Context, as_json: Json = False) -> None:
-    """Which verifiers are known, which are installed, and how to get the others."""
+    """List the known verifiers, which of them are installed, and how to get the others."""
     if context.invoked_subcommand is not None:
         return
     from rich.table import Table
@@ -37,12 +37,10 @@ def verifiers(context: typer.Context, as_json: Json = False) -> None:
 def install(
     name: Annotated[
         str,
-        typer.Argument(
-            help="The verifier to install, into an environment of its own.", autocompletion=verifier_names
-        ),
+        typer.Argument(help="The verifier to install.", autocompletion=verifier_names),
     ],
 ) -> None:
-    """Install a verifier, pinned, into an environment of its own, and try it."""
+    """Install a pinned version of a verifier into its own environment, and try it."""
     import dokimos
 
     found = dokimos.install_verifier(name)
@@ -54,14 +52,14 @@ def doctor(
     name: Annotated[
         str,
         typer.Argument(
-            help="The verifier to look at, as --verifier takes it.", autocompletion=verifier_names
+            help="The verifier to examine, written as for --verifier.", autocompletion=verifier_names
         ),
     ],
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
     as_json: Json = False,
 ) -> None:
-    """Say what is wrong with a verifier on this machine, and what to do. Exit code 1 if anything is."""
+    """Report what is wrong with a verifier on this machine, and how to fix it. Exit code 1 on a problem."""
     import dokimos
 
     found = dokimos.diagnose_verifier(name, pass_env=pass_env or (), trust_scripts=trust_scripts)
@@ -71,7 +69,7 @@ def doctor(
             out.line(f"{'ok' if finding.is_ok else 'FAIL'}: {finding.what}")
             if finding.remedy:
                 out.line(f"      what to do: {finding.remedy}")
-        out.line(f"of your environment it gets: {', '.join(found.variables)}")
+        out.line(f"environment variables that it gets: {', '.join(found.variables)}")
         if not found.can_be_run:
             raise typer.Exit(1)
         out.line(f"{name} can be run")

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def watch(
-    run: Annotated[Path, typer.Argument(help="The folder of a campaign.")],
-    once: Annotated[bool, typer.Option("--once", help="Show it as it is now, and leave.")] = False,
-    every: Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1, max=3600)] = 1.0,
+    run: Annotated[Path, typer.Argument(help="A campaign's folder.")],
+    once: Annotated[bool, typer.Option("--once", help="Show the present state, and exit.")] = False,
+    every: Annotated[float, typer.Option(help="Seconds between updates.", min=0.1, max=3600)] = 1.0,
     suite: Annotated[
-        list[Path] | None, typer.Option(help="A suite's folder, where it has moved; repeatable.")
+        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show a campaign while it runs: done, to go, an estimate, and what is wrong so far.
+    """Show a campaign while it runs: runs done and left, an estimate of the time, and wrong answers so far.
 
-    It only reads, and ends by itself when the campaign does; Ctrl-C leaves the campaign alone.
+    It only reads, and ends when the campaign does; Ctrl-C does not affect the campaign.
     """
     import contextlib
 
@@ -36,7 +36,7 @@ def watch(
     from dokimos.reports.live_view import watch_view
 
     if as_json and not once:
-        raise InputError("--json shows a campaign as it is now: give --once with it.")
+        raise InputError("--json shows one state of a campaign; give --once as well.")
     looks = dokimos.watch(run, suites=suite or (), every_seconds=every, once=once)
     out = console()
     with contextlib.suppress(KeyboardInterrupt):
@@ -64,7 +64,7 @@ def _now(run: Path, seen: WatchedCampaign, as_json: bool) -> None:
 
 
 def _lines(looks: Iterable[WatchedCampaign]) -> None:
-    """A line whenever something has changed, for a terminal that cannot redraw."""
+    """Print a line whenever something has changed, for output that cannot be redrawn."""
     from dokimos.reports.live_view import status_line, watch_rows, wrong_line
 
     before: tuple[object, ...] = ()

@@ -1,1 +1,1 @@
-"""What every other part builds on: errors, registries, files, processes."""
+"""What all other packages build on: errors, registries, files, processes."""

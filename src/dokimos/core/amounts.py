@@ -12,7 +12,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes such as 512MB, 4GB or 4GiB; units are powers of 1024 with an i, else of 1000."""
+    """Read a number of bytes such as 512MB or 4GiB; units with an i are powers of 1024, others of 1000."""
     match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([kMGT]?)(i?)B?", text.strip(), re.IGNORECASE)
     if match is None:
         raise InputError(f"{text!r} is not an amount of memory; write it like 512MB or 4GB.")
@@ -21,9 +21,9 @@ def parse_bytes(text: str) -> int:
 
 
 def size_in_words(count: int) -> str:
-    """A number of bytes as people write it, such as 4GB or 1536MiB: never rounded.
+    """A number of bytes in the usual form, such as 4GB or 1536MiB, never rounded.
 
-    `parse_bytes` gives the same number again.
+    `parse_bytes` turns it back into the same number.
     """
     best = str(count)
     for base, mark in ((1000, ""), (1024, "i")):
@@ -36,7 +36,7 @@ def size_in_words(count: int) -> str:
 
 
 def parse_seconds(text: str) -> float:
-    """A time such as 90s, 10m or 1h, in seconds; it is in seconds where it has no unit."""
+    """Read a time such as 90s, 10m or 1h as seconds; a number without a unit is in seconds."""
     match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) *([smh]?)", text.strip())
     if match is None or float(match[1]) == 0:
         raise InputError(f"{text!r} is not an amount of time; write it like 90s, 10m or 1h.")

@@ -1,4 +1,4 @@
-"""Arrays in files that others wrote: bounded, and never more than the bytes that are there."""
+"""Arrays from untrusted files: of bounded size, and never larger than the data in the file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import UnreadableFile
 
-#: The arrays that are taken from one archive unfold to no more than this.
+#: The arrays read from one archive may decompress to at most this many bytes in total.
 MOST_UNFOLDED = 1 << 31
 
 
 def array_in(content: bytes, *, file: Path | str) -> NDArray[Any]:
-    """The array of numbers or texts in the content of a .npy file. Raises UnreadableFile."""
+    """Read the array of numbers or texts in the content of a .npy file. Raises UnreadableFile."""
     try:
         return _array(content)
-    except Exception as problem:  # numpy reads the header as Python, and raises whatever that does
+    except Exception as problem:  # numpy parses the header as Python, which may raise anything
         raise UnreadableFile(file, f"is not an array: {_in_a_line(problem)}.") from None
 
 
 def arrays_in(content: bytes, names: Sequence[Sequence[str]], *, file: Path | str) -> list[NDArray[Any]]:
-    """Arrays of an .npz file: for each list of `names` the first that is there. Raises UnreadableFile."""
+    """Read arrays from an .npz file: for each of `names`, the first that exists. Raises UnreadableFile."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             there = {name.removesuffix(".npy"): archive.getinfo(name) for name in archive.namelist()}
@@ -42,7 +42,7 @@ def arrays_in(content: bytes, names: Sequence[Sequence[str]], *, file: Path | st
             return [array_in(archive.read(found), file=file) for found in members]
     except UnreadableFile:
         raise
-    except Exception as problem:  # zipfile raises whatever it comes upon, zlib's errors among them
+    except Exception as problem:  # zipfile may raise anything, including zlib's errors
         raise UnreadableFile(
             file, f"is not an .npz file of plain arrays ({_in_a_line(problem)})."
         ) from None
@@ -62,7 +62,7 @@ def _array(content: bytes) -> NDArray[Any]:
         raise ValueError(f"its values are {dtype}, neither numbers nor texts")
     stated, there = math.prod(shape) * dtype.itemsize, len(content) - file.tell()
     if stated != there or any(size < 0 for size in shape):
-        raise ValueError(f"its header says {stated} bytes, and it holds {there}")
+        raise ValueError(f"its header says {stated} bytes, but it holds {there}")
     flat = np.frombuffer(content, dtype, offset=file.tell())
     return flat.reshape(shape, order="F" if is_fortran else "C").copy()
 

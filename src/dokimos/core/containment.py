@@ -1,7 +1,7 @@
-"""Paths that stay inside a folder: the one way from a name in somebody's file to a file of ours.
+"""Paths that stay inside a folder: every name in an untrusted file becomes a path here.
 
-Suites and campaigns are exchanged, so a name in them, or a link beside them, may point anywhere. What a
-folder names must lie in that folder, with all links followed, and be a regular file or a folder.
+Suites and campaigns are exchanged, so a name in them, or a link next to them, may point anywhere. A file
+named in a folder must be inside that folder, with all links followed, and be a regular file or a folder.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dokimos.core.errors import UnreadableFile
 
 
 def contained(folder: Path, name: str | Path) -> Path:
-    """The path `folder / name`, whether or not anything is there.
+    """The path `folder / name`, whether or not it exists.
 
-    Raises UnreadableFile if it leads out of the folder, by its name or by a link, or to a device, a
-    pipe or a socket. Nothing is opened.
+    Raises UnreadableFile if it leads outside the folder, by its name or by a link, or to a device, a pipe
+    or a socket. Nothing is opened.
     """
     path = folder / name
     try:
@@ -26,7 +26,7 @@ def contained(folder: Path, name: str | Path) -> Path:
         leaves = not _is_below(path, folder)
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # nothing is there, or nothing that we may look at
+    except (OSError, ValueError):  # it does not exist, or we may not look at it
         mode = stat.S_IFREG
     if leaves:
         how = "a link there leads" if _is_below(path, folder) else "its name leads"
@@ -39,5 +39,5 @@ def contained(folder: Path, name: str | Path) -> Path:
 
 
 def _is_below(path: Path, folder: Path) -> bool:
-    """Whether a path stays in a folder by its words alone."""
+    """Whether a path stays in a folder by its text alone, without following links."""
     return Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder))

@@ -1,4 +1,4 @@
-"""What a piece of work costs this process: CPU seconds, and memory at its peak."""
+"""The cost of a piece of work in this process: CPU seconds and peak memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU seconds, and the most memory that the process had while it worked."""
+    """CPU seconds, and the peak memory of the process during the work."""
 
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
@@ -29,9 +29,9 @@ NO_COST = Cost()
 
 
 def measured(work: Callable[[], T]) -> tuple[T, Cost]:
-    """What `work` gives, and what it cost.
+    """Do the work; return its result and its cost.
 
-    Linux forgets the earlier peak of the process first; elsewhere the peak is that since the process began.
+    On Linux, the peak is reset first; elsewhere it is the peak since the process started.
     """
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

@@ -3,8 +3,8 @@
 DokimosError
 ├── InputError            a file, an option or a value the user gave is not usable   (exit 2)
 │   ├── UnreadableFile    a file is missing, truncated or malformed
-│   └── UnsupportedOp     a network uses an operator (or a form of one) we do not know
-│       └── OversizedOp   or one whose tensors or windows are larger than anything we take on
+│   └── UnsupportedOp     a network uses an operator (or a form of one) that is not supported
+│       └── OversizedOp   or one whose tensors or windows are larger than we allow
 ├── InvalidProof          a well-formed certificate that does not prove its label    (exit 1)
 ├── ConstructionFailed    the parameters admit no instance that can be proven        (exit 2)
 └── VerifierUnavailable   a verifier is not installed or does not start              (exit 2)
@@ -19,16 +19,16 @@ from typing import Any
 
 
 class DokimosError(Exception):
-    """Base of all errors that Dokimos raises on purpose."""
+    """The base class of all errors that Dokimos raises on purpose."""
 
 
 class InputError(DokimosError):
-    """Something the user gave is not usable."""
+    """A file, an option or a value that the user gave is not usable."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a text something is: 1-based line and column."""
+    """A place in a text: 1-based line and column."""
 
     file: str
     line: int | None = None
@@ -56,7 +56,7 @@ class UnreadableFile(InputError):
 
 
 class UnsupportedOp(InputError):
-    """A network uses an operator, or a form of one, that Dokimos does not know."""
+    """A network uses an operator, or a form of one, that Dokimos does not support."""
 
     def __init__(self, op: str, reason: str, *, place: str = "network") -> None:
         self.op, self.reason, self.where = op, reason, place
@@ -67,7 +67,7 @@ class UnsupportedOp(InputError):
 
 
 class OversizedOp(UnsupportedOp):
-    """The tensors or windows of an operator are larger than what Dokimos takes on."""
+    """The tensors or windows of an operator are larger than Dokimos allows."""
 
 
 class InvalidProof(DokimosError):

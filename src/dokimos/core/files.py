@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: the one place where Dokimos writes them."""
+"""Files that are written completely or not at all: all files that Dokimos writes are written here."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def write_whole(
     durable: bool = False,
     make_folder: bool = True,
 ) -> None:
-    """Write `content` (text as UTF-8) to `path`, beside it first, so that a reader never sees half of it.
+    """Write `content` (text as UTF-8) to `path` by way of a temporary file: a reader never sees half of it.
 
-    A link is followed: it stays, and its target is replaced. What is no regular file (/dev/null, a pipe,
-    /dev/stdout) is written straight into. The folder is made if missing, unless `make_folder` is false:
-    then that is an error. Once a `durable` file is written, it survives a loss of power. InputError says
-    that `what` cannot be written, and why.
+    A link is followed: it stays, and its target is replaced. A path that is not a regular file (/dev/null,
+    a pipe, /dev/stdout) is written to directly. A missing folder is created; if `make_folder` is false, it
+    is an error instead. Once a `durable` file is written, it survives a power loss. Raises InputError,
+    which says that `what` cannot be written, and why.
     """
     try:
         if make_folder:
@@ -40,14 +40,14 @@ def write_whole(
 
 
 def cannot_write(path: Path, error: OSError, *, what: str = "the file") -> InputError:
-    """The error that names the file that cannot be written, says why, and what to do."""
+    """The error for a file that cannot be written: which file, why, and what to do."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    remedy = "make room and run the same command again" if full else "choose another place for it"
+    remedy = "make room and run the same command again" if full else "choose another path"
     return InputError(f"{path}: {what} cannot be written ({error.strerror or error}); {remedy}.")
 
 
 def append_line(path: Path, line: str, *, what: str = "the file") -> None:
-    """Add a line to a file of ours. InputError says that `what` cannot be written, and why."""
+    """Append a line to one of Dokimos' own files. Raises InputError if `what` cannot be written."""
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
@@ -74,7 +74,7 @@ def _write(path: Path, content: bytes, *, durable: bool) -> None:
 
 
 def _our_output(found: os.stat_result) -> int | None:
-    """Our standard output or error where that is the file, as /dev/stdout is: what was written stays."""
+    """The descriptor of our standard output or error, if that is the file (as /dev/stdout is)."""
     for descriptor in (1, 2):
         with contextlib.suppress(OSError):
             if os.path.samestat(found, os.fstat(descriptor)):
@@ -83,7 +83,7 @@ def _our_output(found: os.stat_result) -> int | None:
 
 
 def _replace(path: Path, content: bytes, *, mode: int | None, durable: bool) -> None:
-    """Write beside `path`, then put it there; with these rights, or those of any new file."""
+    """Write to a temporary file next to `path` and rename it; `mode` None means the usual permissions."""
     temporary = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:12]}")
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
@@ -105,7 +105,7 @@ def _put(descriptor: int, content: bytes) -> None:
 
 
 def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """The content of a file of at most so many bytes. Raises UnreadableFile, which says what is wrong."""
+    """The content of a file of at most `most_bytes`. Raises UnreadableFile, which says what is wrong."""
     try:
         return read_regular(path, most_bytes=most_bytes)
     except (OSError, ValueError) as problem:
@@ -114,9 +114,9 @@ def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
 
 
 def expect_writable(path: Path, *, what: str, example: str, made: Path | None = None) -> None:
-    """See to it before the work that a file can be written at `path`, or raise InputError.
+    """Raise InputError, before the work starts, if a file cannot be written at `path`.
 
-    `made` is a folder that the work itself makes where it is missing.
+    `made` is a folder that the work itself creates if it is missing.
     """
     if made is not None and not made.exists() and Path(os.path.realpath(path)).parent == made.resolve():
         return
@@ -129,13 +129,17 @@ def expect_writable(path: Path, *, what: str, example: str, made: Path | None = 
         with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent):
             pass
     except OSError as problem:
-        raise InputError(f"{path}: the {what} cannot be written ({problem.strerror}).") from None
+        raise InputError(
+            f"{path}: the {what} cannot be written ({problem.strerror}); choose another path."
+        ) from None
 
 
 def _expect_folder(path: Path, what: str) -> None:
-    """A file that the user names goes into a folder that is there: one that is missing is a slip."""
+    """Raise InputError if the folder of a file that the user named does not exist; it is not created."""
     folder = Path(os.path.realpath(path)).parent
     if not folder.exists():
-        raise InputError(f"{path}: {what} cannot be written: there is no folder {folder}; make it first.")
+        raise InputError(f"{path}: {what} cannot be written: there is no folder {folder}; create it first.")
     if not folder.is_dir():
-        raise InputError(f"{path}: {what} cannot be written: {folder} is not a folder.")
+        raise InputError(
+            f"{path}: {what} cannot be written: {folder} is not a folder; choose another path."
+        )

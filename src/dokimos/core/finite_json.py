@@ -1,4 +1,4 @@
-"""Numbers that JSON lacks, in documents that other programs read."""
+"""Infinities and NaN, which JSON lacks, in documents for other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def finite(value: Any) -> Any:
-    """A plain value without the numbers that JSON lacks: they are the texts "inf", "-inf" and "nan"."""
+    """A plain value with the texts "inf", "-inf" and "nan" in place of the numbers that JSON lacks."""
     if isinstance(value, dict):
         return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Files that may be compressed by gzip, told by their first two bytes."""
+"""Files that may be compressed with gzip, which their first two bytes show."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import zlib
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.regular_files import MOST_BYTES
 
-#: What is smaller than this may be compressed to anything.
+#: Up to this size, any compression ratio is allowed.
 _SMALL = 2**26
-#: Otherwise a file may unfold to so many times its size: networks reach 10, properties 30, bombs 1000.
+#: Above it, a file may decompress to this many times its size: networks reach 10, properties 30, bombs
+#: 1000.
 _MOST_TIMES = 50
 
 
 def uncompressed(content: bytes, *, file: str) -> bytes:
-    """The content of a file, unfolded where it is compressed.
+    """The content of a file, decompressed if necessary.
 
-    Raises UnreadableFile, naming `file`, where it is truncated, damaged or too large.
+    Raises UnreadableFile, naming `file`, if it is truncated, damaged or too large.
     """
     if content[:2] != b"\x1f\x8b":
         return content

@@ -1,4 +1,4 @@
-"""Where Dokimos keeps what it installs and makes for itself."""
+"""The folder where Dokimos keeps what it installs and caches."""
 
 from __future__ import annotations
 

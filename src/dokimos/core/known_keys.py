@@ -1,4 +1,4 @@
-"""Keys that a form does not have: refused in dataclasses too, where msgspec itself passes over them."""
+"""Refuses unknown keys in dataclasses too, where msgspec itself ignores them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from msgspec import inspect
 from dokimos.core.errors import Place, UnreadableFile
 
 _Search = Callable[[Any, str], str | None]
-"""Finds the first unknown key in a value, and names it by the keys that lead to it."""
+"""Finds the first unknown key in a value, and returns its path of keys."""
 
 
 def require_known_keys(document: Any, kind: Any, *, file: str | Path | Place, what: str) -> None:
-    """Make sure that every key of a plain `document` is a field of `kind`. Raises UnreadableFile.
+    """Raise UnreadableFile if a key of a plain `document` is not a field of `kind`.
 
-    The document must have the form of `kind` otherwise, that is, `strict_json.convert` has accepted it. No
+    Apart from that, the document must have the form of `kind`: `strict_json.convert` has accepted it. No
     type in `kind` may contain itself.
     """
     search = _search_for(kind)
@@ -32,7 +32,7 @@ def _search_for(kind: Any) -> _Search | None:
 
 
 def _search(shape: inspect.Type) -> _Search | None:
-    """The search through values of one type; None where they have no keys."""
+    """The search through values of one type; None if they have no keys."""
     if isinstance(shape, inspect.UnionType):
         return _in_union(shape)
     if isinstance(shape, inspect.DataclassType | inspect.StructType):

@@ -1,4 +1,4 @@
-"""Locks between processes: who holds one, and what becomes of the others."""
+"""Locks between processes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dokimos.core.errors import InputError
 def only_one(
     path: Path, *, doing: str, waiting: Callable[[str], None] | None = None, keep: bool = False
 ) -> Iterator[int]:
-    """Hold the lock at `path`, whose folder is there; gives its descriptor.
+    """Hold the lock at `path`, whose folder must exist; yields its descriptor.
 
-    The system lets go of it when its holder ends, however it ends. Where another process holds it, raises
-    InputError, which says that this process is `doing` something; or, with `waiting`, hands that over to be
-    shown, and waits. The file is removed afterwards unless it is to be kept.
+    The system releases the lock when its holder ends, however it ends. If another process holds it, raises
+    InputError with what that process is `doing`; or, if `waiting` is given, calls it with this message and
+    waits. The file is removed afterwards unless `keep` is true.
     """
     file = _locked(path, doing, waiting)
     with file:
@@ -45,7 +45,7 @@ def _locked(path: Path, doing: str, waiting: Callable[[str], None] | None) -> IO
         except BaseException:
             file.close()
             raise
-        file.close()  # its holder has removed it: another one counts now
+        file.close()  # its holder has removed the file: try the new one
 
 
 def _lock(file: IO[str], path: Path, doing: str, waiting: Callable[[str], None] | None) -> None:

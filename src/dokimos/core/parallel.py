@@ -1,4 +1,4 @@
-"""The same function on many things, in several processes."""
+"""Applies a function to many items, in several processes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ R = TypeVar("R")
 
 
 def default_jobs() -> int:
-    """How many processes this one may use."""
+    """The default number of processes: the CPUs that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-#: Libraries that would start as many threads as there are cores in every process.
+#: Variables of libraries that would otherwise start a thread for each core in every process.
 THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def _settle() -> None:
-    """Leave interrupts to the parent, and one core to each process: its siblings use the others.
+    """In a new process: leave interrupts to the parent, and use one core; its siblings use the others.
 
-    This runs before anything imports numpy, which reads these variables then.
+    This runs before anything imports numpy, which reads these variables on import.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
@@ -38,7 +38,7 @@ def _settle() -> None:
 
 
 def _leave_with_parent() -> None:
-    """End this process as soon as its parent has ended, killed perhaps: it would wait for work for ever."""
+    """End this process as soon as its parent has ended, even if killed; it would wait for work forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -46,10 +46,10 @@ def _leave_with_parent() -> None:
 
 
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
-    """(index, function(item)) for each item, as they finish; in this process where one is enough.
+    """Yield (index, function(item)) for each item, as they finish; in this process if one is enough.
 
-    What is passed and returned must be picklable. An error, or an interrupt here, ends the rest, and what
-    is under way with it. Raises DokimosError if a process is killed, for lack of memory say.
+    Arguments and results must be picklable. An error, or an interrupt here, also ends the items that are in
+    progress. Raises DokimosError if a process is killed, for example for lack of memory.
     """
     if jobs <= 1 or len(items) <= 1:
         for index, item in enumerate(items):
@@ -64,7 +64,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
                 yield futures[future], future.result()
         except BrokenProcessPool:
             raise DokimosError(
-                "A process at work was killed, perhaps for lack of memory; give the same command again "
+                "A worker process was killed, perhaps for lack of memory; run the same command again "
                 "with fewer --jobs."
             ) from None
         except BaseException:

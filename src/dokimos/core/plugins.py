@@ -1,12 +1,12 @@
-"""Registries that other packages add to, by entry points.
+"""Registries that other packages can extend through entry points.
 
-A package names its elements in its pyproject.toml, one line each, in the group of their registry::
+A package lists its elements in its pyproject.toml, one per line, in the group of their registry::
 
     [project.entry-points."dokimos.verifiers"]
     my-verifier = "my_package.verifier:MyVerifier"
 
-Nothing of a package is imported before its element is asked for. A package that is broken costs its own
-elements and no others: its faults are logged, one sentence each.
+A package is not imported before its element is used. If a package is broken, only its own elements are
+missing; each problem is logged in one sentence.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ DOKIMOS = Provider("dokimos", __version__)
 
 
 class PluggableRegistry(Registry[T]):
-    """A registry with a door: what Dokimos ships, then what installed packages add in its `group`.
+    """A registry of what Dokimos ships, followed by what installed packages add in its `group`.
 
-    `expects` is the class that every element must be of; `elements` are shipped ones that are in memory. An
-    entry point may name an element, or a class or function that makes one when called without arguments. A
-    name that Dokimos ships stays Dokimos's, and a name that two packages claim belongs to neither; both are
-    logged once.
+    `expects` is the class that every element must be an instance of; `elements` are shipped elements that
+    are already in memory. An entry point may name an element, or a class or function that makes one when
+    called without arguments. A package cannot replace a shipped name, and a name that two packages claim
+    belongs to neither; both conflicts are logged once.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class PluggableRegistry(Registry[T]):
 
     @property
     def shipped(self) -> tuple[str, ...]:
-        """The names that do not come from installed packages, which are not looked at for this."""
+        """The names that Dokimos ships; installed packages are not searched for this."""
         return tuple(name for name in super().__iter__() if name not in (self._points or ()))
 
     @property
@@ -87,14 +87,14 @@ class PluggableRegistry(Registry[T]):
         return DOKIMOS
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """All elements that can be loaded. What cannot is logged, and left out."""
+        """All elements that can be loaded; the others are logged and left out."""
         for name in self:
             element = self.get(name)
             if element is not None:
                 yield name, element
 
     def get(self, name: str) -> T | None:
-        """The element; None where there is none, or where its package is broken, which is logged once."""
+        """The element; None if there is none, or if its package is broken, which is logged once."""
         if name not in self:
             return None
         try:
@@ -115,7 +115,7 @@ class PluggableRegistry(Registry[T]):
             found: Any = point.load()
             if not isinstance(found, self._expects) and callable(found):
                 found = found()
-        except Exception as error:  # whatever the package does wrong
+        except Exception as error:  # the package may raise anything
             raise self._broken(name, point, f"{type(error).__name__}: {error}") from error
         if not isinstance(found, self._expects):
             raise self._broken(name, point, f"it is {type(found).__name__}, not a {self._expects.__name__}")
@@ -136,7 +136,7 @@ class PluggableRegistry(Registry[T]):
         return super().__contains__(name) or name in self._plugins()
 
     def _plugins(self) -> dict[str, EntryPoint]:
-        """The entry points of installed packages, by name; looked up when first asked for."""
+        """The entry points of installed packages, by name; looked up on first use."""
         if self._points is None:
             self._points = self._scan()
         return self._points

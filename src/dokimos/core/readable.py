@@ -1,4 +1,4 @@
-"""Numbers and text as a person reads them, never less true than what they stand for."""
+"""Numbers and text for display; what is shown is never less true than the exact value."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Number:
-    """A number twice: rounded to six digits, and in full.
+    """A number in two forms: rounded to six digits, and in full.
 
-    `full` ends in "…" where even 400 digits do not spell the number; those digits are then cut off, not
+    `full` ends in "…" if 400 digits are not enough to write the number; they are then truncated, not
     rounded. A number that is not 0 is never shown as 0.
     """
 
@@ -44,7 +44,7 @@ def exact_number(value: Fraction) -> Number:
 
 
 def enclosed_number(value: Fraction, error: Fraction) -> Number:
-    """A number known to within `error`, for display; an exact one where that is 0."""
+    """A number known to within `error`, for display; exact if `error` is 0."""
     if error == 0:
         return exact_number(value)
     leading = _quotient(value, _SHORT_DIGITS, ROUND_HALF_EVEN)[0]
@@ -85,22 +85,22 @@ def megabytes(size_bytes: int) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without colour codes, and with "�" for what no page can show.
+    """`text` without colour codes, and with "�" for characters that no page can show.
 
-    What verifiers print is not always text: a lone surrogate could not even be written as UTF-8.
+    The output of verifiers is not always valid text: a lone surrogate cannot even be encoded as UTF-8.
     """
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", _ANSI.sub("", text.replace("\r\n", "\n")))
 
 
 def _quotient(value: Fraction, digits: int, rounding: str) -> tuple[Decimal, bool]:
-    """`value` in that many digits, and whether nothing was lost (decimal divides correctly rounded)."""
+    """`value` in `digits` digits, and whether that is exact (decimal's division is correctly rounded)."""
     context = Context(prec=digits, rounding=rounding, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
     quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
     return quotient, not context.flags[Inexact]
 
 
 def _spell(number: Decimal) -> str:
-    """Plain digits near 1, powers of ten elsewhere, with no idle zeros."""
+    """Plain digits for numbers near 1, otherwise with a power of ten; without trailing zeros."""
     if number.is_zero():
         return "0"
     sign, leading = "-" if number.is_signed() else "", number.adjusted()

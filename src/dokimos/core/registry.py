@@ -1,4 +1,4 @@
-"""One registry for everything that is added in one file and one line."""
+"""A registry: an element is added by one file and one line."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ T = TypeVar("T")
 
 
 def unknown_name(kind: str, name: str, known: list[str]) -> InputError:
-    """The error for a name that is not known: it suggests the closest one, or lists all."""
+    """The error for an unknown name: it suggests the closest one, or lists all."""
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known) + "."
     return InputError(f"Unknown {kind} {name!r}; {hint}")
 
 
 class Registry(Generic[T]):
-    """Names to elements, each loaded from ``"module:attribute"`` when first asked for.
+    """Maps names to elements, each loaded from ``"module:attribute"`` when first used.
 
-    Loading late keeps ``dokimos --help`` fast: naming an element imports nothing. Names come in the order
-    in which they are listed. `core.plugins` has the registry that packages of others may add to.
+    Late loading keeps ``dokimos --help`` fast: listing names imports nothing. Names keep their order.
+    `core.plugins` has the registry that other packages can extend.
     """
 
     def __init__(self, kind: str, targets: Mapping[str, str]) -> None:
@@ -33,7 +33,7 @@ class Registry(Generic[T]):
 
     @property
     def targets(self) -> Mapping[str, str]:
-        """What is listed: names to ``"module:attribute"``."""
+        """The listed names, with their ``"module:attribute"``."""
         return self._targets
 
     def add(self, name: str, element: T) -> None:

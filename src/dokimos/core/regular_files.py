@@ -1,4 +1,4 @@
-"""Reading what must be a regular file: a pipe would have us wait, and a device may never end."""
+"""Reads files that must be regular: a pipe could make us wait, and a device may never end."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 
 from dokimos.core.errors import UnreadableFile
 
-#: Larger files are refused.
+#: Files larger than this are refused.
 MOST_BYTES = 2**30
 
 
 def read_regular(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
-    """The content of a regular file. Never waits, and never opens anything else.
+    """The content of a regular file. Never blocks, and never opens anything else.
 
-    Raises UnreadableFile if it is none or is too large, OSError where it cannot be opened.
+    Raises UnreadableFile if it is not a regular file or is too large, OSError if it cannot be opened.
     """
     _expect_regular(path, path.stat())
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         _expect_regular(path, os.fstat(file.fileno()))
-        # Not in one piece: Python sets aside as much memory as it is asked to read.
+        # In pieces: Python allocates as much memory as it is asked to read.
         pieces, left = [], most_bytes + 1
         while piece := file.read(min(left, 1 << 24)):
             pieces.append(piece)

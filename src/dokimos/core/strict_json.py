@@ -1,9 +1,9 @@
-"""Strict JSON: the one reader and the one writer of everything that Dokimos keeps as JSON.
+"""Strict JSON: the only reader and the only writer of everything that Dokimos stores as JSON.
 
-A document is read in two steps. `parse` turns text into plain values and refuses what JSON leaves open
-(a key that stands twice, NaN) or what is too much (size, depth). `read` then makes a typed value of it:
-a dataclass or a `msgspec.Struct`, whose types say all there is to say about the shape. Forms of files
-are best written as ``class Form(Struct, frozen=True, forbid_unknown_fields=True)``.
+A document is read in two steps. `parse` turns text into plain values and refuses what JSON leaves undefined
+(a repeated key, NaN) or what is too large (in size or depth). `convert` then makes a typed value of it: a
+dataclass or a `msgspec.Struct`, whose types fully describe the shape. `read` does both. The form of a file
+is best written as ``class Form(Struct, frozen=True, forbid_unknown_fields=True)``.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from dokimos.core.errors import InputError, Place, UnreadableFile
 
 T = TypeVar("T")
 
-#: Longer documents are refused.
+#: Documents with more bytes are refused.
 MOST_BYTES = 2**28
-#: And those with more values: each takes up to a hundred bytes in memory, and may take two in the file.
+#: So are those with more values: each takes up to a hundred bytes in memory, but may take two in the file.
 MOST_VALUES = 10_000_000
-#: And those nested deeper: what walks through a document would run out of stack somewhere.
+#: So are those nested deeper: code that walks through a document could run out of stack.
 MOST_DEPTH = 64
 
 Hooks = Mapping[type, Callable[[Any], Any]]
-"""How to make a value of a type that JSON does not have, from a plain one (ValueError where it is none)."""
+"""Makes a value of a type that JSON lacks from a plain value. Raises ValueError if that is impossible."""
 
 
 def parse(
     content: bytes | str, *, file: str | Path | Place, most_bytes: int = MOST_BYTES, nan: bool = False
 ) -> Any:
-    """The plain value of a JSON document. Raises UnreadableFile, with line and column where they help.
+    """The plain value of a JSON document. Raises UnreadableFile, with line and column if they help.
 
-    With `nan`, the words NaN and Infinity are numbers; JSON itself has no such words.
+    With `nan`, the words NaN and Infinity are accepted as numbers; standard JSON does not have them.
     """
     if len(content) > most_bytes:
         raise UnreadableFile(file, f"the document holds more than {most_bytes} bytes")
@@ -49,7 +49,7 @@ def parse(
             text, object_pairs_hook=_without_repeats, parse_constant=float if nan else _no_constant
         )
         if "\\ud" in text or "\\uD" in text:
-            json.dumps(document, ensure_ascii=False).encode()  # which half a character cannot be
+            json.dumps(document, ensure_ascii=False).encode()  # fails for half of a surrogate pair
         if brackets > MOST_DEPTH and isinstance(document, list | dict) and _is_deep(document):
             raise _Refused(f"the document is nested deeper than {MOST_DEPTH} levels")
         return document
@@ -69,27 +69,27 @@ def parse(
 def convert(
     document: Any, kind: type[T], *, file: str | Path | Place, what: str, hooks: Hooks | None = None
 ) -> T:
-    """A plain value as a typed one. Raises UnreadableFile, which says what is wrong and where in it."""
+    """Convert a plain value to a typed one. Raises UnreadableFile, which says what is wrong, and where."""
     try:
         return msgspec.convert(document, kind, dec_hook=_applying(hooks or {}))
     except msgspec.ValidationError as error:
         raise UnreadableFile(file, f"{_in_words(str(error))}; this is not {what}") from None
-    except InputError as error:  # what the type itself says of its values
+    except InputError as error:  # raised by the type's own validation
         raise UnreadableFile(file, str(error)) from None
 
 
 def read(
     content: bytes | str, kind: type[T], *, file: str | Path | Place, what: str, hooks: Hooks | None = None
 ) -> T:
-    """A JSON document as a typed value; see `parse` and `convert`."""
+    """Read a JSON document as a typed value; see `parse` and `convert`."""
     return convert(parse(content, file=file), kind, file=file, what=what, hooks=hooks)
 
 
 def plain(value: Any) -> Any:
-    """A typed value as one that JSON has.
+    """Convert a typed value to one that JSON has.
 
-    Dataclasses, structs and mappings become objects, enums their value, and anything else that JSON does
-    not know its text.
+    Dataclasses, structs and mappings become objects, enums become their values, and anything else that JSON
+    lacks becomes its text.
     """
     return msgspec.to_builtins(value, str_keys=True, enc_hook=_known_to_json)
 

@@ -1,4 +1,4 @@
-"""Strict TOML: the one reader of what people write as TOML, and where in the text a key stands."""
+"""Strict TOML: the only reader of TOML files, which also finds the line of a key."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 from dokimos.core.errors import Place, UnreadableFile
 from dokimos.core.registry import unknown_name
 
-#: Longer texts are refused.
+#: Texts with more characters are refused.
 MOST_CHARACTERS = 2**20
 _DEEP_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){64}""")
 _HEADER = re.compile(r"\s*(\[\[?)\s*([\w\s.\"'-]{1,200}?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*[\"']?([\w-]{1,200})[\"']?\s*=")
 
 KeyPath = tuple[str | int, ...]
-"""The keys and positions in lists that lead to a value."""
+"""The keys and list indices that lead to a value."""
 
 
 def parse(text: str, *, file: str, what: str) -> dict[str, Any]:
     """The plain values of a TOML document. Raises UnreadableFile."""
     if len(text) > MOST_CHARACTERS:
         raise UnreadableFile(file, f"{what} holds more than {MOST_CHARACTERS} characters")
-    if _DEEP_KEY.search(text):  # which takes the reader of TOML a time that grows with its square
+    if _DEEP_KEY.search(text):  # the TOML parser takes quadratic time for these
         raise UnreadableFile(file, "not usable TOML (a key has too many parts)")
     try:
         return tomllib.loads(text)
@@ -36,38 +36,38 @@ def parse(text: str, *, file: str, what: str) -> dict[str, Any]:
 
 
 class CheckedTable:
-    """A table of a document, whose keys and types are checked one by one; errors name file and line."""
+    """A table in a document, whose keys and types are checked one by one; errors name file and line."""
 
     def __init__(self, table: Mapping[str, Any], text: str, *, file: str, path: KeyPath = ()) -> None:
         self._table, self._text, self._file, self._path = table, text, file, path
 
     def expect(self, keys: Sequence[str]) -> None:
-        """Make sure that there is no key but these."""
+        """Raise UnreadableFile if there is a key other than these."""
         for key in self._table:
             if key not in keys:
                 raise self.problem(key, str(unknown_name("key", key, list(keys))).rstrip("."))
 
     def get(self, key: str, kinds: tuple[type, ...], what: str) -> Any:
-        """The value of a key, None where it is not there; `what` says what it must be."""
+        """The value of a key, None if it is missing; `what` says what it must be."""
         value = self._table.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
             raise self.problem(key, f"`{key}` must be {what}")
         return value
 
     def texts(self, key: str, what: str) -> tuple[str, ...]:
-        """A list of texts that are not empty; none where the key is not there."""
+        """A list of non-empty texts; empty if the key is missing."""
         found = self.get(key, (list,), what) or []
         if not all(isinstance(each, str) and each.strip() for each in found):
             raise self.problem(key, f"`{key}` must be {what}")
         return tuple(found)
 
     def table(self, key: str) -> CheckedTable:
-        """The table of a key; an empty one where it is not there."""
+        """The table of a key; an empty one if the key is missing."""
         found = self.get(key, (dict,), "a table of keys and values")
         return CheckedTable(found or {}, self._text, file=self._file, path=(*self._path, key))
 
     def tables(self, key: str) -> list[CheckedTable]:
-        """The tables of a list, none where the key is not there."""
+        """The tables of a list; none if the key is missing."""
         found = self.get(key, (list,), f"a list of tables, each [[{key}]]") or []
         if not all(isinstance(each, dict) for each in found):
             raise self.problem(key, f"`{key}` must be a list of tables, each [[{key}]]")
@@ -77,18 +77,18 @@ class CheckedTable:
         ]
 
     def problem(self, key: str | None, reason: str) -> UnreadableFile:
-        """What is wrong with a key, or with the table itself, with the line."""
+        """The error for a key, or for the table itself, with the line."""
         path = self._path if key is None else (*self._path, key)
         end = "" if reason.endswith("?") else "."
         return UnreadableFile(Place(self._file, line_of(self._text, path)), f"{reason}{end}")
 
 
 def line_of(text: str, path: KeyPath) -> int | None:
-    """The 1-based line on which a key stands, or the nearest one that leads to it; None where none does."""
+    """The 1-based line of a key, or of the nearest key that leads to it; None if there is none."""
     found: dict[KeyPath, int] = {}
     counts: Counter[KeyPath] = Counter()
     table: KeyPath = ()
-    is_text = False  # in a text of several lines
+    is_text = False  # in a multi-line string
     for number, line in enumerate(text.split("\n"), start=1):
         if not is_text:
             if header := _HEADER.match(line):

@@ -1,4 +1,4 @@
-"""Names that someone may have meant."""
+"""Suggestions for mistyped names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean …?)`, or nothing where nothing known is close."""
+    """` (did you mean …?)`, or an empty text if no known name is close."""
     names = sorted(set(known))
     folded = {each.lower().replace("_", ""): each for each in names}
     near = [folded[key] for key in [name.lower().replace("_", "")] if key in folded]

@@ -1,4 +1,4 @@
-"""Tables of plain cells as comma-separated values; their columns are the fields of dataclasses."""
+"""Tables of plain cells, written as CSV; their columns are the fields of dataclasses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dokimos.core.readable import Number
 
 @dataclass(frozen=True)
 class TableRows:
-    """A table by the name of its file; a cell is a text, a number, or None for nothing."""
+    """A table, named after its file; a cell is a text, a number, or None if it is empty."""
 
     name: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
 
     def csv(self) -> str:
-        """The table in comma-separated values, in UTF-8, with a heading."""
+        """The table as CSV, with a header row."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(self.columns)
@@ -32,11 +32,11 @@ class TableRows:
 
 @dataclass(frozen=True)
 class Column:
-    """How a field stands in a table: `label: Annotated[Label | None, Column("truth")]`.
+    """How a field appears in a table: `label: Annotated[Label | None, Column("truth")]`.
 
-    `heading` is the column's, if it is not the field's name; `for_none` stands in it where the field is
-    None. With `spread`, the field is a mapping that has one column for each of these names, and for every
-    other key in any row. A field that is `hidden` has no column.
+    `heading` is the column's heading, if it is not the field's name; `for_none` is the cell of a field that
+    is None. With `spread`, the field is a mapping, with one column for each of these names and for every
+    other key in any row. A `hidden` field has no column.
     """
 
     heading: str = ""
@@ -46,15 +46,15 @@ class Column:
 
 
 HIDDEN = Column(hidden=True)
-"""For a field that has no column."""
+"""Marks a field that has no column."""
 
 
 def table(name: str, parts: Sequence[str | type], rows: Iterable[Sequence[Any]]) -> TableRows:
-    """The table of `rows`, each of which has a value for every one of `parts`.
+    """The table of `rows`, each of which has one value for each of `parts`.
 
     A part is the heading of one column, or a dataclass, which has a column for each of its fields, in
-    their order, named as the field or as its `Column` says. A tuple has none, unless it has a `Column`.
-    A value of None stands for a dataclass, all of whose cells are empty.
+    order, named after the field or as its `Column` says. A field that is a tuple has no column unless it
+    has a `Column`. In place of a dataclass, None leaves all its cells empty.
     """
     found = [[value for _, value in zip(parts, row, strict=True)] for row in rows]
     places = [_places(part, [row[k] for row in found]) for k, part in enumerate(parts)]
@@ -72,7 +72,7 @@ def table(name: str, parts: Sequence[str | type], rows: Iterable[Sequence[Any]])
 
 @dataclass(frozen=True)
 class _Place:
-    """One column: its heading, and where in a part its cell comes from (nowhere: the part is the cell)."""
+    """One column: its heading, and which field of a part its cell comes from (empty: the part itself)."""
 
     heading: str
     field: str = ""
@@ -109,7 +109,7 @@ def _extras(hint: Any) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as a cell holds it."""
+    """A value as the content of a cell."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Number):

@@ -1,1 +1,1 @@
-"""Beside the checker, not in it: the network as it is read here against the network as runtimes run it."""
+"""Compares the network as Dokimos reads it with what runtimes compute; not part of the checker."""

@@ -1,9 +1,9 @@
-"""Whether runtimes compute what the network means as it is read here.
+"""Checks that runtimes compute the same function as the network that Dokimos has read.
 
-The checker proves a label of the network as Dokimos reads it. Were a rule of the reader wrong, or a file
+The checker proves a label of the network as Dokimos reads it. If a rule of the reader were wrong, or a file
 ambiguous, that would not be the network that everybody else runs. So the values at a few points are
-compared: float32 evaluation differs from the exact value by no more than the rounding bound at that very
-point, or somebody misreads the file.
+compared: if float32 evaluation differs from the exact value by more than the rounding bound at that point,
+one of the two misreads the file.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ from dokimos.properties.model import Point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.suites.instance import Instance, Semantics, Truth
 
-#: Up to so many multiplications the exact value is computed where outward-rounded float64 does not decide,
-#: in less than a second of CPU time. Beyond, float64 has to do, and fewer points are compared.
+#: Up to this many multiplications, the exact value is computed if outward-rounded float64 does not decide,
+#: in less than a second of CPU time. Above, float64 must suffice, and fewer points are compared.
 EXACT_WORK = 500_000
 
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """What the comparison of one instance came to.
+    """The result of the comparison on one instance.
 
-    `runtime` is what the exact values were compared with, empty where nothing could be: then `remark` says
-    why. `contradiction` is the sentence that refuses the label. A `remark` refuses nothing.
+    `runtime` is what the exact values were compared with; if it is empty, nothing was compared, and
+    `remark` says why. `contradiction` is the sentence that refuses the label; a `remark` does not refuse
+    it.
     """
 
     runtime: str
@@ -53,7 +54,7 @@ class CrossCheck:
 
 @dataclass(frozen=True)
 class _Expected:
-    """The exact outputs at one point, enclosed, and how far float32 may be off at each."""
+    """Enclosures of the exact outputs at one point, and the rounding bound of float32 for each."""
 
     network: Network
     where: str
@@ -63,7 +64,7 @@ class _Expected:
     error: Sequence[Fraction]
 
     def explains(self, found: Sequence[float]) -> bool:
-        """Whether rounding explains these outputs wherever in the enclosure the exact ones are."""
+        """Whether rounding explains these outputs wherever in the enclosures the exact ones are."""
         return len(found) == len(self.lower) and all(
             np.isfinite(y) and high - error <= Fraction(y) <= low + error
             for y, low, high, error in zip(found, self.lower, self.upper, self.error, strict=True)
@@ -71,7 +72,7 @@ class _Expected:
 
     @cached_property
     def narrowed(self) -> _Expected:
-        """The same with the exact values themselves, where they can be computed in reasonable time."""
+        """The same with the exact values themselves, if they can be computed in reasonable time."""
         if self.network.multiplications > EXACT_WORK:
             return self
         try:
@@ -81,7 +82,7 @@ class _Expected:
         return replace(self, lower=value.lower, upper=value.upper)
 
     def disagreement(self, found: Sequence[float]) -> str:
-        """What is wrong with these outputs, in words; empty where rounding explains them."""
+        """What is wrong with these outputs, in words; empty if rounding explains them."""
         if len(found) != len(self.lower):
             return f"gives {len(found)} outputs, but the network is read as having {len(self.lower)}"
         for j, y in enumerate(found):
@@ -89,8 +90,8 @@ class _Expected:
             if not np.isfinite(y) or not low <= Fraction(y) <= high:
                 exact = about((self.lower[j] + self.upper[j]) / 2)
                 return (
-                    f"computes Y_{j} = {y:.9g} at {self.where}, where the network as it is read has the "
-                    f"exact value {exact} and rounding explains {about(self.error[j])} at most"
+                    f"computes Y_{j} = {y:.9g} at {self.where}, but the exact value of the network as "
+                    f"read is {exact}, and rounding explains at most {about(self.error[j])}"
                 )
         return ""
 
@@ -98,8 +99,9 @@ class _Expected:
 def cross_check(instance: Instance, truth: Truth) -> CrossCheck:
     """Compare the exact values of the network at a few points with those of a runtime.
 
-    onnxruntime runs the nodes as they are in the file; where it cannot, ONNX's reference evaluator does.
-    With its optimisations onnxruntime may fold weights and so leave the bound: a remark, no contradiction.
+    onnxruntime runs the nodes as they are in the file; if it cannot, ONNX's reference evaluator does. With
+    its optimisations, onnxruntime may fold weights and so exceed the bound: that is a remark, not a
+    contradiction.
     """
     try:
         network = read_onnx(instance.network_file, name=f"{instance.name}.onnx")
@@ -148,12 +150,14 @@ def _optimised_remark(content: bytes, network: Network, expected: Sequence[_Expe
 
 
 def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[_Expected]:
-    """The values at the points at which float32 certainly does not overflow, enclosed in float64."""
+    """Enclosures, in float64, of the values at the points at which float32 certainly does not overflow."""
     found = []
     double = float_type(network) == np.float64
     for where, point in points.items():
         if len(point) != network.input_size:
-            raise InputError(f"the property has {len(point)} inputs, the network {network.input_size}")
+            raise InputError(
+                f"the property has {len(point)} inputs, but the network has {network.input_size}"
+            )
         rounded = rounding_bounds(network, point, point, ulps=ulps, float64=double)[network.output]
         if not np.isfinite([rounded.error, rounded.lower, rounded.upper]).all():
             continue
@@ -166,16 +170,16 @@ def _expected(network: Network, points: Mapping[str, Point], ulps: int) -> list[
 
 
 def float_type(network: Network) -> np.dtype[Any]:
-    """The type of a network's numbers; float32 where it has none of its own."""
+    """The float type of a network's tensors; float32 if it has none."""
     return next((array.dtype for array in network.constants.values()), np.dtype(np.float32))
 
 
 class Contradiction(InvalidProof):
-    """A runtime computes something else than the network means as it is read: no label of it counts."""
+    """A runtime disagrees with the network as Dokimos reads it, so none of its labels counts."""
 
 
 def require_agreement(instance: Instance, truth: Truth) -> CrossCheck:
-    """`cross_check`; raises Contradiction, with both values, where the label has to be refused."""
+    """Like `cross_check`, but raises Contradiction, with both values, if the label must be refused."""
     compared = cross_check(instance, truth)
     if compared.contradiction:
         raise Contradiction(f"{instance.name}: {compared.contradiction}.")

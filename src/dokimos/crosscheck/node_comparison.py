@@ -1,4 +1,4 @@
-"""The first node of a file at which a runtime and the exact values part."""
+"""Finds the first node of a file at which a runtime and the exact values differ."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from dokimos.properties.model import Point
 class NodeDifference:
     """A node whose output, computed by a runtime, is further from the exact value than rounding explains.
 
-    `node` is its name in the file, empty where it has none; `position` counts the nodes of the file from 0.
-    The number is the first such one of `tensor`, at `index`. `exact` is within the last bits of float64 of
-    the exact value, and `rounding` bounds what all roundings up to this node can amount to at that point.
+    `node` is its name in the file, empty if it has none; `position` counts the nodes of the file from 0.
+    The number is the first such one in `tensor`, at `index`. `exact` is the exact value up to the last bits
+    of float64, and `rounding` bounds the effect of all roundings up to this node at that point.
     """
 
     op: str
@@ -44,8 +44,8 @@ class NodeDifference:
 class NodeComparison:
     """A network compared node by node at one point.
 
-    `compared` of the `nodes` that the output depends on could be: the others only rename a tensor, are
-    constants, or may overflow at this point. `remark` says why nothing was compared, where that is so.
+    Of the `nodes` that the output depends on, `compared` could be compared: the others only rename a
+    tensor, are constants, or may overflow at this point. If nothing was compared, `remark` says why.
     """
 
     runtime: str = ""
@@ -56,12 +56,11 @@ class NodeComparison:
 
 
 def compare_nodes(content: bytes, network: Network, point: Point) -> NodeComparison:
-    """Compare what onnxruntime computes at each node with the exact value, at a point of the network's
-    type.
+    """Compare onnxruntime with the exact value at each node, at a point of the network's float type.
 
-    `content` is the file that `network` was read from. Each node is run as it is in the file; where
-    onnxruntime cannot, ONNX's reference evaluator does. A node parts where the computed number is outside
-    the outward-rounded exact value by more than the rounding bound at that point.
+    `content` is the file that `network` was read from. Each node is run as it is in the file; if
+    onnxruntime cannot, ONNX's reference evaluator does. A node differs if a computed number is outside the
+    outward-rounded exact value by more than the rounding bound at that point.
     """
     model = onnx.ModelProto()
     model.ParseFromString(uncompressed(content, file="the network"))
@@ -85,9 +84,10 @@ def compare_nodes(content: bytes, network: Network, point: Point) -> NodeCompari
 
 
 def _first_beyond(wanted: Rounded, computed: NDArray[Any]) -> int | None:
-    """The flat index of the first number that rounding does not explain; None where it explains all.
+    """The flat index of the first number that rounding does not explain; None if it explains all.
 
-    Compared in exact arithmetic where float64 leaves it open, so that no last bit is held against anybody.
+    If float64 leaves it open, the comparison is in exact arithmetic, so that the last bit causes no false
+    alarm.
     """
     if computed.size != wanted.lower.size:
         return 0

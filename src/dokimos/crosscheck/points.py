@@ -1,4 +1,4 @@
-"""Where a network is compared: few points, chosen so that a misreading shows."""
+"""The points at which a network is compared: few, and chosen so that a misreading shows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def points_to_compare(
 ) -> Mapping[str, Point]:
     """The witness, the centre of the first box, and a corner of the first and of the last box, by name.
 
-    Which ends a corner takes is drawn at random, but always alike: where all ends are lower ones, a window
-    that is in the wrong place may see the same numbers. Every point is the nearest one of type `dtype`, and
-    may leave its box: the network has a value there, too. With `few`, the witness and one corner.
+    The ends of a corner are drawn at random with a fixed seed: if all were lower ends, a window in the
+    wrong place might see the same numbers. Every point is rounded to the nearest point of type `dtype` and
+    may leave its box; the network has a value there as well. With `few`, only the witness and one corner.
     """
     named = {name: _in_type(point, dtype) for name, point in _named(question, witness, few=few)}
     found: dict[Point, str] = {}
@@ -48,7 +48,7 @@ def _corner(box: Box) -> Point:
 
 
 def _in_type(point: Point, dtype: np.dtype[Any]) -> Point | None:
-    """The nearest point of type `dtype`; None where a coordinate is out of range."""
+    """The nearest point of type `dtype`; None if a coordinate is out of range."""
     near = [nearest_float(x, dtype) for x in point]
     within = tuple(x for x in near if x is not None)
     return within if len(within) == len(point) else None

@@ -1,4 +1,4 @@
-"""What runs a network beside us: onnxruntime, with and without its optimisations, and ONNX's reference."""
+"""Other implementations: onnxruntime, with and without its optimisations, and ONNX's reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dokimos.properties.model import Point
 
 
 class CannotRun(DokimosError):
-    """A runtime does not load a network, or fails at a point; the message is its reason."""
+    """A runtime does not load a network, or fails at a point; the message is the reason."""
 
 
 class Runtime(ABC):
@@ -37,7 +37,7 @@ class Runtime(ABC):
         self._network = network
 
     def outputs(self, point: Point) -> list[float]:
-        """What it computes at a point of the network's own type, row-major. Raises CannotRun."""
+        """The outputs at a point of the network's own type, in row-major order. Raises CannotRun."""
         source = self._session.get_inputs()[0]
         dtype = np.float64 if source.type == "tensor(double)" else np.float32
         try:
@@ -48,7 +48,7 @@ class Runtime(ABC):
 
 
 class OnnxRuntime(Runtime):
-    """onnxruntime on one thread of the CPU, each node as it is in the file unless it is `optimised`."""
+    """onnxruntime on one CPU thread; runs each node as it is in the file unless `optimised`."""
 
     name: ClassVar[str] = ONNXRUNTIME
 
@@ -60,10 +60,10 @@ class OnnxRuntime(Runtime):
 
 
 class OnnxReference(Runtime):
-    """The reference evaluator of the package onnx: slow, and it reads every opset.
+    """The reference evaluator of the package onnx: slow, but it supports every opset.
 
-    It has errors of its own in the shapes of windows and slices: where it is at odds with the shapes that
-    ONNX infers, it counts as unable to run the network.
+    It has bugs in the shapes of windows and slices: if it disagrees with the shapes that ONNX infers, it
+    counts as unable to run the network.
     """
 
     name: ClassVar[str] = REFERENCE
@@ -75,11 +75,12 @@ class OnnxReference(Runtime):
             raise CannotRun(_reason(error)) from None
 
     def outputs(self, point: Point) -> list[float]:
-        """What the evaluator computes at `point`."""
+        """See Runtime."""
         found = super().outputs(point)
         if len(found) != self._network.output_size:
-            # The reader holds its shapes against ONNX's inference, and the evaluator is at odds with it.
-            raise CannotRun(f"{self.name} gives {len(found)} outputs where ONNX infers another number")
+            # Our reader's shapes are checked against ONNX's inference, so the evaluator is the one that is
+            # wrong.
+            raise CannotRun(f"{self.name} gives {len(found)} outputs, but ONNX infers a different number")
         return found
 
 
@@ -88,14 +89,14 @@ def _row(point: Point, network: Network, dtype: Any) -> NDArray[Any]:
 
 
 def _reason(error: InputError) -> str:
-    """The message without the name of the file, which the caller gives."""
+    """The message without the name of the file, which the caller adds."""
     return str(error).removeprefix("network: ").removesuffix(".")
 
 
 def intermediate_values(
     model: onnx.ModelProto, network: Network, names: Sequence[str], point: Point
 ) -> tuple[str, dict[str, NDArray[Any]]]:
-    """What a runtime computes for the tensors `names` on its way to the output, and which runtime it was.
+    """The values that a runtime computes for the intermediate tensors `names`, and which runtime it was.
 
     Raises CannotRun if neither onnxruntime nor ONNX's reference evaluator can.
     """

@@ -1,1 +1,1 @@
-"""Data sets: fetched from packages of registries once, checked, and kept."""
+"""Data sets: fetched once from packages in registries, checked, and kept."""

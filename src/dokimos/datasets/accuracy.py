@@ -1,4 +1,4 @@
-"""How often a classifier is right: on the records, under attack, and as proven by bounds."""
+"""How often a classifier is right: on the records themselves, under attack, and provably, by bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dokimos.datasets.data_set import DataSet
 
 @dataclass(frozen=True)
 class Share:
-    """So many of so many, with the Wilson interval for a confidence of 95 percent."""
+    """A proportion, `hits` of `count`, with its 95 % Wilson interval."""
 
     hits: int
     count: int
@@ -38,7 +38,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What share of records is classified correctly, resists PGD, and is proven to be robust."""
+    """The shares of records that are classified correctly, resist PGD, and are proven robust."""
 
     clean: Share
     attacked: Share
@@ -48,7 +48,7 @@ class Accuracy:
 def resisting(
     classifier: Classifier, data: DataSet, radius: float, budget: Budget, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Which records are classified correctly everywhere that PGD looks."""
+    """Which records are classified correctly at every point that PGD tries."""
     from dokimos.attacks.row_target import attack_rows
 
     right = classifier.is_right(data)
@@ -71,7 +71,7 @@ def measure_accuracy(
     slope_steps: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Accuracy:
-    """The three shares at a radius. Only what PGD does not break is bounded; `progress` counts that."""
+    """The three shares at a radius. Only records that resist PGD are bounded; `progress` counts them."""
     right = classifier.is_right(data)
     resists = resisting(classifier, data, radius, budget, np.random.default_rng(seed))
     verified = 0

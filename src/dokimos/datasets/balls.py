@@ -1,7 +1,7 @@
-"""The box around a record: every value that differs by no more than a radius, within limits, normalised.
+"""The box around a record: all values within a radius of it and within the limits, normalised.
 
-In float32, as published generators compute it: record − ε and record + ε, each rounded; clipped to the
-limits; then normalised. The bounds that are printed are these numbers exactly.
+It is computed in float32, as published generators do: record − ε and record + ε, each rounded; clipped to
+the limits; then normalised. The bounds in files are exactly these numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def ball_ends(
     limits: tuple[float, float] | None,
     normalisation: Normalisation,
 ) -> tuple[Records, Records]:
-    """The lower and the upper ends of the box around each record; `radii` is one for all, or one each."""
+    """The lower and upper ends of the box around each record; `radii` is one for all, or one for each."""
     column = np.asarray(radii, dtype=np.float32).reshape((-1,) + (1,) * (records.ndim - 1))
     lower, upper = records - column, records + column
     if limits is not None:

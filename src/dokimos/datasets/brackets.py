@@ -1,8 +1,8 @@
-"""Two radii for each record: at one it is proven that the class stays, at the other a witness breaks it.
+"""Two radii for each record: one at which the class is proven to stay, one at which a witness changes it.
 
-The lower one is found by bisection over bounds that the checker computes (`provers.slope_search`), the
-upper one by bisection over attacks, for all records at once, whose steps scale with the radius. What is
-kept is the largest radius proven and the smallest one broken among those tried.
+The lower one is found by bisection with bounds that the checker computes (`provers.slope_search`), the
+upper one by bisection with attacks on all records at once, whose steps scale with the radius. The result is
+the largest radius proven and the smallest one broken among those tried.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dokimos.properties.model import Property
 from dokimos.provers.halving import prove_by_halving
 from dokimos.suites.instance import Certificate
 
-#: As OVAL21 has them: radii up to 16/255, found to 0.1/255.
+#: As in OVAL21: radii up to 16/255, with a tolerance of 0.1/255.
 LARGEST, TOLERANCE = 16 / 255, 0.1 / 255
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How hard to search: the attack, its restarts and steps, the steps that slopes climb."""
+    """How hard to search: the attack, its restarts and steps, and the steps of the slope search."""
 
     attack: str = "mi-fgsm"
     restarts: int = 4
@@ -41,11 +41,11 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """What is known of one record.
+    """What is known about one record.
 
-    At radius `proven` the class stays, with `certificate`: None where nothing is proven, and `proven` is 0.
-    At radius `broken` it does not, at `witness`; both are None where no attack succeeded up to the largest
-    radius.
+    At radius `proven` the class stays, by `certificate`; if nothing is proven, `proven` is 0 and the
+    certificate is None. At radius `broken` it changes, at `witness`; both are None if no attack succeeded
+    up to the largest radius.
     """
 
     proven: float
@@ -55,9 +55,9 @@ class Bracket:
 
     @property
     def degenerate(self) -> str:
-        """Why there is no radius between two that are known, or nothing."""
+        """Why there are no two radii to choose one between; empty if there are."""
         if self.certificate is None:
-            return "nothing is proven, not even the smallest radius that was tried"
+            return "nothing is proven, not even at the smallest radius that was tried"
         if self.broken is None:
             return "no attack succeeds at the largest radius"
         return ""
@@ -69,7 +69,7 @@ class Bracket:
 
 
 def asked_at(classifier: Classifier, one: DataSet, radius: float) -> Property:
-    """The property of a data set's first record at a radius."""
+    """The property of the data set's first record at this radius."""
     lower, upper = classifier.boxes(one.chosen([0]), radius)
     box = exact_box(lower, upper)
     return class_loses(
@@ -78,9 +78,9 @@ def asked_at(classifier: Classifier, one: DataSet, radius: float) -> Property:
 
 
 def prove_at(classifier: Classifier, one: DataSet, radius: float, *, steps: int) -> Certificate | None:
-    """A proof that the class of the first record stays; None where none is found.
+    """A proof that the class of the first record stays; None if none is found.
 
-    By linear bounds, or by intervals where the network has operators that these do not know.
+    It is by linear bounds, or by intervals if linear bounds do not support an operator of the network.
     """
     from dokimos.provers.slope_search import prove_by_slopes
 
@@ -124,7 +124,7 @@ def broken_radii(
 def proven_radius(
     classifier: Classifier, one: DataSet, below: float, effort: Effort
 ) -> tuple[float, Certificate | None]:
-    """The largest radius below another at which the class of the first record was proven to stay."""
+    """The largest radius, below a given one, at which the class of the first record was proven to stay."""
     low, high, certificate = 0.0, below, None
     while high - low > effort.tolerance or (certificate is None and high > effort.tolerance / 64):
         middle = (low + high) / 2
@@ -139,7 +139,7 @@ def proven_radius(
 def brackets(
     classifier: Classifier, data: DataSet, effort: Effort, rng: np.random.Generator, *, skip: int = 0
 ) -> Iterator[Bracket]:
-    """The bracket of each record but the first ones, in order; the attacks run on all of them first."""
+    """The bracket of each record after the first `skip`, in order; the attacks run on all of them first."""
     for place, broken in list(enumerate(broken_radii(classifier, data, effort, rng)))[skip:]:
         below = effort.largest if broken is None else broken[0]
         proven, certificate = proven_radius(classifier, data.chosen([place]), below, effort)

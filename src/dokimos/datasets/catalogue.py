@@ -1,4 +1,4 @@
-"""Data sets by name, and the data of users by path: the one place where a --data argument is read."""
+"""Data sets by name, and the user's data by path: every --data argument is interpreted here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def named_data(name: str) -> NamedData:
     """The data set with this name. Raises InputError if there is none."""
     if name not in NAMES:
         raise InputError(
-            f"There is no data set {name!r}; there are {', '.join(NAMES)}{did_you_mean(name, NAMES)}."
+            f"There is no data set {name!r}{did_you_mean(name, NAMES)}; give one of {', '.join(NAMES)}."
         )
     data: NamedData = import_module(f"dokimos.datasets.sources.{name}").DATA
     return data
@@ -34,11 +34,11 @@ def load_data(
     limits: Limits = (0.0, 1.0),
     normalisation: Normalisation = NONE,
 ) -> DataSet:
-    """The data set with a name, or the records of a file or folder of the user's.
+    """Load the data set of this name, or the records in the user's file or folder.
 
-    `part` chooses from data that has parts. `shape`, `limits` and `normalisation` are for the user's data:
+    `part` selects from data that has parts. `shape`, `limits` and `normalisation` are for the user's data:
     the shape of the pictures in .vnnlib boxes, the range of values, and how boxes were normalised. Raises
-    InputError where there is no such data, or it cannot be read.
+    InputError if there is no such data, or it cannot be read.
     """
     if str(where) in NAMES:
         return named_data(str(where)).load(part)

@@ -1,4 +1,4 @@
-"""A classifier that properties are made for: its file, and what is done to records before it sees them."""
+"""A classifier that properties are made for: its file, and how records are normalised for it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from dokimos.suites.entry import read_content
 
 @dataclass(frozen=True)
 class NormalisationForm:
-    """What stands beside a trained network, in NAME.json: how records are normalised for it.
+    """The file NAME.json next to a trained network: how records are normalised for it.
 
-    `inside` says that the network does it itself, so that boxes are in the units of the records.
+    `inside` says that the network does it itself, so boxes are in the units of the records.
     """
 
     mean: tuple[float, ...]
@@ -34,9 +34,9 @@ class NormalisationForm:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A network with an input that records fit, and a score for each class.
+    """A network whose input is a record, with a score for each class.
 
-    `normalisation` is what is done outside of the network, before it.
+    `normalisation` is applied outside the network, before it.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Classifier:
 
     @property
     def classes(self) -> int:
-        """How many classes it tells apart."""
+        """The number of classes."""
         return self.network.output_size
 
     def boxes(
@@ -57,7 +57,7 @@ class Classifier:
         return lower.reshape(len(data), -1), upper.reshape(len(data), -1)
 
     def scores(self, data: DataSet) -> Records:
-        """The scores of every class, in float32, a row for each record."""
+        """The scores of all classes, in float32, with a row for each record."""
         import torch
 
         from dokimos.attacks.margin_pass import batch_size
@@ -73,7 +73,7 @@ class Classifier:
         return np.concatenate(parts).astype(np.float32)
 
     def is_right(self, data: DataSet) -> NDArray[np.bool_]:
-        """For which records its class alone has the highest score."""
+        """For which records the labelled class, and no other, has the highest score."""
         scores = self.scores(data)
         own = scores[np.arange(len(data)), data.labels]
         return np.asarray((scores >= own[:, None]).sum(axis=1) == 1)
@@ -87,19 +87,23 @@ class Classifier:
             )
         if data.classes > self.classes:
             raise InputError(
-                f"{data.source}: a label is {data.classes - 1}, but {self.name} has {self.classes} classes."
+                f"{data.source}: a label is {data.classes - 1}, but {self.name} has {self.classes} "
+                "classes; give the data that the model was trained on."
             )
 
 
 def read_classifier(path: Path, normalisation: Normalisation | None = None) -> Classifier:
-    """The classifier in an ONNX file.
+    """Read the classifier in an ONNX file.
 
-    Unless `normalisation` is given, that in the file NAME.json beside it counts, or none.
+    Without `normalisation`, the file NAME.json next to it gives the normalisation; without that, there is
+    none.
     """
     content = read_content(path)
     network = read_onnx(content, name=str(path))
     if network.output_size < 2:
-        raise UnreadableFile(path, "has one output: a classifier has a score for each of several classes")
+        raise UnreadableFile(
+            path, "has only one output, but a classifier has a score for each of several classes"
+        )
     stem = path.name.removesuffix(".gz").removesuffix(".onnx")
     return Classifier(stem, content, network, normalisation or _declared(path.with_name(f"{stem}.json")))
 

@@ -1,4 +1,4 @@
-"""A data set as everything here takes it: records with labels, and the range that records may have."""
+"""A data set: records with labels, and the range of their values."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ MOST_CLASSES = 1_000_000
 
 
 def from_bytes(pixels: NDArray[np.uint8]) -> Records:
-    """Pixels of 8 bits as float32 numbers from 0 to 1, the quotient by 255 rounded once."""
+    """8-bit pixels as float32 numbers from 0 to 1: the quotient by 255, rounded once."""
     return np.divide(pixels, np.float32(255), dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Records [n, *shape] in float32, a label for each, and the `names` they have in file names.
+    """Records [n, *shape] in float32, a label for each, and the `names` used in file names.
 
-    `limits` is the range of every value, which a perturbed record is clipped to: (0, 1) for pixels,
-    None where there is no such range. `source` says where the records come from.
+    `limits` is the range of every value, to which a perturbed record is clipped: (0, 1) for pixels, None if
+    there is no range. `source` says where the records come from.
     """
 
     source: str
@@ -41,14 +41,16 @@ class DataSet:
                 "give one label for each record."
             )
         if not len(self.records):
-            raise InputError(f"{self.source}: there is no record in it.")
+            raise InputError(f"{self.source}: it has no records.")
         if not np.isfinite(self.records).all():
-            raise InputError(f"{self.source}: a record has a value that is not a finite number.")
+            raise InputError(
+                f"{self.source}: a record has a value that is not a finite number; remove or replace it."
+            )
         if (self.labels < 0).any():
-            raise InputError(f"{self.source}: a label is negative; labels count classes from 0.")
+            raise InputError(f"{self.source}: a label is negative; labels are class numbers from 0.")
         if (self.labels > MOST_CLASSES).any():
             raise InputError(
-                f"{self.source}: a label is beyond {MOST_CLASSES:,}; labels count classes from 0."
+                f"{self.source}: a label is above {MOST_CLASSES:,}; labels are class numbers from 0."
             )
         if self.limits is not None:
             low, high = self.limits
@@ -56,7 +58,7 @@ class DataSet:
             if len(outside):
                 raise InputError(
                     f"{self.source}: record {outside[0][0]} has a value outside {low:g} to {high:g}; "
-                    "scale the data, or say --limits LOW,HIGH or --limits none."
+                    "scale the data, or give --limits LOW,HIGH or --limits none."
                 )
         if not self.names:
             object.__setattr__(self, "names", tuple(map(str, range(len(self.records)))))
@@ -71,11 +73,11 @@ class DataSet:
 
     @property
     def classes(self) -> int:
-        """How many classes the labels name."""
+        """The number of classes, from the labels."""
         return int(self.labels.max()) + 1
 
     def chosen(self, places: NDArray[np.int64] | list[int]) -> DataSet:
-        """The records at these places, in their order."""
+        """The records at these indices, in this order."""
         index = np.asarray(places, dtype=np.int64)
         names = tuple(self.names[i] for i in index.tolist())
         return DataSet(self.source, self.records[index], self.labels[index], self.limits, names)

@@ -1,4 +1,4 @@
-"""What is done to a record before the network sees it: (record − mean) / deviation, channel by channel."""
+"""Normalisation of a record for a network: (record − mean) / deviation, channel by channel."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dokimos.core.errors import InputError
 
 @dataclass(frozen=True)
 class Normalisation:
-    """One mean and one deviation for each channel, or one of each for all."""
+    """A mean and a deviation for each channel, or one of each for all channels."""
 
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if not all(map(isfinite, (*self.mean, *self.deviation))) or not all(d > 0 for d in self.deviation):
-            raise InputError("A normalisation needs finite means, and deviations above 0.")
+            raise InputError("A normalisation needs finite means and deviations above 0.")
 
     @property
     def is_identity(self) -> bool:
@@ -30,11 +30,13 @@ class Normalisation:
         return set(self.mean) == {0.0} and set(self.deviation) == {1.0}
 
     def columns(self, shape: tuple[int, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Mean and deviation in float32, to be used on records of this shape."""
+        """Mean and deviation in float32, in a shape that broadcasts over records of this shape."""
         channels = shape[0] if len(shape) == 3 else 1
         for values, what in ((self.mean, "means"), (self.deviation, "deviations")):
             if len(values) not in (1, channels):
-                raise InputError(f"There are {len(values)} {what} for records with {channels} channels.")
+                raise InputError(
+                    f"The normalisation has {len(values)} {what}, but the records have {channels} channels."
+                )
         column = (-1,) + (1,) * (len(shape) - 1)
         mean, deviation = (
             np.array(each, dtype=np.float32).reshape(column) for each in (self.mean, self.deviation)
@@ -42,7 +44,7 @@ class Normalisation:
         return mean, deviation
 
     def apply(self, records: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Records [n, *shape], normalised: a difference and a quotient, each rounded to float32."""
+        """Normalise records [n, *shape]: a difference and a quotient, each rounded to float32."""
         mean, deviation = self.columns(tuple(records.shape[1:]))
         return (records - mean) / deviation
 
@@ -59,7 +61,7 @@ KNOWN: Mapping[str, Normalisation] = MappingProxyType(
 
 
 def parse_normalisation(text: str) -> Normalisation:
-    """A known name, or means and deviations: `0.5,0.5,0.5:0.25`. InputError where it is neither."""
+    """Read a known name, or means and deviations such as `0.5,0.5,0.5:0.25`. Raises InputError."""
     if text in KNOWN:
         return KNOWN[text]
     mean, colon, deviation = text.partition(":")
@@ -70,5 +72,5 @@ def parse_normalisation(text: str) -> Normalisation:
     except ValueError:
         known = ", ".join(KNOWN)
         raise InputError(
-            f"{text!r} is not a normalisation: give {known}, or MEANS:DEVIATIONS as in 0.5,0.5,0.5:0.25."
+            f"{text!r} is not a normalisation: give {known}, or MEANS:DEVIATIONS, such as 0.5,0.5,0.5:0.25."
         ) from None

@@ -1,4 +1,4 @@
-"""Data that users bring: .npz, .csv, and folders with a folder of pictures for each class."""
+"""The user's own data: .npz, .csv, and folders with a folder of pictures for each class."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Limits = tuple[float, float] | None
 
 
 def read_npz(path: Path, limits: Limits) -> DataSet:
-    """Two arrays: records under `x` (or images, data), labels under `y` (or labels, targets).
+    """Read two arrays: records under `x` (or images, data), labels under `y` (or labels, targets).
 
-    Bytes become pixels from 0 to 1; where channels come last, they are put first.
+    Bytes become pixels from 0 to 1; if channels come last, they are moved to the front.
     """
     records, labels = arrays_in(read_whole(path), (_RECORDS, _LABELS), file=path)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
@@ -35,12 +35,12 @@ def read_npz(path: Path, limits: Limits) -> DataSet:
     if records.ndim < 2 or not (
         np.issubdtype(records.dtype, np.integer) or np.issubdtype(records.dtype, np.floating)
     ):
-        raise UnreadableFile(path, "its records are not an array of numbers, a record in each row")
+        raise UnreadableFile(path, "its records are not an array of numbers with a record in each row")
     return DataSet(path.name, _pixels(records), labels.astype(np.int64), limits)
 
 
 def _pixels(records: NDArray[np.generic]) -> Records:
-    """In float32, bytes from 0 to 1, channels first."""
+    """Records in float32, with bytes scaled to 0 to 1, and channels first."""
     is_bytes = records.dtype == np.uint8
     scaled = from_bytes(records.astype(np.uint8)) if is_bytes else records.astype(np.float32)
     if scaled.ndim == 3:
@@ -51,7 +51,7 @@ def _pixels(records: NDArray[np.generic]) -> Records:
 
 
 def read_csv(path: Path, limits: Limits) -> DataSet:
-    """A record in each line; its class in the column `label` (or class, target, y), or in the last one."""
+    """Read a record per line; its class is in the column `label` (or class, target, y), or in the last."""
     try:
         text = io.StringIO(read_whole(path).decode("utf-8-sig"), newline="")
         lines = [(number, row) for number, row in enumerate(csv.reader(text), 1) if row]
@@ -68,7 +68,7 @@ def read_csv(path: Path, limits: Limits) -> DataSet:
     for number, row in lines:
         if len(row) != width:
             raise UnreadableFile(
-                Place(str(path), number), f"has {len(row)} columns where the first line has {width}"
+                Place(str(path), number), f"has {len(row)} columns, but the first line has {width}"
             )
         wrong = next((place for place, cell in enumerate(row) if not _is_number(cell)), None)
         if wrong is not None:
@@ -79,7 +79,7 @@ def read_csv(path: Path, limits: Limits) -> DataSet:
         if label != int(label) or abs(label) > MOST_CLASSES:
             raise UnreadableFile(
                 Place(str(path), number, column + 1),
-                f"the class {row[column][:40]!r} is not an integer, or too large",
+                f"the class {row[column][:40]!r} is not an integer, or is too large",
             )
         labels.append(int(label))
         records.append([float(cell) for place, cell in enumerate(row) if place != column])
@@ -94,22 +94,22 @@ def _is_number(text: str) -> bool:
 
 
 def read_picture_folder(folder: Path, limits: Limits) -> DataSet:
-    """A folder for each class, in the order of their names, with pictures of one size."""
+    """Read a folder for each class, in the order of their names, with pictures of the same size."""
     classes = sorted((each for each in folder.iterdir() if each.is_dir()), key=_by_number)
     pictures = [(number, path) for number, each in enumerate(classes) for path in _pictures_in(each)]
     if not pictures:
         raise UnreadableFile(
-            folder, "has no folder with pictures in it; make a folder for each class with its pictures"
+            folder, "has no folder with pictures; put the pictures of each class into a folder of its own"
         )
     records: list[Records] = []
     for _, path in pictures:
         pixels = from_bytes(read_picture(io.BytesIO(read_whole(path)), str(path)))
         record = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
         if records and record.shape != records[0].shape:
-            raise UnreadableFile(path, f"has the shape {record.shape}, others have {records[0].shape}")
+            raise UnreadableFile(path, f"has the shape {record.shape}, but others have {records[0].shape}")
         records.append(record)
         if len(records) * record.size > _MOST_NUMBERS:
-            raise UnreadableFile(folder, "has more pictures than fit in memory here")
+            raise UnreadableFile(folder, "has more pictures than Dokimos loads at once; give fewer")
     labels = np.array([number for number, _ in pictures], dtype=np.int64)
     names = tuple(f"{path.parent.name}_{path.stem}" for _, path in pictures)
     return DataSet(folder.name, np.stack(records), labels, limits, names)

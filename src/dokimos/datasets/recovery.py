@@ -1,9 +1,9 @@
-"""Pictures out of published boxes: un-normalise both ends, and take the side that is not clipped.
+"""Recovers pictures from published boxes: un-normalise both ends, and take the side that is not clipped.
 
 In exact terms: a box around the pixel p = k/255 with radius ε has the ends max(0, p − ε) and min(1, p + ε),
-rounded to float32 and normalised. The widest side is 2ε, unless all are clipped; p is the lower end + ε
-where that is above 0, else the upper end − ε. Float32 leaves errors of about 1e-7, far below 1/510, so that
-k is certain. `Recovered.agrees` says whether `ball_ends` of the picture is the published box again.
+rounded to float32 and normalised. The widest side is 2ε, unless all are clipped; p is the lower end + ε if
+the lower end is above 0, else the upper end − ε. Float32 causes errors of about 1e-7, far below 1/510, so k
+is certain. `Recovered.agrees` says whether `ball_ends` of the picture gives the published box again.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dokimos.networks.semantics.outward import Floats
 from dokimos.properties.class_loses import losing_class
 from dokimos.properties.path import read_vnnlib_file
 
-#: How far 255·p may be from an integer, for a pixel of 8 bits.
+#: How far 255·p may be from an integer, for an 8-bit pixel.
 _TOLERANCE = 0.02
 _RADIUS = re.compile(r"eps(?:ilon)?[_=-]?([0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?)")
 
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """A picture out of a box: record, class and radius; whether its box is the published one, bitwise."""
+    """A picture from a box: record, class, radius, and whether its box is bitwise the published one."""
 
     name: str
     record: Records
@@ -41,7 +41,7 @@ class Recovered:
 
 
 def recover(path: Path, shape: tuple[int, ...], normalisation: Normalisation) -> Recovered:
-    """The picture in the middle of the box of a property. Raises InputError if there is none."""
+    """Recover the picture in the middle of a property's box. Raises InputError if there is none."""
     asked = read_vnnlib_file(path)
     label = losing_class(asked)
     if label is None:
@@ -71,7 +71,7 @@ def _stem(path: Path) -> str:
 
 
 def _rounded(pixels: Floats) -> tuple[Records, bool]:
-    """The pixels as whole bytes, where each is near one; as they are elsewhere."""
+    """The pixels as bytes if each is close to one, otherwise unchanged; and which of the two it is."""
     steps = np.round(255 * pixels)
     if np.abs(255 * pixels - steps).max() < _TOLERANCE:
         return from_bytes(steps.astype(np.uint8)), True
@@ -79,7 +79,7 @@ def _rounded(pixels: Floats) -> tuple[Records, bool]:
 
 
 def _radii(path: Path, measured: float) -> Sequence[float]:
-    """What the radius may be, exactly: as the file's name has it, round numbers near what was measured."""
+    """Candidates for the exact radius: that in the file's name, and round numbers near the measured one."""
     named = _RADIUS.search(path.name)
     found = [float(named[1].rstrip("."))] if named else []
     found += [round(255 * measured) / 255, round(measured, 3), round(measured, 2), measured]
@@ -87,13 +87,15 @@ def _radii(path: Path, measured: float) -> Sequence[float]:
 
 
 def read_boxes(place: Path, shape: tuple[int, ...] | None, normalisation: Normalisation) -> DataSet:
-    """The pictures of one .vnnlib file, or of all in a folder and below it, in the order of their names."""
+    """Read the pictures in a .vnnlib file, or in all such files below a folder, in the order of names."""
     if shape is None:
-        raise InputError(f"{place}: pictures out of boxes need a shape; give a model, or --shape 3,32,32.")
+        raise InputError(
+            f"{place}: recovering pictures from boxes needs their shape; give a model, or --shape 3,32,32."
+        )
     paths = sorted(place.rglob("*.vnnlib*")) if place.is_dir() else [place]
     found = [recover(path, shape, normalisation) for path in paths]
     if not found:
-        raise UnreadableFile(place, "has no .vnnlib file in it")
+        raise UnreadableFile(place, "has no .vnnlib file")
     labels = np.array([each.label for each in found], dtype=np.int64)
     names = tuple(each.name for each in found)
     records = np.stack([each.record for each in found])

@@ -1,1 +1,1 @@
-"""One process tree under limits."""
+"""Runs process trees under limits."""

@@ -1,11 +1,11 @@
-"""Limits kept by the kernel: one control group for each run, where this system lets us have one.
+"""Limits enforced by the kernel: one control group for each run, if the system allows it.
 
-BenchExec's library finds and makes the groups (the extra ``dokimos[benchexec]``); without it, or without
-the right to make groups, `new_group` gives None and the caller samples instead. The group only limits
-memory and counts; that the tree stays together and is ended as a whole is the shepherd's work either way.
+BenchExec's library (the extra ``dokimos[benchexec]``) finds and creates the groups; without it, or without
+permission to create groups, `new_group` returns None and the caller samples instead. The group only limits
+memory and counts; the shepherd keeps the tree together and ends it in either case.
 
-Memory here is what the kernel charges to the group: resident memory, and the pages of files that its
-processes were the first to read; the latter are given back before anybody is killed for the former.
+Memory here is what the kernel charges to the group: resident memory, and cached pages of files that its
+processes read first; the kernel reclaims these pages before it kills a process.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ import psutil
 from dokimos.execution.limits import Limits
 
 _PREFIX = "dokimos"
-#: How many processes and threads a run may have at a time.
+#: How many processes and threads a run may have at the same time.
 MOST_PROCESSES = 4096
 
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The group of one run. `made` is BenchExec's view of it; `counted` is the folder of a group of its own
-    that limits the number of processes, where version 1 has those."""
+    """The group of one run.
+
+    `made` is BenchExec's handle; `counted` is the folder of a separate group that limits the number of
+    processes, which version 1 needs.
+    """
 
     made: Any
     counted: Path | None = None
@@ -40,17 +43,17 @@ class ControlGroup:
 
     @property
     def entrances(self) -> tuple[Path, ...]:
-        """The files that a process writes 0 to in order to join."""
+        """The files to which a process writes 0 to join the group."""
         folders = [Path(path) for path in sorted(self.made.paths)]
         folders += [] if self.counted is None else [self.counted]
         return tuple(folder / "cgroup.procs" for folder in folders)
 
     def cpu_seconds(self) -> float:
-        """User and system time of all processes that were ever in it."""
+        """User and system time of all processes that were ever in the group."""
         return float(self.made.read_cputime() or 0.0)
 
     def peak_bytes(self) -> int:
-        """The most memory that was ever charged to it; 0 where this kernel does not say."""
+        """The peak of the memory charged to it; 0 if the kernel does not report it."""
         return int(self.made.read_max_mem_usage() or 0)
 
     def is_out_of_memory(self) -> bool:
@@ -61,13 +64,13 @@ class ControlGroup:
         return int(killed) > 0
 
     def means(self) -> str:
-        """How it limits, for the record."""
+        """How limits are enforced, for the record."""
         processes = f"; at most {MOST_PROCESSES} processes" if self.limits_processes else ""
         by = f"a control group (version {self.made.version})"
         return f"memory limited and CPU time counted by {by}{processes}"
 
     def remove(self) -> None:
-        """Remove it, with whatever may still be in it."""
+        """Remove the group, ending any process that is still in it."""
         with contextlib.suppress(OSError):
             self.made.kill_all_tasks()
             self.made.remove()
@@ -77,13 +80,13 @@ class ControlGroup:
 
 
 def new_group(limits: Limits) -> ControlGroup | None:
-    """A new group with the memory limit of `limits`; None where this system does not let us have one."""
+    """A new group with the memory limit of `limits`; None if the system does not allow it."""
     parent = _parent()
     if parent is None:
         return None
     group = None
     try:
-        # BenchExec leaves the process where it cannot limit swapping, hence SystemExit.
+        # BenchExec calls sys.exit if it cannot limit swapping, hence SystemExit.
         pids = getattr(parent, "PID", None)
         has_pids = pids is not None and pids in parent
         wanted = [parent.CPU, parent.MEMORY, *([pids] if has_pids else [])]
@@ -103,7 +106,7 @@ def new_group(limits: Limits) -> ControlGroup | None:
 
 
 def _counted(name: str) -> Path | None:
-    """A new group of version 1 of that name, which limits the number of processes; None without such."""
+    """A new version 1 group of that name, which limits the number of processes; None if there are none."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
             _, kinds, place = line.split(":", 2)
@@ -122,9 +125,9 @@ def _counted(name: str) -> Path | None:
 
 @functools.cache
 def _parent() -> Any:
-    """BenchExec's group to make groups in; None where memory or CPU time cannot be read from it.
+    """BenchExec's group to create groups in; None if memory or CPU time cannot be read from it.
 
-    Under version 2 this may move our own process into a group of its own.
+    With version 2, this may move our own process into a new group.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -137,14 +140,14 @@ def _parent() -> Any:
         found = Cgroups.initialize()
         if not all(found.require_subsystem(one, silent) for one in (found.CPU, found.MEMORY)):
             return None
-    except (Exception, SystemExit):  # whatever it meets on a system that we do not know: we can do without
+    except (Exception, SystemExit):  # it may raise anything on an unusual system; we can do without groups
         return None
     _remove_left_over(found)
     return found
 
 
 def _remove_left_over(parent: Any) -> None:
-    """Remove the empty groups of processes of ours that were killed before they could do so."""
+    """Remove empty groups left by Dokimos processes that were killed before they could remove them."""
     for path in (*parent.paths, "/sys/fs/cgroup/pids"):
         for left in Path(path).glob(f"{_PREFIX}_*_*"):
             owner = left.name.split("_")[1]

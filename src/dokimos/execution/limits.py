@@ -1,4 +1,4 @@
-"""How much one run may use."""
+"""The limits of one run."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of one process tree: time on the wall, and resident memory summed over the tree.
+    """Limits of one process tree: wall-clock time, and resident memory summed over the tree.
 
-    `cpu_seconds` limits user and system time summed over the tree, ended processes included; None: not.
-    `log_bytes` bounds what is kept of its output. `threads` is how many threads numerical libraries are
-    asked to use; it is a request, not enforced.
+    `cpu_seconds` limits user and system time summed over the tree, including ended processes; None means no
+    limit. `log_bytes` limits how much of its output is kept. `threads` is how many threads numerical
+    libraries are asked to use; this is not enforced.
     """
 
     wall_seconds: float
@@ -29,7 +29,7 @@ class Limits:
         for seconds in (self.wall_seconds, self.cpu_seconds):
             if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
                 raise InputError(f"The time limit {seconds} is not a positive number of seconds.")
-        # Written in one way: 30 and 30.0 are the same limit, in the identity of a run too.
+        # Always a float: 30 and 30.0 are the same limit, also in the id of a run.
         object.__setattr__(self, "wall_seconds", float(self.wall_seconds))
         if self.cpu_seconds is not None:
             object.__setattr__(self, "cpu_seconds", float(self.cpu_seconds))

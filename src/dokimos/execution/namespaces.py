@@ -1,10 +1,10 @@
-"""Runs a command in user, PID and mount namespaces of its own, where it sees none of the others' processes.
+"""Runs a command in its own user, PID and mount namespaces, where it cannot see other processes.
 
-Run as a script by a bare interpreter: ``python -I -S namespaces.py COMMAND ...``; it imports the standard
-library only. The command is process 1 of its namespace: nothing in there can end it by a signal, and when
-it ends, the kernel ends all the rest. It has a /proc of its own, and the same rights to files as before,
-but none over the kernel, such as to unload modules, also for root. Leaves with the command's exit code, or
-with REFUSED where the system does not allow this; then nothing has been run.
+Run as a script by a bare interpreter: ``python -I -S namespaces.py COMMAND ...``; it imports only the
+standard library. The command is process 1 of its namespace: nothing in there can end it by a signal, and
+when it ends, the kernel ends all the others. It has its own /proc and the same file permissions as before,
+but no rights over the kernel, such as unloading modules, even for root. Exits with the command's exit code,
+or with REFUSED if the system does not allow this; then nothing has been run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 
-#: The exit code where there are no such namespaces to be had.
+#: The exit code if the system does not allow such namespaces.
 REFUSED = 125
 _NEW_MOUNTS, _NEW_USERS, _NEW_PROCESSES = 0x00020000, 0x10000000, 0x20000000
 _RECURSIVE, _PRIVATE = 0x4000, 1 << 18
@@ -30,7 +30,7 @@ def _call(result: int) -> None:
 
 
 def _identity(kind: str) -> str:
-    """All ids that there are here, each as itself."""
+    """A mapping of all ids of this namespace to themselves."""
     with open(f"/proc/self/{kind}_map") as file:  # noqa: PTH123
         extents = [line.split() for line in file]
     return "".join(f"{first} {first} {count}\n" for first, _, count in extents)
@@ -42,7 +42,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _map_users(process: int) -> None:
-    """Have every user be themselves in the namespace of `process`; only us, where that is refused."""
+    """Map every user to themselves in the namespace of `process`; if that is refused, only this user."""
     try:
         for kind in ("uid", "gid"):
             _write(f"/proc/{process}/{kind}_map", _identity(kind))
@@ -57,7 +57,7 @@ def _map_users(process: int) -> None:
 
 
 def _enter(libc: ctypes.CDLL) -> None:
-    """Go into new namespaces; a helper that stays outside writes who is who in there."""
+    """Enter new namespaces; a helper process that stays outside writes the mapping of users."""
     waiting, entered = os.pipe()
     us = os.getpid()
     helper = os.fork()
@@ -77,11 +77,11 @@ def _enter(libc: ctypes.CDLL) -> None:
         _, status = os.waitpid(helper, 0)
     if status:
         raise PermissionError("users cannot be mapped")
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # new rights have cleared it
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # changing credentials has cleared it
 
 
 def _begin(libc: ctypes.CDLL, command: list[str]) -> None:
-    """In process 1: a /proc of our own, then the command."""
+    """In process 1: mount a new /proc, then run the command."""
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     _call(libc.mount(None, b"/", None, _RECURSIVE | _PRIVATE, None))
     _call(libc.mount(b"proc", b"/proc", b"proc", _NO_SUID | _NO_DEVICES | _NO_PROGRAMS, None))
@@ -91,19 +91,19 @@ def _begin(libc: ctypes.CDLL, command: list[str]) -> None:
 
 
 def main(command: list[str]) -> int:
-    """Run the command in there; the status that it ended with."""
+    """Run the command in new namespaces; return its exit status."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _enter(libc)
         first = os.fork()
     except OSError as error:
-        sys.stderr.write(f"dokimos: no namespaces of its own: {error}\n")
+        sys.stderr.write(f"dokimos: cannot create namespaces: {error}\n")
         return REFUSED << 8
     if first == 0:
         try:
             _begin(libc, command)
         except OSError as error:
-            sys.stderr.write(f"dokimos: no namespaces of its own: {error}\n")
+            sys.stderr.write(f"dokimos: cannot create namespaces: {error}\n")
             sys.stderr.flush()
         os._exit(REFUSED)
     return os.waitpid(first, 0)[1]

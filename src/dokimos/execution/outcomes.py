@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Termination(Enum):
-    """Why the process tree ended: by itself, or because we ended it."""
+    """Why the process tree ended: on its own, or because it was ended."""
 
     EXITED = "exited"
     SIGNALLED = "signalled"
@@ -21,10 +21,10 @@ class Termination(Enum):
 class Outcome:
     """What one process tree did, measured over the whole tree.
 
-    `exit_code` is the direct child's (None unless it exited by itself); `detail` says which signal ended
-    it, or why it did not start. `cpu_seconds` is user plus system time; `peak_memory_bytes` the largest
-    sampled sum of resident memory, and never less than the largest single process that ended. `enforced_by`
-    says by which means the limits were kept.
+    `exit_code` is the direct child's (None unless it exited on its own); `detail` says which signal ended
+    it, or why it did not start. `cpu_seconds` is user plus system time; `peak_memory_bytes` is the largest
+    sampled sum of resident memory, and at least the peak of the largest single process that ended.
+    `enforced_by` says how the limits were enforced.
     """
 
     termination: Termination

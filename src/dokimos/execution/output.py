@@ -1,4 +1,4 @@
-"""The log of one run: everything where it is short, both ends where it is long."""
+"""The log of one run: all of a short output, the beginning and the end of a long one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Self
 class BoundedLog:
     """A file that takes any amount of output and keeps at most `limit_bytes` of it (and one line).
 
-    The first half is written as it comes, so that it is there whatever happens; of the rest the last
-    half is kept in memory and written at the end, after a line that says how much was left out.
+    The first half is written as it arrives, so that it is on disk whatever happens. The last half is kept
+    in memory and written at the end, after a line that says how much was left out in between.
     """
 
     def __init__(self, path: Path, *, limit_bytes: int) -> None:
-        # A link that leads elsewhere, or a pipe, is no longer the log; a device stays.
+        # A link to elsewhere, or a pipe, is replaced by the log; a device is kept.
         is_device = path.is_char_device() and not path.is_symlink()
         if not is_device:
             path.unlink(missing_ok=True)
@@ -36,7 +36,7 @@ class BoundedLog:
         self.close()
 
     def write(self, chunk: bytes) -> None:
-        """Take a piece of output."""
+        """Add a piece of output."""
         head, rest = chunk[: self._head_left], chunk[self._head_left :]
         if head:
             self._put(head)

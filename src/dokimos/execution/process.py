@@ -1,10 +1,10 @@
-"""One process tree under limits: started, watched, ended as a whole.
+"""Runs one process tree under limits: starts it, watches it, and ends it as a whole.
 
-A small supervisor process (`shepherd.py`) stands between us and the command and makes the tree
-inescapable on Linux. What the tree uses is counted by a control group or sampled (`usage.py`). Where the
-system has no subreapers (macOS), every process seen while sampling is remembered, and the session and a
-mark in the environment find those that were never seen (`strays.py`). If we are killed ourselves, the
-shepherd ends the tree at once; if we are stopped, it does so soon after the wall limit.
+A small supervisor process (`shepherd.py`) between us and the command makes the tree inescapable on Linux.
+The usage of the tree is counted by a control group or sampled (`usage.py`). On systems without subreapers
+(macOS), every process seen while sampling is remembered, and the session and a mark in the environment find
+the others (`strays.py`). If we are killed, the shepherd ends the tree at once; if we are stopped, it does
+so soon after the wall-clock limit.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Cancelled(Exception):
 
 
 class Cancel(Protocol):
-    """Says whether the caller has given up: a `threading.Event`, or anything that knows."""
+    """Says whether the caller has given up: a `threading.Event`, or anything with the same method."""
 
     def is_set(self) -> bool:
-        """Whether the run is to be ended; asked at least 20 times a second, so it must be quick."""
+        """Whether to end the run; called at least 20 times a second, so it must be quick."""
 
 
 def run_limited(
@@ -68,11 +68,12 @@ def run_limited(
 ) -> Outcome:
     """Run `command` to its end or to its first limit; when this returns or raises, its tree is gone.
 
-    The run ends with the direct child: whatever that leaves behind is killed. Standard output and error go
-    to `log`, bounded by `limits.log_bytes`; the child's standard input is empty. Numerical libraries are
-    asked to use `limits.threads` threads. SIGKILL is used at once: nothing gets time beyond its limit.
+    The run ends with the direct child: any processes that it leaves behind are killed. Standard output and
+    error go to `log`, bounded by `limits.log_bytes`; the child's standard input is empty. Numerical
+    libraries are asked to use `limits.threads` threads. SIGKILL is used at once: no run gets time beyond
+    its limit.
 
-    Once `cancel` is set the tree is ended and Cancelled is raised.
+    Once `cancel` is set, the tree is ended and Cancelled is raised.
 
     Raises InputError if the log cannot be written (disk full, folder missing).
     """
@@ -89,7 +90,7 @@ def run_limited(
 
 @contextlib.contextmanager
 def log_errors(log: Path) -> Iterator[None]:
-    """What is wrong with a log that cannot be written, in a sentence."""
+    """Turn an OSError into an InputError that says why the log cannot be written."""
     try:
         yield
     except OSError as error:
@@ -101,7 +102,7 @@ def log_errors(log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def group_for(limits: Limits) -> Iterator[ControlGroup | None]:
-    """A control group for as long as a run takes, or None."""
+    """A control group for the duration of a run, or None."""
     group = new_group(limits)
     try:
         yield group
@@ -112,9 +113,9 @@ def group_for(limits: Limits) -> Iterator[ControlGroup | None]:
 
 @dataclass
 class WatchedTree:
-    """The parent's side of one tree of processes: of one run, or of one that is asked again and again.
+    """The parent's side of one process tree: of one run, or of a warm worker with many queries.
 
-    `begun_at` is when its time began to count, by the monotonic clock; when it was started unless given.
+    `begun_at` is when its time starts to count, by the monotonic clock (default: when it is started).
     """
 
     limits: Limits
@@ -142,10 +143,10 @@ class WatchedTree:
         cpu_seconds: float | None,
         wall_seconds: float | None = None,
     ) -> Iterator[None]:
-        """The tree runs in here; afterwards it is gone, whatever happened.
+        """The tree runs inside this context; afterwards it is gone, whatever happened.
 
-        The shepherd ends it by itself soon after `wall_seconds` (the limit unless given), and the kernel a
-        process of it that takes more than `cpu_seconds`. Raises OSError if the log could not be written.
+        The shepherd ends it on its own soon after `wall_seconds` (default: the limit), and the kernel ends
+        a process in it that takes more than `cpu_seconds`. Raises OSError if the log could not be written.
         """
         entrances = [] if self.group is None else [str(path) for path in self.group.entrances]
         limits = (str(wall_seconds or self.limits.wall_seconds), str(cpu_seconds or 0.0))
@@ -180,16 +181,16 @@ class WatchedTree:
 
     @property
     def root(self) -> int:
-        """The shepherd, below which the tree is."""
+        """The id of the shepherd, whose descendants are the tree."""
         assert self._shepherd is not None
         return self._shepherd.pid
 
     def until_end_or_limit(self, *, reply: int | None = None) -> Termination | None:
-        """Watch until the shepherd has reported the end (None) or a limit is reached (which one).
+        """Watch until the shepherd reports the end (returns None) or a limit is reached (returns which).
 
-        Also until there is something to read from the descriptor `reply`, where one is given (None). What
-        the shepherd has written by then comes first: where we were held up (by a full machine, or Ctrl-Z),
-        a command that ended in time is no timeout.
+        If a descriptor `reply` is given, also returns None as soon as it can be read. The shepherd's report
+        is read first: if we were held up (by a busy machine, or Ctrl-Z), a command that ended in time is
+        not a timeout.
         """
         begun = time.monotonic()
         next_sample = begun
@@ -219,16 +220,16 @@ class WatchedTree:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the command has ended, though what it left behind may not have been."""
+        """Whether the command has ended, though processes that it left behind may not have."""
         return "ended" in self.reports or self.failure is not None
 
     @property
     def is_over(self) -> bool:
-        """Whether the shepherd has said its last word."""
+        """Whether the shepherd has sent its last report."""
         return "over" in self.reports or self.failure is not None
 
     def _read_report(self, report: int) -> bool:
-        """Take in what the shepherd wrote; False once it has closed its end."""
+        """Read the shepherd's report; False once it has closed its end."""
         chunk = os.read(report, 4096)
         *lines, self.pending = (self.pending + chunk).split(b"\n")
         for line in lines:
@@ -240,7 +241,7 @@ class WatchedTree:
         return bool(chunk)
 
     def _read_output(self, output: int) -> bool:
-        """Take a piece of output; False at its end. A full disk must not keep the tree alive."""
+        """Read a piece of output; False at its end. A full disk must not keep the tree alive."""
         chunk = os.read(output, _CHUNK_BYTES)
         if self.log_error is None:
             try:
@@ -250,11 +251,11 @@ class WatchedTree:
         return bool(chunk)
 
     def _end(self, shepherd: subprocess.Popen[bytes]) -> None:
-        """Have the tree ended, make sure that it is, and take what output is left."""
+        """End the tree, make sure that it has ended, and read the rest of its output."""
         report = self._report
         assert shepherd.stdin is not None
         shepherd.stdin.close()
-        shepherd.send_signal(signal.SIGCONT)  # should the command have stopped it
+        shepherd.send_signal(signal.SIGCONT)  # in case the command has stopped it
         deadline = time.monotonic() + _ENDING_SECONDS
         with selectors.DefaultSelector() as selector:
             selector.register(report, selectors.EVENT_READ)
@@ -270,14 +271,14 @@ class WatchedTree:
         self.drain()
 
     def drain(self) -> None:
-        """Take all output that has been written so far."""
+        """Read all output that has been written so far."""
         os.set_blocking(self._output, False)
         with contextlib.suppress(BlockingIOError):
             while self._read_output(self._output):
                 pass
 
     def outcome(self, limit: Termination | None) -> Outcome:
-        """What came of a tree that is gone, and had reached `limit`."""
+        """The outcome of a tree that is gone, and had reached `limit`."""
         reports = self.reports
         if self.failure is not None:
             return Outcome(Termination.NOT_STARTED, None, 0.0, 0.0, 0, self.failure)
@@ -315,13 +316,13 @@ class WatchedTree:
         )
 
     def means(self, *, is_whole: bool) -> str:
-        """By which means limits were kept, for the record; `is_whole`: the system holds the tree."""
+        """How limits were enforced, for the record; `is_whole`: the system kept the tree together."""
         tree = "subreaper" if is_whole else "process group and sweep"
         return f"process tree held by {tree}; wall clock watched; {self.usage.means()}"
 
 
 def signal_name(number: int) -> str:
-    """The name of a signal, or its number where it has none."""
+    """The name of a signal, or its number if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:

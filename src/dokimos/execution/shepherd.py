@@ -1,19 +1,19 @@
-"""The process between us and one command: it keeps the command's whole tree together and ends it.
+"""The supervisor of one command: it keeps the command's whole process tree together and ends it.
 
 Run as a script by a bare interpreter: ``python -I -S shepherd.py REPORT_FD WALL_SECONDS CPU_SECONDS
-ENTRANCE ... -- COMMAND ...``; it imports the standard library only. Each ENTRANCE (there may be none) is a
+ENTRANCE ... -- COMMAND ...``; it imports only the standard library. Each ENTRANCE (there may be none) is a
 file of a control group, which the command joins by writing 0 there. Standard input is a pipe from the
-parent that carries nothing: when the parent closes it, or dies (kill -9 included), the tree is ended. So
-it is after WALL_SECONDS, should the parent be stopped, and the kernel ends a process that takes more than
-CPU_SECONDS (0: no limit). It writes lines ``name value`` to REPORT_FD: ``session`` and ``started`` (or
-``failed``) first; ``status`` and ``ended`` as soon as the command has ended by itself, or ``ended`` alone;
-and when its tree is gone too ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``over``.
+parent that carries no data: when the parent closes it, or dies (even by kill -9), the tree is ended. The
+tree is also ended after WALL_SECONDS, in case the parent is stopped, and the kernel ends a process that
+takes more than CPU_SECONDS (0: no limit). It writes lines ``name value`` to REPORT_FD: first ``session``
+and ``started`` (or ``failed``); then ``status`` and ``ended`` as soon as the command has ended on its own,
+or ``ended`` alone; and, when its tree is gone, ``cpu_seconds``, ``largest_bytes``, ``whole`` and ``over``.
 
 On Linux the shepherd is the *child subreaper* of everything below it: a process whose parent ends is handed
-to the shepherd and to no other, whatever sessions, groups or environments it has chosen, so "all
-descendants of the shepherd" is the tree, and nothing gets out of it. The tree is ended by stopping all
-members and their groups until no new one shows up, then SIGKILL, then reaping until no child is left.
-Elsewhere the process group is killed here, and the parent sweeps for the rest.
+to the shepherd and to no other, whatever sessions, groups or environments it has chosen. So the tree is
+"all descendants of the shepherd", and no process can leave it. The tree is ended by stopping all members
+and their groups until no new one appears, then SIGKILL, then reaping until no child is left. On other
+systems, the shepherd kills the process group, and the parent sweeps for the rest.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ import time
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-#: How long after its limit a tree is ended without the parent's word.
+#: How many seconds after its limit a tree is ended even if the parent does not ask for it.
 _GRACE_SECONDS = 1.0
-#: The system refuses to wait, or to count CPU time, for as long as anybody may write down.
+#: The system refuses timeouts and CPU limits that are too large.
 _LONGEST_SECONDS = 3600.0
 _MOST_CPU_SECONDS = 2.0**31
-#: How often the tree is looked through for members that do not stand still yet.
+#: How many times the tree is searched for members that are not stopped yet.
 _ROUNDS = 20
-#: How many times in a row children are killed as they come.
+#: How many rounds of killing newly arrived children there are.
 _CHASES = 200
 
 
 def _prctl(option: int, value: int) -> bool:
-    """Ask the kernel for something about this process; False where it refuses."""
+    """Set an option of this process in the kernel; False if it refuses."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes
@@ -57,7 +57,7 @@ def _children() -> dict[int, list[tuple[int, int]]]:
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
-            # The command's name may hold blanks and brackets: fields count from the last bracket.
+            # The command's name may contain blanks and brackets: fields are counted from the last bracket.
             _, parent, group = file.read().rpartition(b")")[2].split()[:3]
             children.setdefault(int(parent), []).append((int(entry), int(group)))
     return children
@@ -66,7 +66,8 @@ def _children() -> dict[int, list[tuple[int, int]]]:
 def _descendants() -> dict[int, int]:
     """All descendants of this process that have not been reaped yet, each with its process group.
 
-    Zombies count: the first thread of a process is one while its other threads still die.
+    Zombies are included: the first thread of a process is a zombie while its other threads are still
+    exiting.
     """
     children = _children()
     found: dict[int, int] = {}
@@ -79,7 +80,7 @@ def _descendants() -> dict[int, int]:
 
 
 def _signal_all(members: dict[int, int], number: int) -> None:
-    """Signal processes, and first their groups: a group is met as a whole, whoever joins or leaves it."""
+    """Signal the groups first, then the processes: a group gets a signal as a whole, whoever joins it."""
     groups = {-group for group in members.values()} - {-os.getpgrp(), 0, -1}
     for pid in (*groups, *members):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -93,8 +94,10 @@ def _reap() -> None:
 
 
 def _chase() -> None:
-    """Kill children as they are handed to us, for a process that forks and ends is gone before a look
-    through all of /proc is over; where the kernel does not list children, do nothing."""
+    """Kill children as they are handed to us; do nothing if the kernel does not list children.
+
+    A process that forks and ends at once would be gone before a scan of /proc is complete.
+    """
     with contextlib.suppress(OSError):
         for _ in range(_CHASES):
             with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123
@@ -108,7 +111,7 @@ def _chase() -> None:
 
 
 def _end_tree(*, group: int, subreaper: bool) -> None:
-    """Kill everything below this process, and reap it."""
+    """Kill and reap all descendants of this process."""
     if not subreaper:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
@@ -121,7 +124,7 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
         members = _descendants()
         if not members.keys() - stopped:
             break
-        # A stopped process cannot fork, so this ends once the tree stands still.
+        # A stopped process cannot fork, so this ends once all members are stopped.
         _signal_all(members, signal.SIGSTOP)
         stopped |= members.keys()
     while members := _descendants():
@@ -132,13 +135,13 @@ def _end_tree(*, group: int, subreaper: bool) -> None:
 
 
 def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: float) -> int:
-    """Fork and exec `command` in a session and groups of its own; what prevents that is reported."""
+    """Fork and exec `command` in its own session and control groups; a failure is reported."""
     error_read, error_write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             os.setsid()
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # should we be killed together with our parent
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # in case we are killed together with our parent
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             null = os.open(os.devnull, os.O_RDONLY)
@@ -146,7 +149,8 @@ def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: f
             os.close(report)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if cpu_seconds:
-                # Of each process alone, in whole seconds: the tree's time is what the parent watches.
+                # This limits each process separately, in whole seconds; the parent watches the tree's
+                # total.
                 most = math.ceil(min(cpu_seconds, _MOST_CPU_SECONDS) + _GRACE_SECONDS)
                 resource.setrlimit(resource.RLIMIT_CPU, (most, most))
             for entrance in entrances:
@@ -168,16 +172,15 @@ def _start(command: list[str], entrances: list[str], report: int, cpu_seconds: f
 
 def _tell(report: int, **fields: object) -> None:
     text = "".join(f"{name} {' '.join(str(value).split())}\n" for name, value in fields.items())
-    # Nobody is left to tell where the parent is dead; the tree has been ended all the same.
+    # If the parent is dead, there is nobody to report to; the tree has been ended anyway.
     with contextlib.suppress(OSError):
         os.write(report, text.encode(errors="replace"))
 
 
 def _wait(pid: int, wakeup: int, deadline: float) -> int | None:
-    """The status of `pid` once it has ended; None if the parent closed our standard input first, or the
-    time is over.
+    """Wait for `pid` and return its status; None on timeout, or if the parent closes our standard input.
 
-    Orphans handed to us are reaped on the way, so that they do not pile up.
+    Orphans handed to us are reaped meanwhile, so that they do not accumulate.
     """
     while True:
         with contextlib.suppress(ChildProcessError):
@@ -195,7 +198,7 @@ def _wait(pid: int, wakeup: int, deadline: float) -> int | None:
 def main(
     report: int, wall_seconds: float, cpu_seconds: float, entrances: list[str], command: list[str]
 ) -> None:
-    """Run `command`, wait for its end or the parent's word, end the tree, report."""
+    """Run `command`, wait for its end or the parent's request, end the tree, and report."""
     os.set_inheritable(report, False)
     subreaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wakeup_read, wakeup_write = os.pipe()
@@ -223,4 +226,4 @@ if __name__ == "__main__":
     border = sys.argv.index("--")
     fd, wall, cpu, *files = sys.argv[1:border]
     main(int(fd), float(wall), float(cpu), files, sys.argv[border + 1 :])
-    os._exit(0)  # nothing is left to clean up, and the parent waits
+    os._exit(0)  # there is nothing left to clean up, and the parent is waiting

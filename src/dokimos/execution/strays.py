@@ -1,6 +1,6 @@
-"""Processes that a run has left behind: found by a mark in their environment or by their session.
+"""Processes that a run left behind, found by a mark in their environment or by their session.
 
-Where the supervisor holds the tree together (Linux) there are none, unless it was killed itself.
+If the supervisor keeps the tree together (Linux), there are none, unless it was killed itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SWEEPING_SECONDS = 30.0
 
 
 def sweep(members: Sequence[psutil.Process], *, mark: str, session: float | None) -> None:
-    """Kill these members of a tree, and all that have its mark or session, until none is left."""
+    """Kill these members of a tree, and all processes with its mark or session, until none is left."""
     deadline = time.monotonic() + _SWEEPING_SECONDS
     while (strays := _strays(members, mark, session)) and time.monotonic() < deadline:
         for process in strays:
@@ -29,7 +29,7 @@ def sweep(members: Sequence[psutil.Process], *, mark: str, session: float | None
 
 
 def end_strays(folder: Path) -> None:
-    """Kill what is left of runs in `folder`: those whose supervisor was killed together with us."""
+    """Kill what is left of runs in `folder` whose supervisor was killed together with their parent."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             environment = process.environ()
@@ -52,7 +52,7 @@ def _is_marked(process: psutil.Process, mark: str, session: float | None) -> boo
 
 
 def _is_alive(process: psutil.Process) -> bool:
-    """Whether it is this very process (not another with its number) that still runs."""
+    """Whether this process still runs (and its id is not that of a later process)."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:

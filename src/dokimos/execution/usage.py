@@ -1,7 +1,7 @@
-"""What a process tree uses, and which limit it has reached: counted by the kernel, or sampled by us.
+"""The usage of a process tree, and which limit it has reached: counted by the kernel, or sampled.
 
-Where the system lets us have a control group of the run's own (`cgroups.py`), that limits memory and counts
-CPU time. Otherwise both are sampled with psutil over the descendants of the tree's root.
+If the system allows a control group for the run (`cgroups.py`), that limits memory and counts CPU time.
+Otherwise both are sampled with psutil over the descendants of the tree's root.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from dokimos.execution.cgroups import ControlGroup
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
 
-#: How often a tree is looked at.
+#: The interval at which a tree is sampled.
 SAMPLE_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Used:
-    """What a tree used from beginning to end, and whether that was more memory than it may have.
+    """What a tree used in total, and whether it exceeded its memory limit.
 
-    `comes_first`: whether this is so certain that no other limit can have been the reason of the end.
+    `comes_first`: whether this is so certain that no other limit can have been the cause of the end.
     """
 
     cpu_seconds: float
@@ -34,47 +34,47 @@ class Used:
 
 
 class Usage(Protocol):
-    """Follows what one tree uses."""
+    """Follows the usage of one tree."""
 
     @property
     def members(self) -> tuple[psutil.Process, ...]:
-        """All processes of the tree that were ever seen, as far as they were looked at."""
+        """All processes of the tree that were seen in samples."""
 
     def reached(self, root: int) -> Termination | None:
-        """Look at the tree below the process `root`; the limit of memory or CPU time that it reached."""
+        """Examine the tree below the process `root`; return the memory or CPU limit that it reached."""
 
     def begin_again(self, root: int) -> None:
-        """From here on, count CPU time anew: the tree below `root` is asked something else."""
+        """Start counting CPU time from 0: the tree below `root` gets a new query."""
 
     def so_far(self, root: int) -> Used:
-        """What the tree below `root` used since then, while it is still there."""
+        """What the tree below `root` has used since then; it is still running."""
 
     def in_all(self, *, cpu_seconds: float | None, largest_bytes: int) -> Used:
-        """What it used, once it is gone.
+        """What the tree used in total, once it is gone.
 
-        The system's own account of the ended processes, where there is one: their CPU time, and the memory
-        of the largest.
+        The arguments are the system's own account of the ended processes, if there is one: their CPU time,
+        and the memory of the largest.
         """
 
     def means(self) -> str:
-        """By which means limits are kept, for the record."""
+        """How limits are enforced, for the record."""
 
 
 def usage(limits: Limits, group: ControlGroup | None) -> Usage:
-    """The way to follow a tree: its control group, or samples where it has none."""
+    """How to follow a tree: by its control group, or by samples if it has none."""
     return SampledUsage(limits) if group is None else GroupUsage(limits, group)
 
 
 def is_out_of_cpu_time(limits: Limits, cpu_seconds: float) -> bool:
-    """Whether that is more than the limit, if there is one."""
+    """Whether this exceeds the CPU limit, if there is one."""
     return limits.cpu_seconds is not None and cpu_seconds > limits.cpu_seconds
 
 
 @dataclass
 class GroupUsage:
-    """The account that the kernel keeps of a control group.
+    """The kernel's account of a control group.
 
-    It counts from `before_seconds` of CPU time on; its peak of memory is that of all its time.
+    CPU time is counted from `before_seconds` on; the peak of memory is that of the group's whole lifetime.
     """
 
     limits: Limits
@@ -83,18 +83,18 @@ class GroupUsage:
 
     @property
     def members(self) -> tuple[psutil.Process, ...]:
-        """None are looked at."""
+        """Empty: nothing is sampled."""
         return ()
 
     def reached(self, root: int) -> Termination | None:
-        """What the kernel says."""
+        """What the kernel reports."""
         if self.group.is_out_of_memory():
             return Termination.MEMORY_LIMIT
         is_out = is_out_of_cpu_time(self.limits, self._cpu_seconds())
         return Termination.CPU_LIMIT if is_out else None
 
     def begin_again(self, root: int) -> None:
-        """What was counted until now is for others."""
+        """CPU time so far belongs to earlier queries."""
         self.before_seconds = self.group.cpu_seconds()
 
     def so_far(self, root: int) -> Used:
@@ -105,12 +105,12 @@ class GroupUsage:
         return max(0.0, self.group.cpu_seconds() - self.before_seconds)
 
     def in_all(self, *, cpu_seconds: float | None, largest_bytes: int) -> Used:
-        """What the kernel counted; where it killed for lack of memory, that was the end."""
+        """What the kernel counted; if it killed for lack of memory, that is why the tree ended."""
         peak = max(self.group.peak_bytes(), largest_bytes)
         return Used(self._cpu_seconds(), peak, self.group.is_out_of_memory(), comes_first=True)
 
     def means(self) -> str:
-        """As the group says it."""
+        """See ControlGroup.means."""
         return self.group.means()
 
 
@@ -126,28 +126,28 @@ class SampledUsage:
 
     @property
     def members(self) -> tuple[psutil.Process, ...]:
-        """All that were there when a sample was taken."""
+        """All processes that were seen in a sample."""
         return tuple(self.seen.values())
 
     def reached(self, root: int) -> Termination | None:
-        """Take a sample; the limit that has been reached by it."""
+        """Take a sample; return the limit that has been reached, if any."""
         if self._sample(root) > self.limits.memory_bytes:
             return Termination.MEMORY_LIMIT
         is_out = is_out_of_cpu_time(self.limits, self.cpu_seconds - self.before_seconds)
         return Termination.CPU_LIMIT if is_out else None
 
     def begin_again(self, root: int) -> None:
-        """What was sampled until now is for others."""
+        """CPU time so far belongs to earlier queries."""
         self._sample(root)
         self.before_seconds, self.peak_bytes = self.cpu_seconds, 0
 
     def so_far(self, root: int) -> Used:
-        """By one more sample."""
+        """Take one more sample."""
         self._sample(root)
         return self.in_all(cpu_seconds=None, largest_bytes=0)
 
     def in_all(self, *, cpu_seconds: float | None, largest_bytes: int) -> Used:
-        """The system's account of CPU time; memory as sampled, and what the samples missed."""
+        """CPU time by the system's account; memory by samples, and by the account if that is more."""
         used = self.cpu_seconds if cpu_seconds is None else cpu_seconds
         return Used(
             max(0.0, used - self.before_seconds),
@@ -156,7 +156,7 @@ class SampledUsage:
         )
 
     def means(self) -> str:
-        """How often it is looked at."""
+        """See Usage."""
         sampled = f"sampled every {SAMPLE_SECONDS:g} s"
         cpu = "" if self.limits.cpu_seconds is None else f"; CPU time {sampled} and by rlimit"
         return f"resident memory {sampled}{cpu}"
@@ -164,7 +164,7 @@ class SampledUsage:
     def _sample(self, root: int) -> int:
         """The resident memory of the whole tree now; also notes its peak, CPU time and members.
 
-        The CPU time of a process that has ended is found with whoever waited for it, `root` included.
+        The CPU time of an ended process is counted in the process that waited for it, which may be `root`.
         """
         resident, cpu = 0, 0.0
         try:
@@ -186,7 +186,7 @@ class SampledUsage:
 
 
 def at_rest(root: int) -> tuple[int, int]:
-    """How much memory the tree below the process `root` holds now, and how many processes it has."""
+    """The memory that the tree below the process `root` holds now, and its number of processes."""
     try:
         members = psutil.Process(root).children(recursive=True)
     except psutil.Error:

@@ -1,13 +1,13 @@
-"""A process that stays and is asked one thing after another, each under the limits of a run of its own.
+"""A process that stays warm and answers one query after another, each under the limits of a run.
 
-Starting a verifier may take longer than answering a small query. A warm worker is started once, in a tree
-of its own under a shepherd as any run is, and gets its queries as lines of JSON through one named pipe; it
-replies through another. `verifiers/runners/warm_queries.py` is the other side.
+Starting a verifier may take longer than answering a small query. A warm worker is started once, in its own
+tree under a shepherd like any run, and gets its queries as lines of JSON through one named pipe; it replies
+through another. `verifiers/runners/warm_queries.py` is the other side.
 
-What was asked before must not show in an answer. So a worker is thrown away, and its whole tree ended,
-after a limit, a crash, an exit code other than 0, a reply that is none, processes that were left behind,
-or memory that has grown; and where something odd happens to one that had been asked before, the same is
-asked again of a new one, whose answer counts.
+Earlier queries must not influence an answer. So a worker is discarded, and its whole tree ended, after a
+limit, a crash, an exit code other than 0, an invalid reply, processes left behind, or memory growth. If
+something odd happens to a worker that had earlier queries, a new worker gets the same query, and its answer
+counts.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from dokimos.execution.output import BoundedLog
 from dokimos.execution.process import Cancel, WatchedTree, group_for, log_errors
 from dokimos.execution.usage import at_rest, usage
 
-#: The share of its memory limit by which a worker may have grown since it was first at rest.
+#: The fraction of its memory limit by which a worker may have grown since it was first idle.
 GROWTH_SHARE = 0.25
-#: So long, as good as for ever, a worker may live.
+#: How many seconds a worker may live: in effect, without a limit.
 _LIFE_SECONDS = 1e9
 _LONGEST_REPLY = 64
-_NO_REPLY = "its end without a reply"
+_NO_REPLY = "it ended without a reply"
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What starts a worker, and under which limits each of its queries is answered."""
+    """How to start a worker, and the limits for each of its queries."""
 
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
@@ -49,17 +49,17 @@ class WarmStart:
 
     @classmethod
     def of(cls, command: tuple[str, ...], environment: Mapping[str, str], limits: Limits) -> Self:
-        """With variables in a form that can be compared."""
+        """Make one from these arguments, with the variables in a form that can be compared."""
         return cls(command, tuple(sorted(environment.items())), limits)
 
 
 class WarmWorker:
-    """One worker. Not to be used by two threads at a time; `end` must be called."""
+    """One worker. Only one thread may use it at a time; `end` must be called."""
 
     def __init__(self, start: WarmStart, *, work: Path) -> None:
         self.start = start
         self.asked = 0
-        #: Whether it may be asked again.
+        #: Whether it may get another query.
         self.is_fit = True
         self._tree: WatchedTree | None = None
         self._rest: tuple[int, int] | None = None
@@ -67,26 +67,26 @@ class WarmWorker:
         self._folder = Path(tempfile.mkdtemp(prefix="warm-", dir=work))
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
-            #: Where output goes that belongs to no query.
+            #: Where output that belongs to no query goes.
             self._nowhere = stack.enter_context(BoundedLog(Path(os.devnull), limit_bytes=2))
             self._queries, self._replies = (self._pipe(name, stack) for name in ("queries", "replies"))
             self._stack = stack.pop_all()
 
     def _pipe(self, name: str, stack: contextlib.ExitStack) -> int:
-        """A named pipe, open for both, so that neither opening nor the worker's end holds us up."""
+        """A named pipe, opened for reading and writing, so that no open or read of ours blocks."""
         os.mkfifo(self._folder / name, 0o600)
         descriptor = os.open(self._folder / name, os.O_RDWR | os.O_NONBLOCK)
         stack.callback(os.close, descriptor)
         return descriptor
 
     def ask(self, arguments: Sequence[str], *, folder: Path, log: Path, cancel: Cancel) -> Outcome:
-        """Have it answer in `folder` what stands on a command line; as `run_limited` in everything else.
+        """Let the worker answer the query in `arguments`, in `folder`; otherwise like `run_limited`.
 
-        The first query counts the time that it takes to start. Its exit code is what the worker says that
-        a process of its own would have left with.
+        The time of the first query includes the start. The exit code is what the worker reports that a
+        separate process would have exited with.
         """
         self.asked += 1
-        self.is_fit = False  # until it has shown that it still is
+        self.is_fit = False  # until it has shown that it is
         with log_errors(log), BoundedLog(log, limit_bytes=self.start.limits.log_bytes) as sink:
             tree = self._begun(sink, cancel)
             try:
@@ -98,7 +98,7 @@ class WarmWorker:
                     tree.drain()
                     outcome = self._answered(tree, code, ended)
                 else:
-                    self._running.close()  # which takes what output is left
+                    self._running.close()  # this reads the rest of the output
                     outcome = _without_reply(tree.outcome(limit))
                     self.end()
             except BaseException:
@@ -109,7 +109,7 @@ class WarmWorker:
         return replace(outcome, enforced_by=f"{outcome.enforced_by}; a warm worker")
 
     def _begun(self, sink: BoundedLog, cancel: Cancel) -> WatchedTree:
-        """The tree, started where it is not, whose output goes to `sink` from now on."""
+        """The tree, started if necessary, whose output goes to `sink` from now on."""
         tree = self._tree
         if tree is None:
             return self._started(sink, cancel)
@@ -119,7 +119,7 @@ class WarmWorker:
         return tree
 
     def _started(self, sink: BoundedLog, cancel: Cancel) -> WatchedTree:
-        """Start the process; it finds its first query in the pipe."""
+        """Start the process, whose first query is already in the pipe."""
         limits = self.start.limits
         group = self._stack.enter_context(group_for(limits))
         tree = WatchedTree(limits, sink, cancel, group, usage(limits, group))
@@ -129,7 +129,7 @@ class WarmWorker:
                 (*self.start.command, "--queries", *pipes),
                 cwd=self._folder,
                 environment={**dict(self.start.environment), "TMPDIR": str(self._folder)},
-                cpu_seconds=None,  # the kernel would count all queries together; we watch each
+                cpu_seconds=None,  # the kernel would count all queries together; we watch each one
                 wall_seconds=_LIFE_SECONDS,
             )
         )
@@ -143,7 +143,7 @@ class WarmWorker:
             view = view[os.write(self._queries, view) :]
 
     def _reply(self) -> int | None:
-        """The exit code in the reply to this query; None where it is not one line that says so."""
+        """The exit code in the reply to this query; None if the reply is not valid."""
         words = os.read(self._replies, _LONGEST_REPLY).split(b" ")
         if len(words) != 2 or words[0] != str(self.asked).encode() or not words[1].endswith(b"\n"):
             return None
@@ -171,16 +171,16 @@ class WarmWorker:
         )
 
     def end(self) -> None:
-        """End its tree; it cannot be asked any more. Raises OSError if the log cannot be written."""
+        """End its tree; it takes no more queries. Raises OSError if the log cannot be written."""
         self.is_fit = False
         with self._stack:
             self._running.close()
 
 
 class WarmWorkers:
-    """The workers of a campaign: one for each way to start one and set of limits, and each in use once.
+    """The workers of a campaign. A worker answers one query at a time, always with the same `WarmStart`.
 
-    Of those that nobody uses, at most `most` are kept; `end` ends them all.
+    At most `most` idle workers are kept; `end` ends them all.
     """
 
     def __init__(self, work: Path, *, most: int) -> None:
@@ -199,10 +199,10 @@ class WarmWorkers:
         cancel: Cancel,
         is_odd: Callable[[Outcome], bool],
     ) -> tuple[Outcome, int]:
-        """The outcome of a query, and how many queries its worker had been asked with it.
+        """The outcome of a query, and how many queries its worker has had, with this one.
 
-        A worker whose outcome `is_odd` is not asked any more. Where it had been asked before, that may be
-        why: `folder` is emptied, and a new one is asked.
+        A worker whose outcome `is_odd` gets no more queries. If it had earlier queries, they may be the
+        cause: `folder` is emptied, and a new worker gets the query.
         """
         worker = self._take(start)
         while True:
@@ -235,7 +235,7 @@ class WarmWorkers:
             old.end()
 
     def end(self) -> None:
-        """End all that nobody uses."""
+        """End all idle workers."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
@@ -243,14 +243,14 @@ class WarmWorkers:
 
 
 def _without_reply(outcome: Outcome) -> Outcome:
-    """A process that ends in peace without having replied has failed all the same."""
+    """The outcome as a failure: a process that exits normally without a reply has failed."""
     if outcome.termination is not Termination.EXITED:
         return outcome
     return replace(outcome, termination=Termination.SIGNALLED, exit_code=None, detail=_NO_REPLY)
 
 
 def _empty(folder: Path) -> None:
-    """Remove what is in a folder."""
+    """Remove the contents of a folder."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

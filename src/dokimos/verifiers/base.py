@@ -304,7 +304,7 @@ class Verifier(ABC):
         if outcome.termination is Termination.NOT_STARTED:
             return VerifierAnswer(Answer.ERROR, detail=f"not started: {outcome.detail}")
         if outcome.termination is Termination.SIGNALLED or outcome.exit_code is None:
-            return _error(f"killed by {outcome.detail}", log)
+            return _error(f"ended abnormally ({outcome.detail})", log)
         if not self.accepts(outcome.exit_code):
             return _error(f"exit code {outcome.exit_code}", log)
         if trouble := _trouble_with(query):

@@ -114,7 +114,7 @@ def test_a_path_around_the_tensor_is_seen() -> None:
 
 @pytest.mark.parametrize("tensor", ["nothing", "X", "w1", ""])
 def test_a_tensor_that_no_node_computes_is_refused(tensor: str) -> None:
-    with pytest.raises(InvalidProof, match="computes no tensor"):
+    with pytest.raises(InvalidProof, match="the network has no tensor"):
         proven(asked(hinged([-1.0, -1.0])), tensor)
 
 

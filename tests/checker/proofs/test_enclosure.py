@@ -81,7 +81,7 @@ def test_every_piece_counts() -> None:
     [
         ([], "ends before"),
         (balanced(5)[:-1], "ends before"),
-        ([*balanced(5), LEAF], "goes on"),
+        ([*balanced(5), LEAF], "continues"),
         ([0, *balanced(4)], "ends before"),
         ([1, LEAF, LEAF], "no coordinate 1"),
         ([0] * (2 * MOST_PIECES + 1), "more than"),

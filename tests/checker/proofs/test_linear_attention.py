@@ -78,13 +78,13 @@ def test_a_row_without_weight_is_refused() -> None:
 
 
 CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
-    "not written by a Div": {"A": ("Softmax", ("W",), "A", {"axis": 2})},
+    "not the output of a Div": {"A": ("Softmax", ("W",), "A", {"axis": 2})},
     "divided by the sums of their rows": {"R": ("ReduceSum", ("W", "i_other"), "R", {"keepdims": 1})},
-    "not written by a ReduceSum": {"A": ("Div", ("W", "W"), "A")},
-    "not written by a Relu": {"Q": ("Exp", ("Q1",), "Q")},
+    "not the output of a ReduceSum": {"A": ("Div", ("W", "W"), "A")},
+    "not the output of a Relu": {"Q": ("Exp", ("Q1",), "Q")},
     "not transposed": {"KT": ("Transpose", ("K",), "KT", {"perm": [0, 1, 2]})},
     "not the input times": {"V0": ("MatMul", ("X1", "WV"), "V0")},
-    "not written by a MatMul": {"V0": ("Relu", ("X",), "V0")},
+    "not the output of a MatMul": {"V0": ("Relu", ("X",), "V0")},
 }
 
 

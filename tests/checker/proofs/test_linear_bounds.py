@@ -71,7 +71,7 @@ def test_float64_is_proven_over_the_reals_only() -> None:
     [
         ((), "must be a list of 1"),
         ((written(255), ""), "must be a list of 1"),
-        ((written(255, 255),), "2 slopes, which are not one for each unit"),
+        ((written(255, 255),), "2 slopes, but there must be one for each unit"),
         (("no base64!",), "not bytes in base64"),
         (("/w",), "not bytes in base64"),
     ],

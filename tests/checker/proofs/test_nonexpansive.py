@@ -228,7 +228,7 @@ def test_what_repeats_numbers_is_no_step(op: str) -> None:
     size = 6 if op == "Expand" else 3
     graph.flatten() if op == "Gather" else graph._node("Reshape", graph._graph.constant([1, 6], np.int64))
     network = graph.affine(np.ones((2, size)), np.zeros(2)).build(2)
-    with pytest.raises(InvalidProof, match="no layer, block or ReLU"):
+    with pytest.raises(InvalidProof, match="not a layer, block or ReLU"):
         features_of(read_onnx(network, name="net"))
 
 
@@ -251,7 +251,7 @@ def test_layers_with_factors_or_groups_are_not_taken_for_plain_ones() -> None:
     graph._node("Conv", weight, group=2)
     network = read_onnx(graph.flatten().affine(np.ones((2, 8)), np.zeros(2)).build(2), name="net")
     assert linear_layer(network, network.nodes[0]) is None
-    with pytest.raises(InvalidProof, match="no layer"):
+    with pytest.raises(InvalidProof, match="not a layer"):
         features_of(network)
 
 

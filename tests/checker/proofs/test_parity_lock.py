@@ -83,7 +83,7 @@ def test_consistent_equations_prove_nothing() -> None:
     [
         ({"contradiction": []}, "sum to 0 = 1"),
         ({"contradiction": [0]}, "sum to 0 = 1"),
-        ({"contradiction": [99]}, "one that there is not"),
+        ({"contradiction": [99]}, "that does not exist"),
         ({"gate": 0}, "lock|gate"),
         ({"gate": 99}, "no gate"),
         ({"penalty": "1"}, "not that of the lock"),
@@ -91,7 +91,7 @@ def test_consistent_equations_prove_nothing() -> None:
         ({"kind": "parity-lock"}, "cannot prove the base"),
         ({"kind": "witness"}, "cannot prove the base"),
         ({"kind": "no-such-kind"}, "cannot prove the base"),
-        ({"equations": []}, "one that there is not"),
+        ({"equations": []}, "that does not exist"),
     ],
 )
 def test_a_wrong_certificate_is_rejected(change: dict[str, Any], message: str) -> None:

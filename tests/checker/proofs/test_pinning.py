@@ -110,7 +110,7 @@ def test_trees_must_fit() -> None:
     for tree, message in (
         ([], "ends before"),
         ([0, -1], "ends before"),
-        ([-1, -1], "goes on"),
+        ([-1, -1], "continues"),
         ([7, -1, -1], "no coordinate"),
     ):
         with pytest.raises(InvalidProof, match=message):

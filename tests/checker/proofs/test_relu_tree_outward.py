@@ -235,7 +235,7 @@ def test_constraints_on_inputs_count_only_with_a_weight_of_0() -> None:
     nodes = [("Gemm", ["X", "w"], "h"), ("Relu", ["h"], "r"), ("Gemm", ["r", "w"], "Y")]
     network = model(nodes, {"w": [[1.0]]}, [1, 1], [1, 1])
     instance = instance_of(network, question([(1, 2)], 1, "(<= Y_0 0.5)", "(<= (+ X_0 Y_0) 0.5)"))
-    for weights, message in ((["1", "0"], None), (["1", "1"], "speaks of inputs")):
+    for weights, message in ((["1", "0"], None), (["1", "1"], "involves inputs")):
         chosen = certificate({"splits": [-1], "leaves": [{**NO_CHOICES, "constraints": weights}]})
         if message is None:
             assert prove(instance, chosen, Label.UNSAT, None).real > Fraction(49, 100)

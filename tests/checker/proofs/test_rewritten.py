@@ -80,7 +80,7 @@ def test_changed_networks_are_refused(
     changed = model.SerializeToString(deterministic=True)
     with pytest.raises(InvalidProof, match="sha256"):
         check(replace(disguised.instance, network_file=changed), truth_of(disguised))
-    with pytest.raises(InvalidProof, match="do not make the shipped network"):
+    with pytest.raises(InvalidProof, match="do not turn the base network into the shipped network"):
         check(*with_network(disguised, changed))
 
 
@@ -149,7 +149,7 @@ def test_a_merger_that_did_not_happen_is_refused() -> None:
     plain = CONSTRUCTIONS["constant-on-box"](seed=4, **MERGEABLE)[0]
     merged = CONSTRUCTIONS["constant-on-box"](seed=4, disguise=["merge"], **MERGEABLE)[0]
     assert truth_of(merged).certificate.data["steps"] == [{"step": "merge", "layer": 1}]
-    with pytest.raises(InvalidProof, match="do not make the shipped network"):
+    with pytest.raises(InvalidProof, match="do not turn the base network into the shipped network"):
         check(*with_network(merged, plain.instance.network_file))
     with pytest.raises(InvalidProof, match="rectified, or the last"):
         check(merged.instance, with_data(merged, steps=[{"step": "merge", "layer": 2}]))

@@ -89,15 +89,15 @@ def test_saturated_scores_move_little() -> None:
 
 CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
     "along the keys": {"A": ("Softmax", ("S1",), "A", {"axis": 1})},
-    "not written by a Softmax": {"A": ("Exp", ("S1",), "A")},
+    "not the output of a Softmax": {"A": ("Exp", ("S1",), "A")},
     "not a product": {"S": ("Exp", ("Q1",), "S")},
     "not transposed": {"KT": ("Transpose", ("K1",), "KT", {"perm": [0, 1, 2]})},
     "not constant": {"Q1": ("Add", ("Q0", "V0"), "Q1")},
     "not the input times": {"Q0": ("MatMul", ("X1", "WQ"), "Q0")},
-    "with the hinges beside": {"FH": ("Concat", ("F", "H", "H"), "FH", {"axis": 1})},
+    "followed by the hinges": {"FH": ("Concat", ("F", "H", "H"), "FH", {"axis": 1})},
     "do not read the flat input": {"H0": ("Gemm", ("F", "HW", "HB"), "H0")},
     "a factor": {"Y": ("Gemm", ("FH", "head", "bias"), "Y", {"transB": 1, "alpha": 2.0})},
-    "not written by a Gemm": {"Y": ("Relu", ("Y0",), "Y")},
+    "not the output of a Gemm": {"Y": ("Relu", ("Y0",), "Y")},
     "more than one number": {"S1": ("Mul", ("S", "WQ"), "S1")},
 }
 
@@ -115,10 +115,10 @@ def test_any_other_graph_is_refused(reason: str) -> None:
     softmax_bound(read_onnx(parts.build()))
     parts.weights["WV"] = np.eye(2)
     parts.weights["PV"] = np.zeros(2)
-    width = 5 if reason != "with the hinges beside" else 6
+    width = 5 if reason != "followed by the hinges" else 6
     parts.weights["head"] = np.ones((2, width))
     extra = [("Relu", ("X",), "X1")]
-    if reason == "not written by a Gemm":
+    if reason == "not the output of a Gemm":
         at = len(parts.nodes) - 1
         extra.append((*parts.nodes[at][:2], "Y0", parts.nodes[at][3]))
         nodes = [*extra[:1], *parts.nodes[:at], extra[1], parts.nodes[at]]

@@ -68,7 +68,7 @@ def test_what_is_not_known_of_scikit_learn_is_left_to_it(tmp_path: Path) -> None
         known(np.array([[1e300, 3.0]]))
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(inner))
     for source, target, said in (
-        ("m.pkl", "m.json", "holds no fitted tree"),
+        ("m.pkl", "m.json", "holds no fitted scikit-learn tree"),
         ("m.pkl", "m.txt", "ends in"),
     ):
         problem = cli("convert", tmp_path / source, "--out", tmp_path / target).exception

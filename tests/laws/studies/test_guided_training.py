@@ -182,7 +182,7 @@ def test_the_command_writes_its_files_and_goes_on(tmp_path: Path, monkeypatch: p
     assert "Finished: 2 of 4 runs" in again.page.read_text()
     found.data.unlink()
     with pytest.raises(
-        InputError, match=r"its checkpoint is of phase 2, and .* does not have all its tests"
+        InputError, match=r"its checkpoint is from phase 2, but .* does not have all its tests"
     ):
         dokimos.guide_training(out=out, seeds=1, steps=300, settings=TINY)
 

@@ -92,7 +92,7 @@ def test_a_crash_that_says_unsat_is_an_error_with_its_log(tmp_path: Path) -> Non
 def test_a_crash_by_signal_is_an_error(tmp_path: Path) -> None:
     given = ask(behave(tmp_path, "crash", signal=11), tmp_path)
     assert given.answer is Answer.ERROR
-    assert given.detail.startswith("killed by SIGSEGV: ")
+    assert given.detail.startswith("ended abnormally (SIGSEGV): ")
 
 
 @pytest.mark.parametrize("detached", [False, True])

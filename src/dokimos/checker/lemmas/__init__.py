@@ -1,1 +1,1 @@
-"""What several kinds of proof rely on."""
+"""Lemmas that several kinds of proof rely on."""

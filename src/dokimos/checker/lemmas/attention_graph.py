@@ -2,7 +2,7 @@
 
 Both shapes of attention start from tokens x_1, ..., x_n (the rows of the input [1, n, d]), project them,
 mix the values V_j by weights a_ij into rows Z_i = Σ_j a_ij·V_j, and end in an affine head that reads all
-Z_i and, optionally, hinges (ReLUs of affine functions of the whole input) beside them:
+Z_i and, optionally, hinges (ReLUs of affine functions of the whole input) as well:
 
     y = Σ_i H_i·Z_i + Σ_h c_h·max(0, p_h(x)) + constant.
 """
@@ -41,7 +41,7 @@ class AttentionHinges:
 
 @dataclass(frozen=True)
 class Head:
-    """What stands around the attention: `mixed` names Z [1, n, m], the product of `weights` and `values`.
+    """The layers around the attention: `mixed` names Z [1, n, m], the product of `weights` and `values`.
 
     The outputs read Z by `of_mixed` [outputs, n, m] and the hinges by `of_hinges` [outputs, h].
     """
@@ -75,7 +75,7 @@ class LinearAttentionGraph:
 
 
 class GraphReader:
-    """Walks back from the output of a network; every method raises InvalidProof where the graph differs."""
+    """Walks back from the output of a network; every method raises InvalidProof if the graph differs."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -125,7 +125,7 @@ class GraphReader:
         flat = gemm.inputs[0]
         if joined is not None and joined.op == "Concat":
             if len(joined.inputs) != 2 or joined.integer("axis") != 1:
-                raise InvalidProof("the head does not read the mixed values with the hinges beside them")
+                raise InvalidProof("the head does not read the mixed values followed by the hinges")
             flat, hinges = joined.inputs[0], self._hinges(joined.inputs[1])
         mixed = self._flattened(flat)
         mixing = self._node(mixed, "MatMul")
@@ -202,7 +202,7 @@ class GraphReader:
     def _node(self, name: str, op: str) -> Node:
         node = self._writer.get(name)
         if node is None or node.op != op:
-            raise InvalidProof(f"{name!r} is not written by a {op}: this is not the attention of the proof")
+            raise InvalidProof(f"{name!r} is not the output of a {op}, so the proof does not apply")
         return node
 
     def _constant(self, name: str) -> Array:

@@ -21,7 +21,7 @@ from dokimos.networks.semantics.exact import bounds_of
 from dokimos.networks.semantics.propagation import propagate
 from dokimos.properties.model import Box, Linear
 
-#: Of every ball in these proofs: far more than the margins need, and still fast.
+#: The precision of every ball in these proofs: far more than the margins need, and still fast.
 BITS = 128
 Balls = NDArray[Any]
 S = TypeVar("S")
@@ -128,7 +128,7 @@ def attention_bound(
     over: Callable[[Centred, Box], S],
     lower: Callable[[Centred, S, Objective], Any],
 ) -> LowerBound:
-    """A lower bound on constraints: `lower` of the objective and of what `over` finds out about the box."""
+    """A lower bound on constraints: `lower` of the objective and of what `over` computes for the box."""
 
     @cache
     def known(box: Box) -> tuple[Centred, S]:

@@ -13,7 +13,7 @@ from dokimos.checker.base import about
 from dokimos.checker.data import PLACE, Choice
 from dokimos.core.errors import InvalidProof, UnreadableFile
 
-#: What stands among the splits of a tree where it has a leaf.
+#: The entry for a leaf among the splits of a tree.
 LEAF = -1
 
 
@@ -45,7 +45,7 @@ class Leaf:
     choices: Mapping[str, Mapping[int, Fraction]]
 
     def margin(self, smallest: Fraction) -> Fraction | None:
-        """What follows where Σ weights·(left side − bound) is >= `smallest` in this case.
+        """What follows if Σ weights·(left side − bound) is >= `smallest` in this case.
 
         Theorem. At an unsafe point every left side − bound is <= 0, and so is their sum with weights >= 0.
         If `smallest` is positive, the case holds no unsafe point; and if the weights sum to S > 0, then at
@@ -60,10 +60,10 @@ class Leaf:
 
 
 def read_tree(data: TreeData, constraints: int, limits: Mapping[str, float]) -> list[Leaf]:
-    """The leaves of a tree, for a conjunction of so many constraints.
+    """The leaves of a tree, for a conjunction with this number of constraints.
 
-    `limits` names the choices of a leaf and how large each may be. Raises UnreadableFile if the data
-    has the wrong shape, InvalidProof where a weight or a choice lies outside its limits.
+    `limits` names the choices of a leaf and how large each may be. Raises UnreadableFile if the data has
+    the wrong shape, InvalidProof if a weight or a choice is outside its limits.
     """
     paths = _paths(data.splits)
     if len(paths) != len(data.leaves):
@@ -90,7 +90,7 @@ def _paths(splits: Sequence[int]) -> list[dict[int, bool]]:
     paths = []
     for k in splits:
         if not pending:
-            raise UnreadableFile(PLACE, "a tree goes on after its last leaf")
+            raise UnreadableFile(PLACE, "a tree continues after its last leaf")
         path = pending.pop()
         if k == LEAF:
             paths.append(path)

@@ -11,7 +11,7 @@ from dokimos.networks.graph import Network
 def before(network: Network, tensor: str) -> Network:
     """The network from the input to `tensor`: only the nodes that it is computed from."""
     if all(node.output != tensor for node in network.nodes):
-        raise InvalidProof(f"the network computes no tensor {tensor!r}")
+        raise InvalidProof(f"the network has no tensor {tensor!r}")
     needed = {tensor}
     nodes = []
     for node in reversed(network.nodes):

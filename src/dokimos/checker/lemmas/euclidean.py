@@ -24,13 +24,13 @@ from dokimos.networks.graph import Network, Node
 from dokimos.networks.semantics.float32 import TINY, dot_rounding
 from dokimos.networks.semantics.outward import Floats, Interval, matrix_product, point, total, up
 
-#: A sum of squares, a root and the like lose less than this share to rounding.
+#: A sum of squares, a root and the like lose less than this fraction to rounding.
 _SAFE = 1.0 + 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
 class LinearLayer:
-    """One Gemm or Conv: its weights [outputs, inputs, *kernel] and what its place in the network adds."""
+    """One Gemm or Conv: its weights [outputs, inputs, *kernel], and what depends on its position."""
 
     weights: NDArray[Any]
     bias: NDArray[Any]
@@ -89,7 +89,7 @@ class LinearLayer:
         return sqrt(float(over_columns) * float(over_rows)) * _SAFE
 
     def half(self, part: slice, axis: int) -> LinearLayer:
-        """The layer with some of its outputs (axis 0) or inputs (axis 1) only."""
+        """The layer with only some of its outputs (axis 0) or inputs (axis 1)."""
         kept: tuple[slice, ...] = (part,) if axis == 0 else (slice(None), part)
         bias = self.bias[part] if axis == 0 else self.bias
         return LinearLayer(self.weights[kept], bias, self.strides, self.pads, self.positions)
@@ -101,7 +101,7 @@ def _sums(sizes: Floats, axis: int = 1) -> Floats:
 
 
 def linear_layer(network: Network, node: Node) -> LinearLayer | None:
-    """The layer that a node is; None where it is none of these."""
+    """The node as a layer; None if it is neither a Gemm nor a Conv of this form."""
     if node.op not in ("Conv", "Gemm") or any(n and n not in network.constants for n in node.inputs[1:]):
         return None
     weights = network.constants[node.inputs[1]]

@@ -13,7 +13,7 @@ from dokimos.properties.model import Box
 
 
 def outward(values: Sequence[Fraction]) -> Interval:
-    """These numbers, exactly where they are float64 numbers, between two neighbours where not."""
+    """These numbers: exact if they are float64 numbers, otherwise between two neighbours."""
     if any(abs(v) >= 2**1000 for v in values):
         raise InvalidProof("a number is too large for float64 intervals")
     near = np.array([float(v) for v in values])

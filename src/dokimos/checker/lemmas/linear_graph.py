@@ -18,10 +18,10 @@ from dokimos.networks.semantics.rounded_tensor import Rounded, RoundedNode
 from dokimos.networks.semantics.rounding import refuse_float64
 from dokimos.networks.semantics.rounding_rules import ROUNDING_RULES
 
-#: More nodes than this are not gone through: `lost` must stay a sum of few terms.
+#: Networks with more nodes are refused: `lost` must stay a sum of few terms.
 MOST_NODES = 200
-#: How many numbers the functionals that are bounded at a time may have in the largest tensor: few stay near
-#: the processor.
+#: How many numbers the functionals that are bounded at once may have in the largest tensor: few fit in the
+#: processor's cache.
 MOST_NUMBERS = 1 << 17
 
 #: From functionals of a node's output, one in each row, to functionals of an input: [n, *out] to [n, *in].
@@ -32,13 +32,13 @@ _Rule = Callable[[Node, Sequence[Floats | None], Sequence[Shape], Shape], tuple[
 
 def _only_first_varies(node: Node, constants: Sequence[Floats | None]) -> None:
     if constants[0] is not None or any(c is None for c in constants[1:]):
-        raise UnsupportedOp(node.op, "it is bounded only where its first input varies, and no other")
+        raise UnsupportedOp(node.op, "it is bounded only if its first input varies, and no other")
 
 
 def _conv(
     node: Node, constants: Sequence[Floats | None], shapes: Sequence[Shape], out: Shape
 ) -> tuple[list[Transposed], int]:
-    """A product with the weights gives every tap of every window, which are added where they lie."""
+    """A product with the weights gives every tap of every window; these are added up at their positions."""
     _only_first_varies(node, constants)
     weights = constants[1]
     if weights is None or node.integer("group") != 1:
@@ -91,7 +91,7 @@ def _sum(sign: float) -> _Rule:
         node: Node, constants: Sequence[Floats | None], shapes: Sequence[Shape], out: Shape
     ) -> tuple[list[Transposed], int]:
         if any(c is None and shape != out for c, shape in zip(constants, shapes, strict=True)):
-            raise UnsupportedOp(node.op, "it is bounded only where what varies is not broadcast")
+            raise UnsupportedOp(node.op, "it is bounded only if the varying input is not broadcast")
         found: list[Transposed] = [lambda rows: rows, lambda rows: sign * rows]
         return [each for each, c in zip(found, constants, strict=True) if c is None], 0
 
@@ -117,7 +117,7 @@ def _moved(
 
 
 #: For each affine operator its transposes, one for each input that varies, each entry of which is a sum of
-#: at most so many products (0 where it only moves numbers, or changes signs).
+#: at most this many products (0 if it only moves numbers, or changes signs).
 TRANSPOSES: Mapping[str, _Rule] = MappingProxyType(
     {
         "Add": _sum(1.0),
@@ -135,11 +135,11 @@ TRANSPOSES: Mapping[str, _Rule] = MappingProxyType(
 class BoundedGraph:
     """A network over a box: an enclosure of every tensor, and functionals of tensors bounded from below.
 
-    With `ulps`, every float32 run on a point of the box is covered, by noise at every node; without, the
+    With `ulps`, every float32 run on a point of the box is covered, by noise at every node; without it, the
     network over the reals. The arguments of the ReLUs in `refined`, by their number, are bounded by
-    functionals where intervals leave their sign open; those of the others by intervals alone.
+    functionals if intervals leave their sign open; those of the others only by intervals.
 
-    Raises UnsupportedOp for other operators, and InvalidProof where a tensor is not bounded.
+    Raises UnsupportedOp for other operators, and InvalidProof if a tensor is not bounded.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class BoundedGraph:
                 self.enclosures[node.output] = found
 
     def _enter(self, node: Node) -> Interval:
-        """Keep what going back through an affine node needs; the enclosure of its output.
+        """Keep what the way back through an affine node needs; return the enclosure of its output.
 
         Its output is Σ A_s·v_s + b + n with |n| <= noise, what float32 adds at arguments in the enclosures.
         """
@@ -203,7 +203,7 @@ class BoundedGraph:
         return widen(real.lower - noise, real.upper + noise) if noise.any() else real
 
     def _refine(self, name: str) -> None:
-        """Bound what may have either sign by functionals: a unit is one, and so is its negative."""
+        """Bound entries that may have either sign by functionals: the entry and its negative."""
         known = self.enclosures[name]
         lower, upper = known.lower.reshape(-1).copy(), known.upper.reshape(-1).copy()
         units = np.flatnonzero((lower < 0) & (upper > 0))
@@ -229,7 +229,7 @@ class BoundedGraph:
         """For each row, a lower bound of row·(tensor `name`) over the box and all noise.
 
         `slopes` has slopes in [0, 1] for the units of ReLUs, by the name of their output, the same for all
-        rows or some for each; one that is not named has the usual ones: 1 where it is mostly on, else 0.
+        rows or some for each; a ReLU that is not named has the usual ones: 1 where it is mostly on, else 0.
 
         Theorem. Going back from g = λ·t + c, node by node: an affine node t = Σ A_s·v_s + b + n gives
         g = Σ (A_sᵀλ)·v_s + λ·b + λ·n + c, and λ·n >= −|λ|·noise. Of t = max(0, e), with e between l and u,
@@ -249,7 +249,7 @@ class BoundedGraph:
         constant = np.zeros(len(rows.lower))
 
         def pass_on(source: str, part: Floats) -> Floats:
-            """Give a functional to a tensor; what that loses."""
+            """Add a functional to a tensor; return what that loses."""
             size = self.enclosures[source].magnitude
             loss: Floats = np.full(len(part), FLUSHED * (1.0 + size.sum()))
             if source in pending:

@@ -14,7 +14,7 @@ from dokimos.checker.lemmas.relu_layers import BoundedLayers
 from dokimos.networks.semantics.outward import Interval
 from dokimos.properties.model import Box, Conjunction, Terms
 
-#: Boxes bounded at once.
+#: How many boxes are bounded at once.
 BATCH = 64
 #: Layers over many boxes at once.
 Bounding = Callable[[Interval], BoundedLayers]
@@ -23,7 +23,7 @@ Bounding = Callable[[Interval], BoundedLayers]
 def linear_slacks(
     bounding: Bounding, conjunction: Conjunction, pieces: Iterable[Box]
 ) -> Iterator[Fraction]:
-    """For each box, by how much one of the constraints fails at all of its points, at least.
+    """For each box, a lower bound on how much one of the constraints fails at all of its points.
 
     Theorem. On a box, Σ c·x + Σ d·y is at least what `BoundedLayers.lower_bounds` gives for the rows c and
     d. A constraint for which that is not finite counts as one that holds by 1.
@@ -42,7 +42,7 @@ def linear_slacks(
 
 
 def rows_of(terms: Sequence[Terms], size: int) -> Interval:
-    """The factors of each constraint, as a row of so many, rounded outward."""
+    """The factors of each constraint, as a row of length `size`, rounded outward."""
     dense = [[dict(own).get(k, Fraction(0)) for k in range(size)] for own in terms]
     found = [outward(row) for row in dense]
     return Interval(np.stack([row.lower for row in found]), np.stack([row.upper for row in found]))

@@ -39,7 +39,7 @@ class PowerTerms:
         return add(reach, point(self.biases))
 
     def gradient(self, box: Interval) -> Interval:
-        """Of the sum, over the box."""
+        """The gradient of the sum over the box."""
         slopes = self._slopes(self.inside(box))
         rows = bilinear(slopes, point(self.weights), lambda s, w: s @ w, len(self.biases))
         return add(rows, self.linear)
@@ -53,7 +53,7 @@ class PowerTerms:
         return multiply(self.coefficients, power(point(z), float(self.degree)))
 
     def affine_minimum(self, box: Interval) -> float:
-        """The minimum over the box of an affine function below the sum; −∞ where there is none."""
+        """The minimum over the box of an affine function below the sum; −∞ if there is none."""
         reach = self.inside(box)
         slopes = self._good_slopes(reach)
         heights = self.intercepts(reach, slopes)
@@ -65,7 +65,7 @@ class PowerTerms:
         return float(add(add(at_corner, level), add(shift, self.constant)).lower)
 
     def _good_slopes(self, reach: Interval) -> Floats:
-        """Of chords for concave terms, of tangents at the middle for the others; any slopes are sound."""
+        """Slopes of chords for concave terms, else of tangents at the middle; any slopes are sound."""
         middle = 0.5 * reach.lower + 0.5 * reach.upper
         ends = self._values(reach.lower), self._values(reach.upper)
         width = reach.upper - reach.lower
@@ -81,7 +81,7 @@ class PowerTerms:
         f(z) − s·z is concave where f is, so its minimum is at an end; where its derivative has one sign,
         it is at the end that the sign names. Elsewhere f(z) − s·z lies within |f'(ξ) − s|·|z − m| of its
         value at m, for some ξ between; where f is convex ξ = m will do for a lower bound, since f lies
-        above its tangent at m. None of this has a meaning where reach_j is not bounded.
+        above its tangent at m. None of this applies if reach_j is not bounded.
         """
         below = [
             subtract(self._values(end), multiply(point(slopes), point(end))).lower

@@ -26,18 +26,18 @@ from dokimos.networks.semantics.propagation import propagate
 from dokimos.networks.semantics.rational import RationalTensor
 from dokimos.properties.model import Box, Linear
 
-#: Sums and products of a few nonnegative floats lose less than this share to rounding.
+#: Sums and products of a few nonnegative floats lose less than this fraction to rounding.
 _SAFE = 1.0 + 2.0**-40
-#: These only move numbers, each to one place at most.
+#: These operators only move numbers, each to at most one place.
 _MOVES = ("Reshape", "Slice", "Transpose")
 
 
 @dataclass(frozen=True)
 class Step:
-    """Some nodes one after the other: from the tensor `source` to the tensor `target`.
+    """A sequence of nodes from the tensor `source` to the tensor `target`.
 
     Either one layer (`layers` has one), or two with a ReLU between them (it has two), or none: a constant
-    added, a ReLU, numbers moved. `bias` is the tensor that is added before the ReLU, or by itself.
+    added, a ReLU, numbers moved. `bias` is the tensor that is added before the ReLU, or on its own.
     """
 
     source: str
@@ -45,7 +45,7 @@ class Step:
     layers: tuple[LinearLayer, ...] = ()
     bias: str = ""
     adds: bool = False
-    """Whether what the two layers give is added to the source: a residual block."""
+    """Whether the output of the two layers is added to the source: a residual block."""
 
     @property
     def rate(self) -> float:
@@ -62,8 +62,8 @@ class Step:
         """How far float32 may be from this step's value at a float32 point with ‖x‖₂ <= `size`.
 
         `added` is the norm of the tensor that is added, `sizes` how many numbers the tensor that it is
-        added to has, and the target. Rounding before the ReLU comes through the second layer times its
-        norm; a block's last sum adds one rounding more.
+        added to has, and the target. Rounding before the ReLU passes through the second layer times its
+        norm; a block's last sum adds one more rounding.
         """
         if not self.layers:
             return _sum_rounding(size + added, sizes[0]) if self.bias else 0.0
@@ -121,7 +121,7 @@ class Features:
         return root_above(Fraction(int((row * row).sum()), (exact.denominator * scale.denominator) ** 2))
 
     def float32_error(self, box: Box) -> FeatureError:
-        """How far float32 may take the features at any float32 point of the box; ∞ where it may overflow.
+        """How far off the features may be in float32 at any float32 point of the box; ∞ if it may overflow.
 
         Theorem. Let ‖x̂ − x‖₂ <= e before a step that does not move points further apart than `rate` times,
         x̂ being what float32 has computed. Then behind it the error is at most rate·e + the rounding of the
@@ -144,7 +144,7 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class FeatureError:
-    """What float32 may be off by: the features in ‖·‖₂, whose norm is at most `size`."""
+    """How far off the features may be in float32, in ‖·‖₂; their norm is at most `size`."""
 
     error: float
     size: float
@@ -175,7 +175,7 @@ def rounding_by_norm(network: Network) -> LowerBound | None:
 
 
 def features_of(network: Network) -> Features:
-    """The network as steps and a head. Raises InvalidProof if it is nothing of the kind."""
+    """The network as steps and a head. Raises InvalidProof if it does not have this form."""
     *body, last = network.nodes
     head = linear_layer(network, last)
     if head is None or last.op != "Gemm" or last.output != network.output:
@@ -186,7 +186,7 @@ def features_of(network: Network) -> Features:
         steps.append(step)
         at, left = step.target, left[used:]
     if last.inputs[0] != at:
-        raise InvalidProof("the last layer reads something else than the features")
+        raise InvalidProof("the last layer reads something other than the features")
     return Features(network, tuple(steps), head)
 
 
@@ -218,11 +218,11 @@ def _plain(network: Network, at: str, node: Node) -> Step:
         return Step(at, node.output)
     if bias := _added(network, at, node):
         return Step(at, node.output, bias=bias)
-    raise InvalidProof(f"the node {node.output!r} ({node.op}) is no layer, block or ReLU of a chain")
+    raise InvalidProof(f"the node {node.output!r} ({node.op}) is not a layer, block or ReLU of a chain")
 
 
 def _added(network: Network, at: str, node: Node) -> str:
-    """The constant, of the same shape, that a node adds to a tensor; "" where it does something else."""
+    """The constant, of the same shape, that a node adds to a tensor; "" if it does something else."""
     if node.op != "Add" or at not in node.inputs:
         return ""
     other = node.inputs[1 - node.inputs.index(at)]

@@ -13,7 +13,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Linear
 
-#: Exact powers of rationals grow with the degree; no honest network comes near this one.
+#: Exact powers of rationals grow with the degree; no honest network comes close to this degree.
 MOST_DEGREE = 256
 
 
@@ -41,7 +41,7 @@ def power_sum(network: Network, constraint: Linear) -> PowerSum:
         raise InvalidProof("the network is not an affine layer, a power and an affine layer")
     first, power, last = network.nodes
     if not in_a_row(network):
-        raise InvalidProof("the three layers do not follow one another")
+        raise InvalidProof("the three layers do not follow each other")
     weights, biases = affine_layer(network, first)
     head, offsets = affine_layer(network, last)
     exponent = power.real("exponent")

@@ -23,9 +23,9 @@ from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewi
 from dokimos.networks.semantics.rounded_tensor import Rounded
 from dokimos.properties.model import Box, Conjunction
 
-#: Leaves bounded at once.
+#: How many leaves are bounded at once.
 BATCH = 1024
-#: A layer with more weights than this is not written out.
+#: A layer with more weights than this is refused.
 MOST_WEIGHTS = 1 << 24
 
 
@@ -42,11 +42,11 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
     """The affine layers of a network, with ReLUs between them, first and last affine.
 
     With `rounding` (bounds of every tensor over a box) each layer has the noise that makes every float32
-    run a run of these layers, as in `piecewise_linear`. What lies between two layers of ReLUs may be any
-    affine operators: they are put together exactly, and what their constant is off by in float64 is noise.
+    run a run of these layers, as in `piecewise_linear`. Between two layers of ReLUs there may be any affine
+    operators: they are composed exactly, and the error of their constant in float64 is noise.
 
-    Raises InvalidProof if a layer reads more than the ReLUs of the one before, where a coefficient is no
-    float64 number, and where float32 may overflow.
+    Raises InvalidProof if a layer reads more than the ReLUs of the previous one, if a coefficient is not a
+    float64 number, or if float32 may overflow.
     """
     ops = [node.op for node in network.nodes]
     if not in_a_row(network) or ops != (["Gemm", "Relu"] * len(ops))[: len(ops)] or len(ops) % 2 == 0:
@@ -72,7 +72,7 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
 
 
 def _layers_of(form: PiecewiseLinear) -> tuple[ReluLayer, ...]:
-    """The expressions as layers: a ReLU begins a new one where it reads a ReLU of the one before."""
+    """The expressions as layers: a ReLU that reads a ReLU of the present layer begins a new one."""
     layers: list[ReluLayer] = []
     read, own = dict(enumerate(range(form.inputs))), dict[int, int]()
     arguments: list[AffineExpression] = []
@@ -134,7 +134,7 @@ class BoundedLayers:
         return np.stack([np.zeros_like(slopes), slopes, np.zeros_like(slopes)])
 
     def cases(self, leaves: Sequence[Leaf]) -> Cases:
-        """The leaves as cases. Since any choice will do, rounding one to float64 changes no proof."""
+        """The leaves as cases. Since any choice is sound, rounding one to float64 invalidates no proof."""
         found = self.silent(len(leaves))
         require_relus(leaves, found.shape[-1])
         for number, leaf in enumerate(leaves):
@@ -155,7 +155,7 @@ class BoundedLayers:
         return through_relu(factors, self.arguments[number - 1], slopes, phases, multipliers)
 
     def lower_bounds(self, rows: Interval, cases: Cases, inputs: Interval | None = None) -> Floats:
-        """For each case a lower bound, over the box, of rows·(what the last of these layers puts out).
+        """For each case a lower bound, over the box, of rows·(the output of the last of these layers).
 
         With `inputs`, of that + inputs·x. The theorem stands at `lines`.
         """
@@ -212,7 +212,7 @@ class BoundedLayers:
 
 
 def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
-    """The layers over the box, or boxes, the arguments of each layer's ReLUs bounded by those before."""
+    """The layers over the box, or boxes; earlier layers bound the arguments of each layer's ReLUs."""
     arguments: tuple[Interval, ...] = ()
     for number, layer in enumerate(layers[:-1]):
         known = BoundedLayers(tuple(layers[: number + 1]), box, arguments)
@@ -230,8 +230,8 @@ def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
 class OutwardLeaves:
     """Closes leaves as `BoundedLayers.lower_bounds` and `Leaf.margin` state, many at once.
 
-    They choose slopes and multipliers by ReLU, where these are not the usual ones. In float32 (with
-    `rounding`) each affine layer adds its rounding as noise.
+    They choose slopes and multipliers by ReLU, if these are not the usual ones. In float32 (with
+    `rounding`), each affine layer adds its rounding as noise.
     """
 
     limits: ClassVar[Mapping[str, float]] = {"slopes": 1.0, "multipliers": 2.0**100}
@@ -250,7 +250,7 @@ class OutwardLeaves:
             row, bound = [Fraction(0)] * len(layers.layers[-1].biases), Fraction(0)
             for weight, constraint in zip(weights, conjunction, strict=True):
                 if weight and constraint.inputs:
-                    raise InvalidProof("a constraint speaks of inputs")
+                    raise InvalidProof("a constraint involves inputs")
                 bound += weight * constraint.bound
                 for j, d in constraint.outputs:
                     row[j] += weight * d
@@ -263,7 +263,7 @@ class OutwardLeaves:
             stacked = Interval(np.stack([r.lower for r in rows]), np.stack([r.upper for r in rows]))
             found = layers.lower_bounds(stacked, layers.cases(batch))
             if not np.isfinite(found).all():
-                raise InvalidProof("a leaf is not bounded by a finite number")
+                raise InvalidProof("a leaf has no finite bound")
             each = zip(batch, found.tolist(), bounds, strict=True)
             margins += [leaf.margin(Fraction(lowest) - bound) for leaf, lowest, bound in each]
         return margins

@@ -1,4 +1,4 @@
-"""One ReLU in a linear bound, and what float64 loses on the way."""
+"""One ReLU in a linear bound, and what is lost by rounding in float64."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dokimos.networks.semantics.outward import Floats, Interval, gamma
 
 #: What the last rounding of a float64 sum loses, relative to the sum; and more than all underflows lose.
 ROUNDED, FLUSHED = 2.0**-52, 2.0**-900
-#: The phase of a ReLU of which a case says nothing, and the multiplier that goes with it.
+#: The phase of a ReLU about which a case says nothing, and the corresponding multiplier.
 UNDECIDED = np.zeros(1)
 
 
 def at_most(total: Floats, terms: int) -> Floats:
-    """An upper bound of a sum of so many products >= 0 that was computed as `total`, but for underflow."""
+    """An upper bound, up to underflow, of a sum of `terms` products >= 0 that was computed as `total`."""
     return total * (1.0 + 2.0 * gamma(terms + 2))
 
 

@@ -17,13 +17,13 @@ from dokimos.networks.semantics.rounded_tensor import Rounded
 from dokimos.properties.model import Box, Conjunction
 
 ONE = Fraction(1)
-#: Upper slopes are rounded up to a multiple of this: shorter numbers, a hardly weaker proof.
+#: Upper slopes are rounded up to a multiple of this: shorter numbers, and a barely weaker proof.
 _SLOPE_GRID = 1 << 24
 
 
 @dataclass(frozen=True)
 class Region:
-    """Where some ReLUs have decided phases: enclosures of every ReLU's argument and of every variable.
+    """The region in which some ReLUs have decided phases: enclosures of every ReLU's argument and variable.
 
     `arguments[k]` encloses the argument of ReLU k. `is_empty`: no input has these phases.
     """
@@ -82,7 +82,7 @@ def inequalities(
 def refutation(
     form: PiecewiseLinear, objectives: Sequence[AffineExpression], where: Region, leaf: Leaf
 ) -> Fraction | None:
-    """The margin by which a leaf shows that no point of its region is unsafe; None where none is there.
+    """The margin by which a leaf shows that no point of its region is unsafe; None if it holds no point.
 
     Theorem. Every inequality of every ReLU is <= 0 in the region, and so is any combination of them with
     multipliers >= 0. Adding it to the weighted objectives (left side − bound) makes them no larger. So the
@@ -106,7 +106,7 @@ def refutation(
 
 
 class ExactLeaves:
-    """Closes leaves as `refutation` states, which choose by ReLU the multipliers of its two inequalities.
+    """Closes leaves as `refutation` states; they choose by ReLU the multipliers of its two inequalities.
 
     In float32 (with `rounding`) the rounding of each affine operator is one more variable in its range.
     """

@@ -16,7 +16,7 @@ from dokimos.properties.model import Box, Linear
 def output_errors(problem: Problem) -> LowerBound:
     """How far float32 rounding may move the left side of a constraint, over a box.
 
-    The network is gone through once for each box. Raises InvalidProof if there is no finite bound.
+    The network is traversed once for each box. Raises InvalidProof if there is no finite bound.
     """
     network = problem.network
 
@@ -37,8 +37,7 @@ def output_errors(problem: Problem) -> LowerBound:
 def margins(problem: Problem, bound: LowerBound, error: LowerBound | None = None) -> Proven:
     """The margin that the bound over the reals gives, and what rounding leaves of it in float32.
 
-    `error` bounds how far rounding moves the left side of a constraint: that of `output_errors`, unless
-    given.
+    `error` bounds how far rounding moves the left side of a constraint (default: that of `output_errors`).
     """
     error = output_errors(problem) if error is None else error
     return Proven(

@@ -1,7 +1,7 @@
-"""Transformers whose attention stays with the same tokens: affine in the input, but for a remainder.
+"""Transformers whose attention stays with the same tokens: affine in the input, up to a remainder.
 
-A network is gone through node by node; every tensor has a batch of 1 in front. What is not an affine map, a
-move, attention or a layer of ReLUs in cancelling pairs is refused.
+A network is traversed node by node; every tensor has a leading batch dimension of 1. Anything that is not
+an affine map, a move, attention or a layer of ReLUs in cancelling pairs is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dokimos.networks.semantics.rounded_tensor import Rounded
 from dokimos.networks.semantics.rounding import rounding_rule
 from dokimos.properties.model import Box, Linear
 
-#: More numbers than this in a tensor of forms take more than 2 GB in all.
+#: A tensor of forms with more numbers than this would take more than 2 GB in total.
 MOST_NUMBERS = 1 << 25
 _FLOAT64 = 2.0**-52
 
@@ -111,17 +111,17 @@ class RoutedNetwork:
             for node in network.nodes:
                 self._go_through(node)
         if network.output not in self._forms:
-            raise InvalidProof("the output is no affine function behind the attention")
+            raise InvalidProof("the output is not an affine function behind the attention")
 
     def _go_through(self, node: Node) -> None:
         if not _has_batch(self.network.shapes[node.output]):
-            raise InvalidProof(f"the tensor {node.output!r} has no batch of 1 in front")
+            raise InvalidProof(f"the tensor {node.output!r} has no leading batch dimension of 1")
         if node.op not in _FORMS or not _FORMS[node.op](self, node):
-            raise InvalidProof(f"the node {node.output!r} ({node.op}) has no place in such a transformer")
+            raise InvalidProof(f"the node {node.output!r} ({node.op}) is not part of such a transformer")
         self._done.add(node.output)
         for name in node.inputs:
             if all(reader.output in self._done for reader in self._readers[name]):
-                self._forms.pop(name, None)  # nobody reads it any more
+                self._forms.pop(name, None)  # it is not read any more
 
     def _constant(self, name: str) -> Floats | None:
         found = self.network.constants.get(name)
@@ -140,7 +140,7 @@ class RoutedNetwork:
         numbers = len(x.rows) * prod(self.network.shapes[node.output])
         if numbers > MOST_NUMBERS:
             raise InvalidProof(
-                f"the forms of {node.output!r} have {numbers:,} numbers; {MOST_NUMBERS:,} are allowed"
+                f"the forms of {node.output!r} have {numbers:,} numbers; the limit is {MOST_NUMBERS:,}"
             )
         rows = product(x.rows, weights)
         spread = abs(x.rows[:1]) + _reach(x.rows)
@@ -170,9 +170,9 @@ class RoutedNetwork:
         return False
 
     def _see(self, node: Node, *arguments: Rounded) -> bool:
-        """Scores and weights between their ends; these are no forms.
+        """Scores and weights, by their ends only; they have no forms.
 
-        Where the network is undefined, as by a division by 0, an end is infinite.
+        If the network is undefined, for example by a division by 0, an end is infinite.
         """
         found = rounding_rule(node.op, self._ulps)(node, arguments)
         if not (np.isfinite(found.lower).all() and np.isfinite(found.upper).all()):
@@ -181,7 +181,7 @@ class RoutedNetwork:
         return True
 
     def scaled(self, node: Node) -> bool:
-        """Scores times a constant, or by it."""
+        """Scores times a constant, or divided by one."""
         factor = self._constant(node.inputs[1])
         if node.inputs[0] not in self._weights or factor is None or factor.size != 1:
             return False
@@ -241,7 +241,7 @@ class RoutedNetwork:
         return self._write(node, replace(found, error=safe(error + local)), local)
 
     def move(self, node: Node) -> bool:
-        """Numbers moved within the tensor, its batch of 1 left in front."""
+        """Numbers moved within the tensor; its batch dimension of 1 stays in front."""
         x, shape = self._forms.get(node.inputs[0]), self.network.shapes[node.output]
         if x is None or (node.op == "Transpose" and node.integers("perm")[0] != 0):
             return False
@@ -319,7 +319,7 @@ class RoutedNetwork:
         return sums, rest
 
     def lower(self, constraint: Linear, box: Box) -> Fraction:
-        """A lower bound on the left side of a constraint less its bound."""
+        """A lower bound on the left side of a constraint minus its bound."""
         sums, rest = self.affine(constraint)
         inputs = sum(
             (c * (box.lower if c > 0 else box.upper)[i] for i, c in constraint.inputs), Fraction(0)
@@ -361,7 +361,7 @@ class RoutedNetwork:
         return found
 
     def _back(self, node: Node, slope: Interval) -> list[tuple[str, Interval]]:
-        """What the tensors that a node reads count for, if what it writes counts for `slope`."""
+        """The slopes of the tensors that a node reads, if its output has the slope `slope`."""
         source, shape = node.inputs[0], self.network.shapes[node.inputs[0]]
         if node.op == "Conv":
             return []  # it reads the input
@@ -383,7 +383,7 @@ class RoutedNetwork:
 
 
 def _felt(slope: Floats, error: Floats) -> float:
-    """Σ slope·error, rounded up; ∞ where an error is."""
+    """Σ slope·error, rounded up; ∞ if an error is ∞."""
     with np.errstate(all="ignore"):
         products = safe(slope * error)
         return float(safe(products.sum() * (1.0 + 2.0 * gamma(products.size + 1))))
@@ -396,7 +396,7 @@ def _has_batch(shape: tuple[int, ...]) -> bool:
 def _of_box(network: Network, box: Box) -> Form:
     """The input: one row for each interval that is not a point."""
     if not _has_batch(network.input_shape) or box.size != network.input_size:
-        raise InvalidProof("the input has no batch of 1 in front")
+        raise InvalidProof("the input has no leading batch dimension of 1")
     lower, upper = box_floats(box)
     centre = 0.5 * lower + 0.5 * upper
     radius = np.where(lower == upper, 0.0, up(np.maximum(up(centre - lower), up(upper - centre))))
@@ -452,7 +452,7 @@ _FORMS: Mapping[str, Callable[[RoutedNetwork, Node], bool]] = MappingProxyType(
 
 
 def routed_bound(network: Network, ulps: int) -> tuple[LowerBound, LowerBound]:
-    """What bounds a constraint from below over the reals, and what float32 may take it off by."""
+    """The lower bound on a constraint over the reals, and the bound on its error in float32."""
     routed = cache(lambda box: RoutedNetwork(network, box, ulps))
     return (
         lambda constraint, box: routed(box).lower(constraint, box),
@@ -461,9 +461,9 @@ def routed_bound(network: Network, ulps: int) -> tuple[LowerBound, LowerBound]:
 
 
 def rounding_by_routing(network: Network, ulps: int) -> LowerBound | None:
-    """What float32 may take a constraint off by, where attention stands between residual sums; else None.
+    """The bound on a constraint's error in float32, if attention is between residual sums; else None.
 
-    The depth of such networks multiplies a bound that goes layer by layer.
+    The depth of such networks multiplies a bound that is computed layer by layer.
     """
     sums = [n for n in network.nodes if n.op == "Add" and not any(i in network.constants for i in n.inputs)]
     if not sums or not any(node.op == "Softmax" for node in network.nodes):

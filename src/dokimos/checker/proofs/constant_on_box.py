@@ -1,4 +1,4 @@
-"""A tensor that is the same at every input of the box, and whatever the network makes of it."""
+"""A tensor that is the same at every input of the box, and any network behind it."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class ConstantOnBoxData(Struct, frozen=True, forbid_unknown_fields=True):
 class ConstantOnBoxProof(CertificateKind):
     """`unsat` for any network behind a tensor that a ReLU network keeps constant on the box.
 
-    Theorem. Let e be an affine function of the inputs. If max e <= 0 over the box, max(0, e) is 0 there;
-    if min e >= 0, it is e. Both extremes are exact. If putting these for the ReLUs, the first ones
-    first, leaves a constant t for a tensor through which the whole network goes, then the output is ψ(t)
-    at every input of the box, ψ being the network behind the tensor. ψ(t) is computed in exact rationals
-    or, where ψ leaves them, in balls.
+    Theorem. Let e be an affine function of the inputs. If max e <= 0 over the box, max(0, e) is 0 there; if
+    min e >= 0, it is e. Both extremes are exact. If substituting these for the ReLUs, the first ones first,
+    leaves a constant t for a tensor through which the whole network goes, then the output is ψ(t) at every
+    input of the box, ψ being the network behind the tensor. ψ(t) is computed in exact rationals or, if ψ is
+    not rational, in balls.
 
     In float32 the outputs are within the rounding bound of the reals. Hinges whose float32 values, too,
     stay below 0 add nothing to it, so it is the rounding of ψ at a point.

@@ -1,4 +1,4 @@
-"""What the network says at the centre of the box, and how far it can get from there."""
+"""The value of the network at the centre of the box, and how far it can move from there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 #: A tensor as this proof sees it: how far it moves when the input moves by 1, or a constant's entries.
 Moved = Fraction | Array
 
-#: Entry by entry, or over windows, these move no further than what they read.
+#: Entry by entry, or over windows, these operators move no further than their input.
 NON_EXPANSIVE = ("AveragePool", "Clip", "MaxPool", "Neg", "Pad", "Relu", "Sigmoid", "Tanh", *REARRANGE)
 
 
@@ -43,7 +43,7 @@ class Contraction(CertificateKind):
     the features Φ before the last affine layer obey ‖Φ(x) − Φ(c)‖∞ <= L·‖x − c‖∞ with L the product of
     the norms, and Σ d_j·y_j, which is affine in Φ with row v = Σ d_j·w_j, obeys
     |Σ d_j·(y_j(x) − y_j(c))| <= ‖v‖₁·L·r on a box with centre c and largest half-width r. The outputs at
-    c are computed in exact rationals (in balls, where the network leaves them), the norms in rationals.
+    c are computed in exact rationals (in balls, if the network is not rational), the norms in rationals.
 
     In float32 the outputs are within the rounding bound of the reals; the margin is what that leaves.
     The data is empty: the checker derives everything from the files.
@@ -53,7 +53,7 @@ class Contraction(CertificateKind):
     proves: ClassVar[Label] = Label.UNSAT
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
-        """The value at the centre less the largest move, for every constraint."""
+        """The value at the centre minus the largest move, for every constraint."""
         read_data(data, NoData)
         network = problem.network
         constants = lipschitz_constants(network)
@@ -164,7 +164,7 @@ def _move(value: Moved | None) -> Fraction:
 
 def _variable(value: Moved | None) -> Fraction:
     if not isinstance(value, Fraction):
-        raise InvalidProof("an operator has a constant where this proof expects what depends on the input")
+        raise InvalidProof("an operator reads a constant where this proof needs a varying tensor")
     return value
 
 

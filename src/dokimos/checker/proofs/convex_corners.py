@@ -22,7 +22,7 @@ from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewi
 from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
 
-#: 2^12 corners are enumerated for one block of inputs that hinges tie together.
+#: At most 2^12 corners are enumerated for one block of inputs that hinges tie together.
 MOST_INPUTS_OF_A_BLOCK = 12
 #: Below this, floats hold every integer.
 FLOAT_INTEGERS = 2**53
@@ -74,7 +74,7 @@ class _Block:
 
 
 class Corners:
-    """The theorem of `ConvexCornersProof` for one box: what constraints have in common is found once."""
+    """The theorem of `ConvexCornersProof` for one box: work that constraints share is done once."""
 
     def __init__(self, form: PiecewiseLinear, box: Box) -> None:
         self._form = form
@@ -83,7 +83,7 @@ class Corners:
         self._known: dict[tuple[int, ...], list[_Block]] = {}
 
     def minimum(self, constraint: Linear) -> Fraction:
-        """The exact minimum of left side − bound over the box, where the theorem applies."""
+        """The exact minimum of left side − bound over the box, if the theorem applies; or InvalidProof."""
         goal, relus = objective(self._form, constraint), self._form.relus
         factors = {v: factor for v, factor in goal.terms.items() if v in relus}
         if any(factor > 0 for factor in factors.values()):
@@ -103,7 +103,7 @@ class Corners:
         return total + AffineExpression(Fraction(0), linear).minimum(self._lower, self._upper)
 
     def _blocks_of(self, hinges: Sequence[int]) -> list[_Block]:
-        """The blocks into which the inputs of these hinges fall; none for hinges of fixed inputs."""
+        """The blocks that the inputs of these hinges form; none for hinges of fixed inputs."""
         relus = self._form.relus
         if any(u in relus for hinge in hinges for u in relus[hinge].terms):
             raise InvalidProof("a hinge reads another hinge: there is more than one layer")
@@ -178,7 +178,7 @@ def _long(values: NDArray[Any]) -> NDArray[Any]:
 def _affine_at_corners(starts: list[Fraction], steps: list[list[Fraction]]) -> tuple[NDArray[Any], int]:
     """start_j + Σ step_jv over the chosen v, for every corner (row) and j (column), times a scale.
 
-    In floats where the absolute values that may be added up stay below 2^53, so that nothing is rounded.
+    In floats if the absolute values that may be added up stay below 2^53, so that nothing is rounded.
     """
     count = len(starts)
     flat, scale = _integers([*starts, *(s for row in steps for s in row)])
@@ -190,9 +190,9 @@ def _affine_at_corners(starts: list[Fraction], steps: list[list[Fraction]]) -> t
 
 
 def _times(values: NDArray[Any], factors: NDArray[Any]) -> NDArray[Any]:
-    """values·factors in Python integers, by way of floats where no sum can reach 2^53."""
+    """values·factors in Python integers, by way of floats if no sum can reach 2^53."""
     if values.dtype != object:
-        # At least 1: where all values are 0, factors may still be too long for a float.
+        # At least 1: even if all values are 0, factors may be too long for a float.
         largest = max(int(values.max()), 1) * int(abs(factors).sum())
         if largest < FLOAT_INTEGERS:
             return _long(values.dot(factors.astype(np.float64)))

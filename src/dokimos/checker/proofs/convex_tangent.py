@@ -18,12 +18,12 @@ from dokimos.core.errors import InvalidProof
 from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
 
-#: Points with longer denominators say nothing more and make exact powers slow.
+#: Longer denominators improve nothing and make exact powers slow.
 MOST_BITS = 256
 
 
 class ConvexTangentData(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the tangent plane touches."""
+    """The point at which the tangent plane touches."""
 
     point: tuple[Fraction, ...]
 
@@ -49,7 +49,7 @@ class ConvexTangent(CertificateKind):
         point = read_data(data, ConvexTangentData).point
         if len(point) != problem.network.input_size:
             raise InvalidProof(
-                f"{len(point)} coordinates for the network's {problem.network.input_size} inputs"
+                f"{len(point)} coordinates are given for {problem.network.input_size} inputs"
             )
         if any(x.denominator.bit_length() > MOST_BITS or abs(x) > 2**MOST_BITS for x in point):
             raise InvalidProof(f"a coordinate has more than {MOST_BITS} bits")
@@ -61,7 +61,7 @@ class ConvexTangent(CertificateKind):
 
 
 def tangent_minimum(margin: PowerSum, point: Sequence[Fraction], box: Box) -> Fraction:
-    """The minimum over the box of the tangent plane at `point`, where the theorem applies."""
+    """The minimum over the box of the tangent plane at `point`, if the theorem applies; or InvalidProof."""
     if tuple(point) not in box:
         raise InvalidProof("the point lies outside the box")
     rows = [[Fraction(w) for w in row] for row in margin.weights.tolist()]

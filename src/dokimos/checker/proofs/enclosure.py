@@ -27,20 +27,20 @@ LEAF = -1
 
 #: For each output, in order, an enclosure of its values on a box.
 Outputs = Callable[[Box], list[tuple[float, float]]]
-#: For a box, a conjunction and pieces of the box, by how much a constraint fails on each piece, at least;
-#: raises InvalidProof where none fails.
+#: For a box, a conjunction and pieces of the box: a lower bound on how much a constraint fails on each
+#: piece; raises InvalidProof if none fails.
 Slacks = Callable[[Box, Conjunction, Iterable[Box]], Iterator[Fraction]]
 
 
 class EnclosureData(Struct, frozen=True, forbid_unknown_fields=True):
-    """The coordinates halved for each conjunction, in preorder, -1 for a leaf; how leaves are bounded."""
+    """For each conjunction the coordinates halved, in preorder, -1 for a leaf; how leaves are bounded."""
 
     trees: tuple[tuple[Choice, ...], ...]
     bounds: Literal["intervals", "linear"] = "intervals"
 
 
 class EnclosureProof(CertificateKind):
-    """`unsat` for any network of which intervals can be computed.
+    """`unsat` for any network that intervals can be computed for.
 
     Theorem. Halving a box in a coordinate gives two boxes whose union it is; so the leaves of a binary
     tree that halves one coordinate at each node cover the box at its root. If on every leaf one
@@ -48,16 +48,16 @@ class EnclosureProof(CertificateKind):
     taken over the leaf and over an enclosure of the outputs there, then the conjunction holds nowhere on
     the box, and fails by m at every input.
 
-    The data has one tree for each conjunction on a box that is not empty, in the order of the property:
-    the coordinates halved, in preorder (the lower half first), -1 for a leaf. The pieces and the sums are
-    exact; the enclosure of the outputs is float64 intervals rounded outward, and counts only where every
+    The data has one tree for each conjunction on a box that is not empty, in the order of the property: the
+    coordinates halved, in preorder (the lower half first), -1 for a leaf. The pieces and the sums are
+    exact; the enclosure of the outputs is float64 intervals rounded outward, and counts only if every
     tensor of the network is bounded, so that the network is defined on the leaf. In float32 the enclosure
     is widened by the bound on the rounding over the leaf.
 
     With `bounds` "linear", for affine layers with ReLUs between them, the left side − bound of a constraint
-    is bounded on a leaf as a whole (the theorem stands at `linear_slacks`). There the layers with the
-    rounding of float32 as noise come first: what holds for all noise holds without, so that one pass
-    proves both.
+    is bounded on a leaf as a whole (the theorem is at `linear_slacks`). There the layers with the rounding
+    of float32 as noise come first: what holds for all noise holds without noise, so that one pass proves
+    both.
     """
 
     name: ClassVar[str] = "enclosure"
@@ -97,7 +97,7 @@ def pieces(box: Box, tree: Sequence[int]) -> Iterator[Box]:
     pending = [box]
     for choice in tree:
         if not pending:
-            raise InvalidProof("the tree of halvings goes on after its last leaf")
+            raise InvalidProof("the tree of halvings continues after its last leaf")
         piece = pending.pop()
         if choice == LEAF:
             yield piece
@@ -120,10 +120,10 @@ def halves(box: Box, coordinate: int) -> tuple[Box, Box]:
 
 
 def real_outputs(network: Network) -> Outputs:
-    """The enclosure of the real outputs; unbounded where the network may be undefined on the box.
+    """The enclosure of the real outputs; unbounded if the network may be undefined on the box.
 
-    An operator that is undefined somewhere leaves the whole line behind, which Tanh, Clip, Min or a factor
-    of zero would make finite again: so every tensor must be bounded, not only the outputs.
+    An operator that is undefined somewhere gives the whole line, which Tanh, Clip, Min or a factor of zero
+    would make finite again; so every tensor must be bounded, not only the outputs.
     """
 
     def outputs(box: Box) -> list[tuple[float, float]]:
@@ -147,7 +147,7 @@ def float32_outputs(network: Network, ulps: int) -> Outputs:
 
 
 def refutation(outputs: Outputs, conjunction: Conjunction, piece: Box) -> Fraction:
-    """By how much one of the constraints fails everywhere on the piece; InvalidProof where none does."""
+    """By how much one of the constraints fails everywhere on the piece; InvalidProof if none does."""
     reach = outputs(piece)
     return positive(max(least_slack(constraint, piece, reach) for constraint in some(conjunction)))
 
@@ -188,7 +188,7 @@ def positive(slack: Fraction) -> Fraction:
 
 
 def least_slack(constraint: Linear, piece: Box, reach: Sequence[tuple[float, float]]) -> Fraction:
-    """The smallest left side − bound over the piece; −1 where an output is not bounded there."""
+    """The smallest left side − bound over the piece; −1 if an output is not bounded there."""
     total = -constraint.bound
     for i, c in constraint.inputs:
         total += c * (piece.lower[i] if c > 0 else piece.upper[i])

@@ -33,9 +33,9 @@ from dokimos.suites.instance import Label
 
 @dataclass(frozen=True)
 class RowWeights:
-    """What is known of one row of the weights over the box.
+    """What is known about one row of the weights over the box.
 
-    `key` dominates, all others share at most `others`; weight j lies between `lower_j` and `upper_j`.
+    `key` dominates; all others together get at most `others`; weight j is between `lower_j` and `upper_j`.
     """
 
     key: int

@@ -42,8 +42,8 @@ class LinearBoundsProof(CertificateKind):
     d, whatever slopes in [0, 1] are chosen, and whichever ReLUs' arguments are bounded by functionals. If
     in every conjunction a constraint Σ d·y <= b has a bound − b >= m > 0, none holds anywhere on the box.
 
-    The network with the rounding of float32 as noise comes first: what holds for all noise holds without,
-    so that one pass proves both. Where that fails, the network over the reals is bounded alone.
+    The network with the rounding of float32 as noise comes first: what holds for all noise holds without
+    noise, so that one pass proves both. If that fails, only the network over the reals is bounded.
     """
 
     name: ClassVar[str] = "linear-bounds"
@@ -87,7 +87,7 @@ def read_slopes(network: Network, text: str) -> dict[str, Floats]:
         raise UnreadableFile(PLACE, "'slopes' are not bytes in base64") from None
     ends = np.cumsum([prod(shape) for shape in shapes.values()], dtype=np.int64)
     if len(flat) != (ends[-1] if len(ends) else 0):
-        raise UnreadableFile(PLACE, f"there are {len(flat)} slopes, which are not one for each unit")
+        raise UnreadableFile(PLACE, f"there are {len(flat)} slopes, but there must be one for each unit")
     parts = np.split(flat / 255.0, ends[:-1])
     return {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
 
@@ -95,7 +95,7 @@ def read_slopes(network: Network, text: str) -> dict[str, Floats]:
 def _slack(
     graph: BoundedGraph, network: Network, conjunction: Conjunction, slopes: Mapping[str, Floats]
 ) -> Fraction:
-    """By how much one of the constraints fails everywhere on the box; InvalidProof where none does."""
+    """By how much one of the constraints fails everywhere on the box; InvalidProof if none does."""
     usable = [constraint for constraint in conjunction if not constraint.inputs]
     if not usable:
         raise InvalidProof("a conjunction has no constraint on outputs alone")

@@ -37,7 +37,7 @@ class Nonexpansive(CertificateKind):
     proves: ClassVar[Label] = Label.UNSAT
 
     def prove(self, problem: Problem, data: Mapping[str, Any]) -> Proven:
-        """The value at the centre less the largest move, for every constraint."""
+        """The value at the centre minus the largest move, for every constraint."""
         read_data(data, NoData)
         features = features_of(problem.network)
         rate, row = features.rate, cache(features.row)

@@ -1,4 +1,4 @@
-"""Pairs of channels with one filter and ordered biases, whatever lies upstream."""
+"""Pairs of channels with the same filter and ordered biases, whatever is upstream."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _check_order(network: Network, convolution: Node, pairs: Pairs) -> None:
     filters, biases = _weights(network, convolution)
     used = [channel for pair in pairs for channel in pair]
     if len(set(used)) != len(used):
-        raise InvalidProof("a channel stands in two pairs")
+        raise InvalidProof("a channel is in two pairs")
     if convolution.integer("group") != 1:
         raise InvalidProof("the convolution has groups: its channels read different inputs")
     for i, j in pairs:
@@ -138,7 +138,7 @@ def _exact(value: float) -> Fraction:
 def _bound(form: PiecewiseLinear, head: Network, pairs: Pairs, constraint: Linear) -> Fraction:
     """The constant of the constraint's left side − bound, less the noise, if the rest is >= 0."""
     if constraint.inputs:
-        raise InvalidProof("the constraint speaks of inputs, of which this proof knows nothing")
+        raise InvalidProof("the constraint involves inputs, which this proof does not support")
     goal = objective(form, constraint)
     if any(v in form.relus for v in goal.terms):
         raise InvalidProof("the head behind the convolution is not affine")

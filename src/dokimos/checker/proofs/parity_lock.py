@@ -35,7 +35,7 @@ class EquationData(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ParityLockData(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the gate is made of, and why it stays shut; then the proof of the network without the gate.
+    """The parts of the gate, and why it stays shut; then the proof of the network without the gate.
 
     `bits` names ReLUs, numbered from 0 in the order of the network up to the gate; equations name bits by
     their places in it. `contradiction` lists equations that sum to 0 = 1; `penalty` is 2λ.
@@ -99,7 +99,7 @@ class ParityLockProof(CertificateKind):
 
 
 def _flushed(problem: Problem) -> Fraction:
-    """What one more result that is flushed to zero in every output may do to a constraint."""
+    """How much one more result that is flushed to zero in every output may change a constraint."""
     factors = (
         sum((abs(d) for _, d in constraint.outputs), ZERO)
         for _, conjunction in problem.property.questions()
@@ -118,7 +118,7 @@ def _without_gate(network: Network, gate: int) -> tuple[str, Network]:
         effect = _writer(network, added)
         weights, biases = _weights(network, effect)
         if biases.any() or weights.shape[1] != 1 or gate:
-            raise InvalidProof("what is added to the output is not a multiple of one gate")
+            raise InvalidProof("the term that is added to the output is not a multiple of one gate")
         if network.shapes[kept] != network.shapes[last.output]:
             raise InvalidProof("the gate is not added to the output of a network")
         return _rectified(network, effect), before(network, kept)
@@ -129,7 +129,7 @@ def _without_gate(network: Network, gate: int) -> tuple[str, Network]:
     stored[(slice(None), gate) if last.integer("transB") else gate] = 0
     name = "weights without the gate"
     if name in network.shapes:
-        raise InvalidProof(f"the network has a tensor {name!r}")
+        raise InvalidProof(f"the network already has a tensor {name!r}")
     changed = replace(last, inputs=(last.inputs[0], name, *last.inputs[2:]))
     rest = replace(
         network,
@@ -167,10 +167,10 @@ def _require_contradiction(given: ParityLockData) -> None:
         len(set(e.bits)) < len(e.bits) or max(e.bits, default=-1) >= len(given.bits)
         for e in given.equations
     ):
-        raise InvalidProof("an equation names a bit twice, or one that there is not")
+        raise InvalidProof("an equation names a bit twice, or a bit that does not exist")
     chosen = set(given.contradiction)
     if len(chosen) < len(given.contradiction) or max(chosen, default=-1) >= len(given.equations):
-        raise InvalidProof("the contradiction names an equation twice, or one that there is not")
+        raise InvalidProof("the contradiction names an equation twice, or an equation that does not exist")
     left: set[int] = set()
     for number in chosen:
         left ^= set(given.equations[number].bits)
@@ -222,7 +222,7 @@ class _Recogniser:
         self._numbers = tuple(form.relus)
 
     def _clean(self, e: AffineExpression) -> tuple[AffineExpression, Fraction]:
-        """The expression without its noise, and how much that may be."""
+        """The expression without its noise, and a bound on the noise."""
         noise = self._form.noise
         amount = sum((abs(c) * noise[v] for v, c in e.terms.items() if v in noise), ZERO)
         return AffineExpression(e.constant, {v: c for v, c in e.terms.items() if v not in noise}), amount

@@ -22,9 +22,9 @@ from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
 
-#: Boxes that one proof may speak of.
+#: How many boxes one proof may have.
 MOST_BOXES = 20_000
-#: Each pass pins a coordinate or is the last, and few passes pin most.
+#: Each pass pins a coordinate or is the last, and a few passes pin most.
 MOST_PASSES = 64
 LEAF = -1
 
@@ -111,7 +111,7 @@ def read_plan(data: Mapping[str, Any]) -> PinningPlan:
 
 
 def _float(value: Fraction) -> float:
-    """A cut or slope may be any number, so rounding it changes the choice and not the proof."""
+    """Any cut or slope is sound, so rounding it changes the choice but not the proof."""
     try:
         return float(value)
     except OverflowError:
@@ -137,7 +137,7 @@ def lower_bound(terms: PowerTerms, plan: PinningPlan, box: Box) -> Fraction:
 
 
 def slice_terms(terms: PowerTerms, unit: int, part: Slice, box: Interval) -> PowerTerms | None:
-    """The terms with the unit's replaced on the slice; None where the slice is empty."""
+    """The terms, with the unit's term replaced on the slice; None if the slice is empty."""
     reach = terms.inside(box)
     # z_k takes no values outside `reach`, so the slice may be cut down to it.
     start, end = max(part.start, float(reach.lower[unit])), min(part.end, float(reach.upper[unit]))
@@ -150,7 +150,7 @@ def tree_minimum(terms: PowerTerms, lower: Floats, upper: Floats, halvings: Sequ
     smallest = np.inf
     for choice in halvings:
         if not boxes:
-            raise InvalidProof("the tree of halvings goes on after its last leaf")
+            raise InvalidProof("the tree of halvings continues after its last leaf")
         # Only the pinned face is bounded or halved: by (i) it holds the minimum of the whole box.
         low, high = pin(terms, *boxes.pop())
         if choice == LEAF:
@@ -165,7 +165,7 @@ def tree_minimum(terms: PowerTerms, lower: Floats, upper: Floats, halvings: Sequ
 
 
 def pin(terms: PowerTerms, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    """The box with every coordinate pinned that the gradient's signs decide, by (i) of `Pinning`."""
+    """The box with every coordinate pinned that the signs of the gradient decide, by (i) of `Pinning`."""
     for _ in range(MOST_PASSES):
         # On a smaller box the enclosure of the gradient is narrower, and may decide more signs.
         gradient = terms.gradient(Interval(lower, upper))
@@ -173,7 +173,7 @@ def pin(terms: PowerTerms, lower: Floats, upper: Floats) -> tuple[Floats, Floats
         down, up = free & (gradient.lower >= 0), free & (gradient.upper <= 0)
         if not is_finite(gradient) or not (down | up).any():
             break
-        # Where both hold the polynomial does not depend on the coordinate.
+        # If both hold, the polynomial does not depend on the coordinate.
         upper, lower = np.where(down, lower, upper), np.where(up & ~down, upper, lower)
     return lower, upper
 

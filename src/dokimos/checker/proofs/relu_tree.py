@@ -39,10 +39,10 @@ class ReluTree(CertificateKind):
     of its inputs some constraint of the conjunction fails by m, then the conjunction holds nowhere, and
     fails everywhere by the smallest such m.
 
-    The data has one tree for each conjunction on a box that is not empty, in the order of the property.
-    Its `arithmetic` says how all leaves are closed: "exact", by multipliers in rationals, on any graph (the
-    theorem stands at `relu_regions.refutation`); or "outward", by slopes and multipliers in float64
-    intervals, on affine layers with ReLUs between them, many leaves at once (the theorem stands at
+    The data has one tree for each conjunction on a box that is not empty, in the order of the property. Its
+    `arithmetic` says how all leaves are closed: "exact", by multipliers in rationals, on any graph (the
+    theorem is at `relu_regions.refutation`); or "outward", by slopes and multipliers in float64 intervals,
+    on affine layers with ReLUs between them, many leaves at once (the theorem is at
     `relu_layers.BoundedLayers.lower_bounds`). Whatever is chosen, each step is sound.
     """
 
@@ -67,7 +67,7 @@ class ReluTree(CertificateKind):
 
         @cache
         def closing(box: Box | None) -> ExactLeaves | OutwardLeaves:
-            """What closes leaves over the reals (None), or for the float32 runs on a box."""
+            """The arithmetic that closes leaves over the reals (None), or for the float32 runs on a box."""
             if box is None:
                 return arithmetic(problem.network, None)
             rounding = rounding_bounds(problem.network, box.lower, box.upper, ulps=problem.ulps)
@@ -79,7 +79,7 @@ class ReluTree(CertificateKind):
                 found = closing(box if in_float32 else None).margins(box, part, leaves)
                 known += [each for each in found if each is not None]
             if not known:
-                raise InvalidProof("no leaf holds any input, which cannot be")
+                raise InvalidProof("no leaf holds any input, which is impossible")
             return min(known)
 
         return Proven(real=margin(in_float32=False), float32=if_provable(lambda: margin(in_float32=True)))

@@ -1,4 +1,4 @@
-"""A network that is another one in other words."""
+"""A network that computes the same function as another one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dokimos.suites.instance import Label
 
 
 class RewrittenData(Struct, frozen=True, forbid_unknown_fields=True):
-    """The base network's file, the steps that make the shipped network of it, and the base's proof."""
+    """The base network's file, the steps that turn it into the shipped network, and the base's proof."""
 
     base: bytes
     steps: tuple[Step, ...]
@@ -30,10 +30,10 @@ class RewrittenData(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rewritten(CertificateKind):
-    """`unsat` for a network that exact steps make from a base network, whose own proof is given.
+    """`unsat` for a network that exact steps make from a base network, whose proof is given.
 
     Theorem. If every step keeps the function over the reals (each says why), the network that they make
-    of the base computes the base's function; so if it has the weights of the shipped file, number for
+    from the base computes the base's function; so if it has the weights of the shipped file, number for
     number, whatever is proven of the base over the reals, margin included, is true of the shipped network.
 
     In float32 the steps may change the rounding: the margin is what the rounding bound of the shipped
@@ -57,13 +57,13 @@ class Rewritten(CertificateKind):
         except InputError as error:
             raise InvalidProof(f"a step cannot be replayed: {error}") from error
         if not chain.equals(as_chain(problem.network)):
-            raise InvalidProof("the steps do not make the shipped network of the base network")
+            raise InvalidProof("the steps do not turn the base network into the shipped network")
         proven = CERTIFICATES[given.kind].prove(replace(problem, network=base), given.data)
         return Proven(proven.real, if_provable(lambda: _margin_after_rounding(problem, proven.real)))
 
 
 def _margin_after_rounding(problem: Problem, margin: Fraction) -> Fraction:
-    """The margin less the largest rounding of any constraint: which of them fails is not known here."""
+    """The margin minus the largest rounding of any constraint: which of them fails is not known here."""
     error = output_errors(problem)
     errors = (
         error(constraint, case.box)

@@ -19,7 +19,7 @@ from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box, Linear
 from dokimos.suites.instance import Label
 
-#: More cases than any honest certificate of this kind needs.
+#: This is more cases than any honest certificate of this kind needs.
 MOST_LEAVES = 100_000
 
 
@@ -34,7 +34,7 @@ class SlopesAndSplits(CertificateKind):
 
     Theorem. Let g = r + c·max(0, e). (i) If c > 0, then g >= r + c·s·e for every s in [0, 1], since
     max(0, e) >= s·e. (ii) If c < 0, then g = min(r + c·e, r), so a lower bound on both is one on g.
-    Doing away with the ReLUs one by one, the last first, leaves affine functions of the inputs, whose
+    Eliminating the ReLUs one by one, the last first, leaves affine functions of the inputs, whose
     minima over a box are exact. Both steps hold for every input, so the bound holds on the whole box.
 
     The data gives one slope s for each ReLU, in the order of the network. For exclusive pairs, where
@@ -73,7 +73,7 @@ class SlopedForm:
 
     def __init__(self, form: PiecewiseLinear, slopes: Sequence[Fraction]) -> None:
         if len(slopes) != len(form.relus):
-            raise InvalidProof(f"{len(slopes)} slopes for {len(form.relus)} ReLUs")
+            raise InvalidProof(f"there are {len(slopes)} slopes for {len(form.relus)} ReLUs")
         self._form = form
         self._slope_of = dict(zip(form.relus, slopes, strict=True))
 

@@ -20,17 +20,17 @@ from dokimos.properties.model import Box, Point
 from dokimos.properties.violation import slack_range, violations
 from dokimos.suites.instance import Label
 
-#: Beyond so many multiplications float64 is asked first even where the largest margin is wanted.
+#: Above this many multiplications, float64 is tried first even if the largest margin is wanted.
 EXACT_LATER = 1 << 21
 
 
 class Witness(CertificateKind):
     """`sat`.
 
-    Theorem. A property is `sat` if a point lies in the box of one of its cases and all constraints of
-    one of that case's conjunctions hold there. The network's value at the point is enclosed, in float64
-    rounded outward, in exact rationals or in balls, until every comparison that matters comes out the same
-    for all that the enclosure holds: then it comes out so for the exact value.
+    Theorem. A property is `sat` if a point lies in the box of one of its cases and all constraints of one
+    of that case's conjunctions hold there. The network's value at the point is enclosed, in float64 rounded
+    outward, in exact rationals or in balls, until every comparison that matters has the same result for all
+    values in the enclosure: then it has that result for the exact value.
 
     In float32 the point must be a float32 point, and the constraints must hold with more to spare than
     rounding can move their left sides at that point.
@@ -47,7 +47,7 @@ class Witness(CertificateKind):
             raise InvalidProof("there is no witness")
         if len(point) != problem.network.input_size:
             raise InvalidProof(
-                f"the witness has {len(point)} coordinates, the network {problem.network.input_size} inputs"
+                f"the witness has {len(point)} coordinates for {problem.network.input_size} inputs"
             )
         try:
             return self._prove_at(problem, point)
@@ -55,7 +55,7 @@ class Witness(CertificateKind):
             raise InvalidProof(f"the output at the witness is not known: {error}") from error
 
     def _prove_at(self, problem: Problem, point: Point) -> Proven:
-        """The margins, from enclosures that narrow until they show what is asked, or all they can."""
+        """The margins, from enclosures that are narrowed until they show what is asked, or all they can."""
         network = problem.network
         special = (rounding_by_norm(network), rounding_by_routing(network, problem.ulps))
         errors = [error for error in special if error is not None] + [output_errors(problem)]
@@ -84,16 +84,16 @@ def is_float32(point: Point) -> bool:
 
 
 def float32_margin(problem: Problem, point: Point, outputs: Enclosure, error: LowerBound) -> Fraction:
-    """The best, over conjunctions of cases that hold the point, of the smallest slack less rounding.
+    """The best, over conjunctions of cases that hold the point, of the smallest slack minus rounding.
 
-    `outputs` encloses the real outputs at the point, `error` bounds what rounding does to a constraint.
+    `outputs` encloses the real outputs at the point; `error` bounds the effect of rounding on a constraint.
     """
     if not is_float32(point):
         raise InvalidProof("the witness is not a float32 point")
     here = Box(point, point)
     cases = [case for case in problem.property.cases if point in case.box]
     if any(not conjunction for case in cases for conjunction in case.any_of):
-        return Fraction(0)  # nothing is asked of the outputs, so no rounding of theirs matters
+        return Fraction(0)  # the outputs are not constrained, so their rounding does not matter
     slacks = [
         [slack_range(c, point, outputs)[0] - error(c, here) for c in conjunction]
         for case in cases

@@ -1,1 +1,1 @@
-"""Data sets that registries' packages carry: one file each."""
+"""Data sets from packages in registries, one file each."""

@@ -1,4 +1,4 @@
-"""What every named data set says of itself."""
+"""The description of a named data set."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Part = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class NamedData:
-    """A data set with a name: the files that it is made of, and how they become records.
+    """A data set with a name: its files, and how to make records from them.
 
-    `load` gives the part to train on or the part to test on; it fetches what is not kept yet. `sizes` are
-    the numbers of records in the two parts, `about` is one line for a list. Files that come with an
-    installed package are not in `files`.
+    `load` returns the part to train on or the part to test on, and fetches files that are not kept yet.
+    `sizes` are the numbers of records in the two parts; `about` is a one-line description. Files that come
+    with an installed package are not in `files`.
     """
 
     name: str
@@ -30,5 +30,5 @@ class NamedData:
 
     @property
     def is_kept(self) -> bool:
-        """Whether all files are here already."""
+        """Whether all files are on this machine already."""
         return all(file.path.is_file() for file in self.files)

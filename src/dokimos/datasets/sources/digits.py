@@ -1,7 +1,7 @@
 """Digits: 1,797 pictures of 8 by 8 pixels that come with scikit-learn, from the UCI repository.
 
-Where scikit-learn is installed, its file is read without importing it; elsewhere it is fetched out of the
-package. The last third is for tests, as the records stand.
+If scikit-learn is installed, its file is read without importing it; otherwise the file is fetched from the
+package. The last third of the records, in the order of the file, is for testing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def _load(part: Part) -> DataSet:
         [line.split(",") for line in gzip.decompress(_content()).decode("ascii").split()], dtype=np.float64
     )
     if rows.shape != (_COUNT, SIDE * SIDE + 1):
-        raise UnreadableFile("digits", f"has the shape {rows.shape}, which is not that of the data set")
+        raise UnreadableFile(
+            "digits", f"has the shape {rows.shape}, which is not the shape of the data set"
+        )
     kept = rows[:_TRAINING] if part == "train" else rows[_TRAINING:]
     pixels = (kept[:, :-1] / 16).astype(np.float32).reshape(-1, 1, SIDE, SIDE)
     return DataSet("digits", pixels, kept[:, -1].astype(np.int64))

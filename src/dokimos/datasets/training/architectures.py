@@ -1,4 +1,4 @@
-"""The reference architectures, as layers: what is trained, bounded and written is read from these."""
+"""The reference architectures as lists of layers, used for training, bounding and writing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Dense:
-    """A fully connected layer; what comes before it is flattened."""
+    """A fully connected layer; its input is flattened."""
 
     units: int
 
@@ -34,13 +34,13 @@ class Rectifier:
 
 @dataclass(frozen=True)
 class ResidualBlock:
-    """Two convolutions beside a shortcut (a 1×1 convolution where sizes change), added up, and a ReLU."""
+    """Two convolutions plus a shortcut (a 1×1 convolution if sizes change), followed by a ReLU."""
 
     channels: int
     stride: int = 1
 
     def paths(self, channels: int) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
-        """The main path and the shortcut, for an input of so many channels."""
+        """The main path and the shortcut, for an input with this many channels."""
         main = (
             Convolution(self.channels, 3, self.stride, 1),
             Rectifier(),
@@ -50,7 +50,7 @@ class ResidualBlock:
         return main, () if same else (Convolution(self.channels, 1, self.stride),)
 
 
-#: The least side of a picture for convolutions.
+#: The smallest side of a picture for convolutions.
 _LEAST_SIDE = 8
 
 Layer = Convolution | Dense | Rectifier | ResidualBlock
@@ -58,19 +58,19 @@ Layer = Convolution | Dense | Rectifier | ResidualBlock
 
 @dataclass(frozen=True)
 class Architecture:
-    """A name, the data that it is for, and its layers; the last one has a unit for each class."""
+    """A name, the data set it is meant for, and its layers; the last one has a unit for each class."""
 
     name: str
     data: str
     layers: tuple[Layer, ...]
 
     def require_fit(self, shape: tuple[int, ...], source: str) -> None:
-        """Raise InputError if records of this shape cannot go in: convolutions need square pictures."""
+        """Raise InputError if records of this shape do not fit: convolutions need square pictures."""
         convolves = any(isinstance(layer, Convolution | ResidualBlock) for layer in self.layers)
         if convolves and (len(shape) != 3 or shape[1] != shape[2] or shape[1] < _LEAST_SIDE):
             raise InputError(
-                f"{self.name} needs square pictures of {_LEAST_SIDE} pixels or more, but a record of "
-                f"{source} has the shape {shape}; choose another architecture."
+                f"{self.name} needs square pictures with sides of at least {_LEAST_SIDE} pixels, but "
+                f"a record of {source} has the shape {shape}; choose another architecture."
             )
 
 
@@ -126,10 +126,10 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
 
 
 def find_architecture(name: str) -> Architecture:
-    """The architecture of this name. Raises InputError if there is none."""
+    """Find the architecture of this name. Raises InputError if there is none."""
     if name not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise InputError(
-            f"There is no architecture {name!r}; there are {known}{did_you_mean(name, ARCHITECTURES)}."
+            f"There is no architecture {name!r}{did_you_mean(name, ARCHITECTURES)}; give one of {known}."
         )
     return ARCHITECTURES[name]

@@ -1,6 +1,6 @@
-"""A network of an architecture with its weights: evaluated, bounded by intervals and linearly, and written.
+"""An architecture with weights: evaluation, interval and linear bounds, and writing as ONNX.
 
-Bounds in here are for training and prove nothing: they round to nearest. Importing this imports torch.
+These bounds are for training and prove nothing: they round to nearest. Importing this imports torch.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from dokimos.datasets.normalisation import Normalisation
 from dokimos.datasets.training.architectures import Architecture, Convolution, Dense, Layer, ResidualBlock
 from dokimos.networks.writing.builder import ModelBuilder
 
-#: A tensor between two ends.
+#: A lower and an upper bound of a tensor.
 Ends = tuple[Tensor, Tensor]
 
 
 class LayeredModel:
     """Weights for each layer of an architecture, for records of one shape.
 
-    He's initialisation (uniform), drawn from `generator`: the same generator gives the same weights.
+    Weights have He's uniform initialisation, drawn from `generator`: the same generator gives the same
+    weights.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class LayeredModel:
     def _enter(
         self, layers: Sequence[Layer], x: Tensor, place: tuple[int, ...], generator: torch.Generator
     ) -> Tensor:
-        """Draw the weights of these layers; what they make of `x`."""
+        """Draw the weights of these layers; return their output for `x`."""
         for number, layer in enumerate(layers):
             here = (*place, number)
             if isinstance(layer, ResidualBlock):
@@ -85,7 +86,7 @@ class LayeredModel:
         return x
 
     def intervals(self, ends: Ends, known: dict[tuple[int, ...], Ends] | None = None) -> Ends:
-        """The ends of the scores; what each ReLU reads is added to `known`, by its place."""
+        """Interval bounds of the scores; those of each ReLU's input are added to `known`, by its place."""
         return self._bounded(self._layers, ends, (), {} if known is None else known)
 
     def _bounded(
@@ -124,7 +125,7 @@ class LayeredModel:
     def linear_lower(self, rows: Tensor, ends: Ends, known: dict[tuple[int, ...], Ends]) -> Tensor:
         """CROWN-IBP: lower bounds of rows·scores, [n, k] for rows [n, k, classes], by one pass back.
 
-        `known` has the ends of what each ReLU reads, from `intervals`.
+        `known` has the bounds of each ReLU's input, from `intervals`.
         """
         functional, constant = self._back(self._layers, rows, (), known, self.shape)
         flat = functional.flatten(2)
@@ -139,7 +140,7 @@ class LayeredModel:
         known: dict[tuple[int, ...], Ends],
         shape: tuple[int, ...],
     ) -> tuple[Tensor, Tensor]:
-        """From functionals [n, k, *outputs] of these layers to those of their input, and constants."""
+        """Turn functionals [n, k, *outputs] of these layers into those of the input, and constants."""
         shapes = [shape, *self._shapes(layers, shape)]
         constant = functional.new_zeros(functional.shape[:2])
         for number in range(len(layers) - 1, -1, -1):
@@ -177,7 +178,7 @@ class LayeredModel:
         return back.reshape(count, rows, *before), functional.sum((3, 4)) @ bias
 
     def _shapes(self, layers: Sequence[Layer], shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """The shapes of what each layer puts out."""
+        """The shape of each layer's output."""
         for layer in layers:
             if isinstance(layer, Convolution):
                 side = (shape[1] + 2 * layer.padding - layer.kernel) // layer.stride + 1
@@ -190,7 +191,7 @@ class LayeredModel:
             yield shape
 
     def to_onnx(self, normalisation: Normalisation | None) -> bytes:
-        """The file; with a normalisation, the network does that itself, on records as they are."""
+        """The network as an ONNX file; with a normalisation, it normalises raw records itself."""
         builder = ModelBuilder(self.shape)
         if normalisation is not None:
             mean, deviation = normalisation.columns(self.shape)
@@ -202,7 +203,7 @@ class LayeredModel:
     def _write(
         self, builder: ModelBuilder, layers: Sequence[Layer], place: tuple[int, ...], channels: int
     ) -> int:
-        """Add these layers to a file; the channels of what they put out."""
+        """Add these layers to a file; return the number of channels of their output."""
         for number, layer in enumerate(layers):
             here = (*place, number)
             weights: list[Any] = [
@@ -230,7 +231,7 @@ class LayeredModel:
 
 
 def _relaxed(functional: Tensor, ends: Ends) -> tuple[Tensor, Tensor]:
-    """Functionals of ReLUs turned into functionals of what they read, and constants: CROWN's relaxation."""
+    """Turn functionals of ReLUs into functionals of their inputs, and constants: CROWN's relaxation."""
     lower, upper = (end[:, None] for end in ends)
     free = (lower < 0) & (upper > 0)
     chord = torch.where(free, upper / (upper - lower).clamp(min=1e-12), (lower >= 0).to(upper.dtype))

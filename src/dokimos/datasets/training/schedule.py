@@ -1,4 +1,4 @@
-"""Training of a network: plain, against PGD, or with bounds; the same settings give the same weights.
+"""Trains a network plainly, against PGD, or with bounds; the same settings give the same weights.
 
 Importing this module imports torch.
 """
@@ -28,7 +28,7 @@ from dokimos.suites.instance import sha256
 
 
 class Method(Enum):
-    """What is minimised: the loss at the record, at an adversarial example, or of bounds."""
+    """What is minimised: the loss at the record, at an adversarial example, or over bounds."""
 
     NORMAL = "normal"
     ADVERSARIAL = "adversarial"
@@ -38,7 +38,7 @@ class Method(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """All that the weights depend on, but for the data.
+    """Everything that the weights depend on, except the data.
 
     `radius` is in the units of the data. With bounds, it grows from 0 over the first half of the epochs,
     and the weight of the plain loss falls from 1 to ½.
@@ -58,14 +58,17 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch < 1 or not 0 < self.rate < 10:
             raise InputError(
-                "Training needs at least 1 epoch, batches of at least 1 record and a rate above 0."
+                "Training needs at least 1 epoch, batches of at least 1 record, and a learning rate "
+                "above 0."
             )
         if (self.method is Method.NORMAL) != (self.radius == 0) or self.radius < 0:
-            raise InputError("Give a radius above 0 for adversarial or certified training, and only there.")
+            raise InputError(
+                "Adversarial and certified training need a radius above 0; plain training takes none."
+            )
 
 
 class Trainer:
-    """Trains a model epoch by epoch; after each, all that goes on is kept in the file `checkpoint`."""
+    """Trains a model epoch by epoch; after each epoch, the whole state is kept in the file `checkpoint`."""
 
     def __init__(
         self, settings: TrainingSettings, architecture: Architecture, data: DataSet, checkpoint: Path
@@ -88,7 +91,7 @@ class Trainer:
         self._resume()
 
     def run(self, progress: Callable[[int, float], None]) -> None:
-        """All epochs that are left; `progress` gets the number of each, and its mean loss."""
+        """Train the epochs that are left; `progress` gets the number and the mean loss of each."""
         while self.epoch < self._settings.epochs:
             with one_thread():
                 loss = self._one_epoch()
@@ -117,7 +120,7 @@ class Trainer:
         return total / len(self._data)
 
     def _flipped(self, x: Tensor) -> Tensor:
-        """Every second picture in colour the other way round; digits keep their direction."""
+        """Mirror colour pictures at random, half of them on average; digits are not mirrored."""
         if x.ndim != 4 or x.shape[1] != 3:
             return x
         turned = torch.rand(len(x), generator=self._generator) < 0.5
@@ -135,7 +138,7 @@ class Trainer:
         return (1 - grown / 2) * plain + grown / 2 * bounded
 
     def _bounded_loss(self, ends: Ends, y: Tensor, grown: float) -> Tensor:
-        """The cross-entropy of the worst scores that bounds allow: 0 for the class, −margin for others."""
+        """The cross-entropy of the worst scores within the bounds: 0 for the class, −margin for others."""
         known: dict[tuple[int, ...], Ends] = {}
         ends = self._normalised(ends[0]), self._normalised(ends[1])
         low, high = self.model.intervals(ends, known)
@@ -157,7 +160,7 @@ class Trainer:
         return (x - self._mean) / self._deviation
 
     def _adversarial(self, x: Tensor, y: Tensor) -> Tensor:
-        """PGD from a random point of the ball, on the cross-entropy."""
+        """Adversarial examples: PGD on the cross-entropy, from a random point of the ball."""
         radius, steps = self._settings.radius, self._settings.attack_steps
         moved = self._clipped(x + radius * (2 * torch.rand(x.shape, generator=self._generator) - 1))
         for _ in range(steps):
@@ -181,7 +184,7 @@ class Trainer:
         write_whole(self._checkpoint, content.getvalue(), what="the checkpoint")
 
     def _resume(self) -> None:
-        """Go on from the checkpoint, where there is one of the same settings and data."""
+        """Continue from the checkpoint, if there is one with the same settings and data."""
         if not self._checkpoint.is_file():
             return
         try:
@@ -196,5 +199,6 @@ class Trainer:
             self.epoch = int(state["epoch"])
         except Exception as error:
             raise InputError(
-                f"{self._checkpoint}: cannot be read as a checkpoint ({type(error).__name__}); remove it."
+                f"{self._checkpoint}: cannot be read as a checkpoint ({type(error).__name__}); remove "
+                "it to start again."
             ) from None
