@@ -128,5 +128,5 @@ def test_a_pair_that_does_not_cancel_is_not_proven() -> None:
     steps = [dict(step) for step in data["steps"]]
     steps[0]["reading"] = ["1"]
     wrong = replace(made.truth.certificate, data={**data, "steps": steps})
-    with pytest.raises(InvalidProof, match="do not make the shipped network"):
+    with pytest.raises(InvalidProof, match="do not turn the base network into the shipped network"):
         check(made.instance, replace(made.truth, certificate=wrong))
