@@ -129,9 +129,7 @@ def expect_writable(path: Path, *, what: str, example: str, made: Path | None = 
         with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent):
             pass
     except OSError as problem:
-        raise InputError(
-            f"{path}: the {what} cannot be written ({problem.strerror}); choose another path."
-        ) from None
+        raise InputError(f"{path}: the {what} cannot be written ({problem.strerror}).") from None
 
 
 def _expect_folder(path: Path, what: str) -> None:
@@ -140,6 +138,4 @@ def _expect_folder(path: Path, what: str) -> None:
     if not folder.exists():
         raise InputError(f"{path}: {what} cannot be written: there is no folder {folder}; create it first.")
     if not folder.is_dir():
-        raise InputError(
-            f"{path}: {what} cannot be written: {folder} is not a folder; choose another path."
-        )
+        raise InputError(f"{path}: {what} cannot be written: {folder} is not a folder.")

@@ -119,8 +119,7 @@ class Corners:
     def _block(self, inputs: list[int], hinges: list[int]) -> _Block:
         if len(inputs) > MOST_INPUTS_OF_A_BLOCK:
             raise InvalidProof(
-                f"hinges tie {len(inputs)} inputs together; "
-                f"at most {MOST_INPUTS_OF_A_BLOCK} can be enumerated"
+                f"hinges tie {len(inputs)} inputs together; at most {MOST_INPUTS_OF_A_BLOCK} are allowed"
             )
         lower, upper = self._lower, self._upper
         arguments = [self._form.relus[hinge] for hinge in hinges]
