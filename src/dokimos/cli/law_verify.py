@@ -169,7 +169,7 @@ def _verify_rows(
 
 
 def shares(text: str) -> list[Fraction]:
-    """1%,2.5%,1/255 as shares. Raises InputError."""
+    """Shares such as "1%,2.5%,1/255" as fractions. Raises InputError."""
     from dokimos.core.errors import InputError
 
     found = []
