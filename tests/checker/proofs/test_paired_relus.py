@@ -158,7 +158,7 @@ def test_the_noise_of_both_is_that_of_their_difference() -> None:
         ({"sums": [[["2", "-1"]]]}, "negative"),
         ({"sums": [[HALF] * (MOST_SUMS + 1)]}, "sums"),
         ({"trees": [[0, -1]]}, "ends before"),
-        ({"trees": [[-1, -1]]}, "goes on after"),
+        ({"trees": [[-1, -1]]}, "continues after"),
         ({"trees": [[2, -1, -1]]}, "no coordinate 2"),
         ({"trees": [[0] * (2 * MOST_PIECES + 1)]}, "more than"),
     ],
