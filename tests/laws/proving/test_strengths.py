@@ -111,7 +111,7 @@ def test_near_a_row_no_record_violates_what_is_proven(seed: int) -> None:
         ("input x1; var x3 := soft(x1); var x2 := soft(x3);", "neither the label"),
         ("input x1; var x2 := other(x1);", "neither the label"),
         ("input x1; var x2 := noisy(x1);", "noisy draws noise at random itself"),
-        (TEXT + "ENSURES score(x1, 0) > 0", "asks for numbers"),
+        (TEXT + "ENSURES score(x1, 0) > 0", "not its decisions"),
     ],
 )
 def test_what_is_not_such_a_law_is_refused(text: str, reason: str) -> None:
@@ -135,7 +135,7 @@ def test_functions_that_are_not_linear_prove_nothing_near_a_row() -> None:
         assert reason in found.reason and not found.is_proven
     with pytest.raises(InputError, match="COLUMN must be"):
         domain(COLUMN=integer("x"))
-    with pytest.raises(InputError, match="LINEAR must give"):
+    with pytest.raises(InputError, match="LINEAR must map"):
         domain(LINEAR=[mean])
 
 
@@ -174,7 +174,7 @@ def test_files_are_checked_again_false_ones_refused(tmp_path: Path, tolerance: T
     assert "not that row" in refused(good, sha256="0" * 64)
     assert "twice" in refused(good, row=bad)
     assert "has 24 rows" in refused(good, row=24)
-    assert "behind its end" in refused(good, cover=[None, None])
+    assert "after its end" in refused(good, cover=[None, None])
     assert "ends before" in refused(good, cover=halves[:2])
     assert "does not have" in refused(good, cover=[[1, "1/2"], None, None])
 
