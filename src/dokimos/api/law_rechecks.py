@@ -73,7 +73,7 @@ def recheck_law(
         shown, problem = ("", ""), None
         try:
             if saved.model_sha256 != loaded.sha256:
-                raise InvalidProof("the model is not the one that the proof is about")
+                raise InvalidProof("the proof is about another model")
             shown = _shown(plan, as_domain_model(loaded, plan.domain), saved)
         except (InvalidProof, Refusal) as reason:
             problem = str(reason)
