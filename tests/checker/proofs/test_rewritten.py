@@ -133,7 +133,7 @@ def test_what_cannot_be_disguised_is_said() -> None:
     with pytest.raises(InputError, match="did you mean 'permute'"):
         CONSTRUCTIONS["exclusive-pairs"](seed=4, disguise=["permut"], **KNOBS)
     with pytest.raises(ConstructionFailed, match=r"only chains of dense layers.*exclusive-pairs"):
-        CONSTRUCTIONS["paired-bias"](seed=4, disguise=["permute"])
+        CONSTRUCTIONS["paired-bias"](seed=4, disguise=["split"])
 
 
 def test_a_merger_has_one_layer_less_and_can_be_disguised_further() -> None:
