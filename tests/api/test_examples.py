@@ -26,7 +26,7 @@ SESSIONS = {
         "find_family",
         "list_suites",
     ),
-    "profiles": ("profile",),
+    "profiles": ("profile", "design"),
     "data": ("list_data", "get_data", "train_model", "make_properties"),
     "networks": ("read_network", "read_property", "replay"),
     "verifiers": ("list_verifiers", "install_verifier", "diagnose_verifier"),

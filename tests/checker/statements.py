@@ -191,7 +191,10 @@ def rewritten() -> list[LabelStatement]:
             )
             made.append(statement_of(draft, margin=bool((number + seed) % 2)))
     tiny = {"inputs": 2, "directions": 1, "kinks": 1, "spread": 1, "pairs": 1}
-    return made + [statement_of(drafts("dials", seed, **tiny)[0], margin=bool(seed)) for seed in range(2)]
+    return made + [
+        statement_of(drafts("dials", seed, **tiny)[0], margin=bool(seed), unsafe="(<= Y_0 0.0)")
+        for seed in range(2)
+    ]
 
 
 def locked() -> list[LabelStatement]:

@@ -117,4 +117,4 @@ def test_the_action_and_the_commands_of_the_page_run_where_nothing_is_there_yet(
     assert "FAIL  answers nothing: mine decides none of its 4 runs" in done.stdout
     assert "answers nothing" in next(tmp_path.rglob("junit.xml")).read_text()
     assert next(tmp_path.rglob("report.html")).stat().st_size
-    assert number != 0 or "Verifiers that answer nothing" in (tmp_path / "shown").read_text()
+    assert number != 0 or "Verifiers without any answer" in (tmp_path / "shown").read_text()

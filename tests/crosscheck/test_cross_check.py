@@ -84,7 +84,7 @@ def test_a_label_of_a_misread_network_is_refused(
     assert not checked.is_proven
     said = checked.failed[0].problem
     assert "onnxruntime computes Y_0 = -" in said
-    assert "exact value 0 " in said
+    assert "as read is 0," in said
     ran = run_dokimos("check", suite)
     assert ran.code == 1
     assert "0 of 1 labels proven" in ran.out
@@ -284,5 +284,5 @@ def test_exact_values_are_computed_only_where_float64_does_not_decide(
     assert cross_check(instance, truth) == CrossCheck("onnxruntime")
     assert not asked
     misread(monkeypatch, "LeakyRelu", slope_of_zero)
-    assert "has the exact value 0 " in cross_check(instance, truth).contradiction
+    assert "as read is 0," in cross_check(instance, truth).contradiction
     assert len(asked) == 1

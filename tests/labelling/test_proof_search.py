@@ -46,9 +46,9 @@ def test_a_label_is_found_and_proven(network: bytes, unsafe: str, label: Label, 
 
 
 def test_many_inputs_need_linear_bounds_with_splits() -> None:
-    """relu(t) − relu(t − 1) with t = Σ x_i is at least 0; intervals say −13, and 14 inputs are not cut."""
+    """relu(t) − relu(2t − 1)/2 with t = Σ x_i is at least 0; intervals say −13, and 14 inputs are not cut."""
     size = 14
-    network = dense((np.ones((2, size)), [0, -1]), ([[1, -1]], [0]))
+    network = dense((np.outer([1, 2], np.ones(size)), [0, -1]), ([[1, -0.5]], [0]))
     finding = found(network, unit_box(size, 1, "(<= Y_0 -0.1)"))
     assert finding.truth is not None
     assert (finding.truth.label, finding.by) == (Label.UNSAT, "linear bounds with splits")

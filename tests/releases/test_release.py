@@ -80,7 +80,7 @@ def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
     ]:
         with pytest.raises(InputError, match=message):
             dokimos.release(tiny, tmp_path / "out", **{**ABOUT, **changed})
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="holds other files"):
         dokimos.release(tiny, tmp_path / "full", **ABOUT)
     foreign = tmp_path / "foreign"
     foreign.mkdir()

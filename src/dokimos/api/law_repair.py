@@ -35,7 +35,7 @@ def repair_law(
 
     >>> dokimos.repair_law("older.law", model="older.json", out="repaired.onnx")
     Traceback (most recent call last):
-    dokimos.core.errors.InputError: older.json: is not a network; only networks are repaired.
+    dokimos.core.errors.InputError: older.json: not a network; only networks can be repaired.
     """
     chosen = RepairSettings() if settings is None else settings
     path = None if out is None else Path(out)

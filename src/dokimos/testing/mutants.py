@@ -104,7 +104,7 @@ def one_face(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> 
 
 def constraint(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -> LabelStatement:
     """Another class, direction or bound."""
-    k = int(rng.integers(1, base.outputs))
+    k = int(rng.integers(1, base.outputs)) if base.outputs > 1 else 0
     level = exact_decimal(Fraction(int(rng.integers(-64, 65)), 2 ** int(rng.integers(5, 14))))
     choices = [
         f"(>= Y_0 Y_{k})",
@@ -121,6 +121,8 @@ def constraint(base: LabelStatement, rng: Rng, all_: Sequence[LabelStatement]) -
         f"(<= Y_0 (+ Y_{k} X_0))",
         f"(<= (+ Y_0 X_0) (+ Y_{k} X_1))",
     ]
+    if base.outputs == 1:  # nothing to compare it with but numbers and inputs
+        choices = [f"({sign} Y_0 {other})" for sign in ("<=", "<", ">=", ">") for other in (level, "X_0")]
     return replace(base, unsafe=choices[rng.integers(len(choices))])
 
 

@@ -152,7 +152,7 @@ def test_espeak_speaks() -> None:
     assert yes.shape == (LENGTH,) and np.abs(yes).max() > 3000 and (yes != no).any()
     late = synthesiser().second("yes", voice, begin=0.9)
     assert np.flatnonzero(np.abs(late) > 100)[0] > np.flatnonzero(np.abs(yes) > 100)[0]
-    with pytest.raises(InputError, match=r"knows no voice nowhere\+f2"):
+    with pytest.raises(InputError, match=r"has no voice nowhere\+f2"):
         synthesiser().say("yes", Voice("nowhere", "f2", 160, 50))
 
 
