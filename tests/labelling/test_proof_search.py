@@ -46,7 +46,7 @@ def test_a_label_is_found_and_proven(network: bytes, unsafe: str, label: Label, 
 
 
 def test_many_inputs_need_linear_bounds_with_splits() -> None:
-    """relu(t) − relu(2t − 1)/2 with t = Σ x_i is at least 0; intervals say −13, and 14 inputs are not cut."""
+    """relu(t) − relu(2t − 1)/2 with t = Σ x_i is at least 0; intervals say −13; 14 inputs are not cut."""
     size = 14
     network = dense((np.outer([1, 2], np.ones(size)), [0, -1]), ([[1, -0.5]], [0]))
     finding = found(network, unit_box(size, 1, "(<= Y_0 -0.1)"))
