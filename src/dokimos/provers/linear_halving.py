@@ -7,7 +7,7 @@ the checker's bounds, which rounding makes lower, decide them too.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -133,14 +133,7 @@ class _PieceSearch:
 
     def tree(self) -> list[int]:
         """The coordinates halved, in preorder, the lower half first."""
-        found: list[int] = []
-        pending: list[tuple[bool, ...]] = [()]
-        while pending:
-            path = pending.pop()
-            found.append(self._cuts.get(path, LEAF))
-            if found[-1] != LEAF:
-                pending += [(*path, True), (*path, False)]
-        return found
+        return in_preorder(self._cuts)
 
 
 @dataclass(frozen=True)
@@ -209,3 +202,18 @@ def _inside(values: Floats, box: Box) -> Point:
         min(max(Fraction(x), low), high)
         for x, low, high in zip(values.tolist(), box.lower, box.upper, strict=True)
     )
+
+
+def in_preorder(cuts: Mapping[tuple[bool, ...], int]) -> list[int]:
+    """The coordinates at which pieces are halved, the lower half first; LEAF for one that is not halved.
+
+    A piece is named by the halves that lead to it: True is the upper one.
+    """
+    found: list[int] = []
+    pending: list[tuple[bool, ...]] = [()]
+    while pending:
+        path = pending.pop()
+        found.append(cuts.get(path, LEAF))
+        if found[-1] != LEAF:
+            pending += [(*path, True), (*path, False)]
+    return found

@@ -15,12 +15,13 @@ from dokimos.checker.lemmas.float_ends import box_floats
 from dokimos.checker.lemmas.linear_pieces import rows_of
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, relu_layers
 from dokimos.checker.lemmas.relu_pairs import Pair, PairedLayers, paired
-from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES
+from dokimos.checker.proofs.enclosure import MOST_PIECES
 from dokimos.checker.proofs.paired_relus import summed
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.properties.model import Box, Conjunction, Linear, Property
+from dokimos.provers.linear_halving import in_preorder
 
 #: Layers with more ReLUs than this are not looked through for pairs.
 _MOST_RELUS = 600
@@ -159,14 +160,7 @@ class _PairSearch:
 
     def tree(self) -> list[int]:
         """The coordinates halved, in preorder, the lower half first."""
-        found: list[int] = []
-        pending: list[tuple[bool, ...]] = [()]
-        while pending:
-            path = pending.pop()
-            found.append(self._cuts.get(path, LEAF))
-            if found[-1] != LEAF:
-                pending += [(*path, True), (*path, False)]
-        return found
+        return in_preorder(self._cuts)
 
 
 def _steepness(over: BoundedLayers, rows: Interval) -> Floats:
