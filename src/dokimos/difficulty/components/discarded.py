@@ -1,4 +1,4 @@
-"""What the paper tried and left out of its profile (its Table 3), as far as the profile has not got it.
+"""What the paper tried and left out of its profile (its Table 3), except what the profile already has.
 
 Measured on request only. All are over the samples by chance, as A_τ and d_eff are; the centre of each case
 is the first of its guided points. With several cases, means are over all of their samples.
@@ -6,6 +6,7 @@ is the first of its guided points. With several cases, means are over all of the
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,9 +46,9 @@ class OnRequest(Component):
             return Measurement.not_applicable("it divides by 0, or is beyond the range of float64")
         return Measurement(float(value))
 
+    @abstractmethod
     def _of_samples(self, seen: Inspection) -> float | None:
-        """The number."""
-        raise NotImplementedError
+        """The number; None if it is not defined for these samples."""
 
 
 class MeanMargin(OnRequest):
