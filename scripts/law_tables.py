@@ -1,15 +1,17 @@
 """The tables of docs/law-results.md, in Markdown.
 
 `python scripts/law_tables.py global` decides every question of the tabular studies for all records;
-`… rows [ROWS] [TOLERANCE]` the six questions of COMPAS around the first rows of the test set (all of them,
-1% unless given); `… repair [SEEDS] [WAY]` repairs the networks, certified unless another way is given, and
-decides the laws before and after;
+`… rows [ROWS] [TOLERANCE] [FOLDER]` the six questions of COMPAS around the first rows of the test set (all
+of them, 1% unless given); FOLDER keeps the counts of each question for when the run is stopped and goes on;
+`… repair [SEEDS] [WAY]` repairs the networks, certified unless another way is given, and decides the laws
+before and after;
 `… images [ROWS] [NEAR]` decides the law on blurred pictures for any strength of the blur on the rows of
 MNIST's test set (all of them unless given), and within one step of 255 around NEAR rows (200).
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from fractions import Fraction
@@ -17,6 +19,7 @@ from pathlib import Path
 
 import dokimos
 from dokimos.api.law_proofs import VerifiedLaw
+from dokimos.core.files import write_whole
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.repair.repairing import RepairSettings
 from dokimos.laws.repair.training import RepairWay
@@ -82,42 +85,53 @@ def _global_line(
     return "| " + " | ".join(cells) + " |"
 
 
-def decide_around_rows(rows: int, tolerance: Fraction) -> None:
-    """The six questions of COMPAS around rows of its test set."""
+def decide_around_rows(rows: int, tolerance: Fraction, folder: Path | None) -> None:
+    """The six questions of COMPAS around rows of its test set; `folder` keeps what was counted."""
     print(
         "| question | rows | proven | of these in float32 too | violated | open | no case | CPU-s a row |"
     )
     print("|---|---|---|---|---|---|---|---|")
     total: Counter[str] = Counter()
     for question in QUESTIONS["compas"]:
-        (one,) = dokimos.verify_law_rows(
-            files("compas", question)[0],
-            rows=rows,
-            tolerances=[tolerance],
-            model="network",
-            domain="compas",
-            settings=VerifySettings(seconds=10.0),
-        )
-        decision = one.decision
-        counts = Counter(
-            rows=len(decision.rows),
-            proven=decision.count(LawAnswer.PROVEN),
-            single=sum(each.in_float32 and not each.is_empty for each in decision.rows),
-            violated=decision.count(LawAnswer.VIOLATED),
-            open=decision.count(LawAnswer.OPEN),
-            empty=decision.empty,
-        )
-        print(_rows_line(question, counts, decision.seconds), flush=True)
+        counts = _counted_rows(question, rows, tolerance, folder)
+        print(_rows_line(question, counts), flush=True)
         total += counts
-        total["seconds"] += round(decision.seconds * 1000)
-    print(_rows_line("all", total, total["seconds"] / 1000))
+    print(_rows_line("all", total))
     decided = 100 * (1 - total["open"] / total["rows"])
     print(f"\nDecided: {decided:.2f} % of {total['rows']:,}.")
 
 
-def _rows_line(name: str, counts: Counter[str], seconds: float) -> str:
+def _counted_rows(question: str, rows: int, tolerance: Fraction, folder: Path | None) -> Counter[str]:
+    kept = None if folder is None else folder / f"{question}-{rows}-{float(tolerance):g}.json"
+    if kept is not None and kept.exists():
+        return Counter(json.loads(kept.read_text()))
+    (one,) = dokimos.verify_law_rows(
+        files("compas", question)[0],
+        rows=rows,
+        tolerances=[tolerance],
+        model="network",
+        domain="compas",
+        settings=VerifySettings(seconds=10.0),
+    )
+    decision = one.decision
+    counts = Counter(
+        rows=len(decision.rows),
+        proven=decision.count(LawAnswer.PROVEN),
+        single=sum(each.in_float32 and not each.is_empty for each in decision.rows),
+        violated=decision.count(LawAnswer.VIOLATED),
+        open=decision.count(LawAnswer.OPEN),
+        empty=decision.empty,
+        milliseconds=round(decision.seconds * 1000),
+    )
+    if kept is not None:
+        write_whole(kept, json.dumps(counts))
+    return counts
+
+
+def _rows_line(name: str, counts: Counter[str]) -> str:
     cells = [f"{counts[each]:,}" for each in ("rows", "proven", "single", "violated", "open", "empty")]
-    return f"| {name} | " + " | ".join(cells) + f" | {seconds / max(counts['rows'], 1):.3f} |"
+    seconds = counts["milliseconds"] / 1000 / max(counts["rows"], 1)
+    return f"| {name} | " + " | ".join(cells) + f" | {seconds:.3f} |"
 
 
 def repair(seeds: int, way: RepairWay) -> None:
@@ -160,7 +174,7 @@ def main(arguments: list[str]) -> None:
         case ["rows", *more]:
             rows = int(more[0]) if more else ROWS
             tolerance = Fraction(more[1].removesuffix("%")) / 100 if len(more) > 1 else Fraction(1, 100)
-            decide_around_rows(rows, tolerance)
+            decide_around_rows(rows, tolerance, Path(more[2]) if len(more) > 2 else None)
         case ["repair", *more]:
             repair(int(more[0]) if more else 5, RepairWay(more[1] if len(more) > 1 else "certified"))
         case ["images", *more]:

@@ -53,7 +53,7 @@ GROUPS = {
     ),
     "deep": Group(
         "Residual networks and transformers made deeper",
-        ("marabou", "vibecheck", "reference"),
+        ("marabou", "vibecheck", "neuralsat", "reference"),
         {"ladder-deep": 20},
     ),
     "study": Group(

@@ -128,7 +128,9 @@ def _require_affordable(knobs: Knobs) -> None:
     """Refuse what cannot be made before anything is drawn."""
     problem = ""
     if knobs.size % 2**knobs.stages:
-        problem = f"an image of {knobs.size} pixels cannot be halved {knobs.stages} times"
+        problem = (
+            f"an image of {knobs.size} pixels cannot be halved {knobs.stages} times; change size or stages"
+        )
     weights = relus = 0
     for stage in range(1 if knobs.stages else 0, knobs.stages + 1):
         channels = knobs.colours * 4**stage
