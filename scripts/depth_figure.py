@@ -24,7 +24,8 @@ from dokimos.suites.profile_file import FOLDER, load_profile
 
 ROOT = Path(__file__).resolve().parents[1]
 KNOBS = {"residual": "blocks", "transformer": "layers"}
-WIDTH, HEIGHT = 340, 220
+WIDTH, HEIGHT = 400, 200
+PANEL_GAP = 80
 NAMES = ("proven margin", "missed by CROWN", "missed by intervals")
 
 
@@ -63,14 +64,14 @@ def rungs_of(folder: Path) -> dict[str, list[Rung]]:
 
 
 def draw(found: dict[str, list[Rung]]) -> Figure:
-    """One panel for each family, with the same scale of margins."""
+    """One panel below the other for each family, with the same scale of margins."""
     sheet = Sheet()
     keys = [(name, series_shape(i), series_class(i), True) for i, name in enumerate(NAMES)]
-    top = draw_keys(sheet, keys, x=6, y=20, right=2 * WIDTH) + 40
+    top = draw_keys(sheet, keys, x=6, y=20, right=WIDTH) + 40
     heights = [h for rungs in found.values() for r in rungs for h in r.heights if h is not None and h > 0]
     for place, (family, rungs) in enumerate(found.items()):
-        left = place * WIDTH + 60
-        area = Area(left=left, top=top, right=left + WIDTH - 80, bottom=top + HEIGHT)
+        here = top + place * (HEIGHT + PANEL_GAP)
+        area = Area(left=60, top=here, right=WIDTH - 20, bottom=here + HEIGHT)
         y = logarithmic(heights, area.bottom, area.top)
         step = (area.right - area.left - 28) / max(len(rungs) - 1, 1)
         places = [area.left + 14 + k * step for k in range(len(rungs))]
@@ -88,8 +89,8 @@ def draw(found: dict[str, list[Rung]]) -> Figure:
         "depth",
         "Proven margin against root bounds",
         words,
-        WIDTH * max(len(found), 1),
-        int(top) + HEIGHT + 44,
+        WIDTH,
+        int(top) + max(len(found), 1) * (HEIGHT + PANEL_GAP) - 36,
         sheet.body,
         words,
     )
