@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.judging.judge import judge_instance
+from dokimos.judging.judge_instances import judge_instance
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.replay import ONNXRUNTIME, REFERENCE, Replayer, nearest_float

@@ -12,8 +12,10 @@ import pytest
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, InvalidProof, UnreadableFile, UnsupportedOp
 from dokimos.execution.outcomes import Termination
-from dokimos.judging.judge import SETTLED, judge, judge_all
+from dokimos.judging.judge import judge
+from dokimos.judging.judge_instances import judge_all
 from dokimos.judging.label_checks import LabelCheck, LabelStanding
+from dokimos.judging.labels import SETTLED
 from dokimos.judging.verdicts import Judgement, Verdict, checked_labels
 from dokimos.judging.witness_replay import Question, replay_witness
 from dokimos.networks.semantics.exact import Enclosure

@@ -12,7 +12,7 @@ from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError, UnsupportedOp
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
-from dokimos.judging.judge import judge_all
+from dokimos.judging.judge_instances import judge_all
 from dokimos.judging.rules import RULE_SETS, Mark, Standing, rule_sets
 from dokimos.judging.scores import disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Verdict

@@ -12,7 +12,7 @@ from dokimos.campaigns.glance import Glance, State, glance
 from dokimos.campaigns.manifest import read_manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import DokimosError, InputError
-from dokimos.judging.judge import JudgedInstance, judge_all
+from dokimos.judging.judge_instances import JudgedInstance, judge_all
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding, nobody_checks
 from dokimos.judging.settling import settled
 from dokimos.judging.suite_places import locate

@@ -20,7 +20,7 @@ from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.home import home
 from dokimos.judging.counterexamples import located, seen_from_here
 from dokimos.judging.families import family_rule
-from dokimos.judging.judge import judge_instance
+from dokimos.judging.judge_instances import judge_instance
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.judging.parallel import JudgingTask, judge_tasks
 from dokimos.judging.rules import RuleSet, rule_sets

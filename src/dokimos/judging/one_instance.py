@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dokimos.campaigns.campaign import read_campaign
-from dokimos.judging.judge import JudgedInstance, judge_instance
+from dokimos.judging.judge_instances import JudgedInstance, judge_instance
 from dokimos.judging.label_checks import LabelCheck
 from dokimos.judging.settling import settled
 from dokimos.judging.verdicts import Judgement

@@ -25,7 +25,7 @@ from dokimos.core.errors import InputError
 from dokimos.core.files import append_line
 from dokimos.core.home import home
 from dokimos.core.parallel import each
-from dokimos.judging.judge import judge_instance
+from dokimos.judging.judge_instances import judge_instance
 from dokimos.judging.label_checks import LabelChecker
 from dokimos.judging.rules import RuleSet
 from dokimos.judging.settling import certificates, settled

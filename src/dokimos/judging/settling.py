@@ -8,7 +8,7 @@ from pathlib import Path
 from dokimos.campaigns.job import proof_path
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.errors import InputError
-from dokimos.judging.judge import JudgedInstance
+from dokimos.judging.judge_instances import JudgedInstance
 from dokimos.judging.label_checks import LabelCheck
 from dokimos.suites.answers import Answer
 from dokimos.suites.entry import SuiteEntry, exists

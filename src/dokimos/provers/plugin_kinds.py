@@ -2,7 +2,7 @@
 
 Nothing that the checker needs imports this module. A label that such a kind proves is only as trustworthy
 as the package it comes from: the package is named wherever the label is called proven, and the label never
-counts against a verifier (`judging.judge`).
+counts against a verifier (`judging.labels`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 
 from dokimos.campaigns.records import RunRecord
 from dokimos.execution.outcomes import Termination
-from dokimos.judging.judge import judge_instance
+from dokimos.judging.judge_instances import judge_instance
 from dokimos.judging.rules import Mark, RuleSet, Standing
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.model import Point

@@ -1,0 +1,261 @@
+"""The verdicts on all runs of an instance: witnesses are replayed, and a label is checked before it blames.
+
+**An unchecked label never makes an answer wrong.** Before an answer is called wrong because of a label, and
+when a witness refutes the label, the label is checked (`label_checks`). One that fails is not a label, for
+all runs of the instance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from dokimos.campaigns.plan import CampaignInstance
+from dokimos.campaigns.records import RunRecord
+from dokimos.core.errors import InputError, UnreadableFile, UnsupportedOp
+from dokimos.judging.counterexamples import known_counterexample
+from dokimos.judging.judge import judge
+from dokimos.judging.label_checks import LabelCheck, LabelStanding, nobody_checks
+from dokimos.judging.labels import SETTLED, is_ours, is_proven_for, why_no_label
+from dokimos.judging.marks import marks_of
+from dokimos.judging.misreading import contradiction
+from dokimos.judging.rules import RuleSet
+from dokimos.judging.verdicts import Judgement, Verdict
+from dokimos.judging.witness_replay import Question, WitnessReplays, replay_witness
+from dokimos.suites.answers import Answer
+from dokimos.suites.entry import read_content
+from dokimos.suites.instance import Certificate, Claim, Label, Semantics, Truth, sha256
+
+
+class JudgedInstance(CampaignInstance, Protocol):
+    """What the judge needs to know about an instance."""
+
+    @property
+    def truth_path(self) -> Path:
+        """The path of its truth file, which need not exist."""
+
+    def read_truth(self) -> Truth | None:
+        """Its label and proof; None if there is none."""
+
+
+def judge_all(
+    records: Sequence[RunRecord],
+    suites: Mapping[str, Sequence[JudgedInstance]],
+    *,
+    reproduce: Callable[[RunRecord], str],
+    rules: Sequence[RuleSet] = (),
+    check_label: Callable[[JudgedInstance], LabelCheck] = nobody_checks,
+) -> tuple[Judgement, ...]:
+    """The verdicts on all runs of a campaign, in the order of `records`, with a mark for each of `rules`.
+
+    `suites` gives the instances of each suite by its name. `reproduce` makes the command that runs a
+    record's verifier on its instance again. `check_label` is called before a label counts against a
+    verifier. A witness that replays exactly on an instance without a label settles the instance for all its
+    runs.
+    """
+    known = {(suite, i.name): i for suite, instances in suites.items() for i in instances}
+    by_instance: dict[tuple[str, str], list[RunRecord]] = {}
+    for record in records:
+        key = (record.suite, record.instance)
+        if key not in known:
+            raise InputError(
+                f"The run {record.job} is on {record.instance!r}, which is not in the suite "
+                f"{record.suite!r}; judge it with the suite that it was run on."
+            )
+        by_instance.setdefault(key, []).append(record)
+    judged: dict[str, Judgement] = {}
+    for key, runs in by_instance.items():
+        instance = known[key]
+        verdicts = judge_instance(
+            instance,
+            instance.read_truth(),
+            runs,
+            reproduce,
+            rules,
+            check_label=partial(check_label, instance),
+        )
+        judged |= {judgement.record.job: judgement for judgement in verdicts}
+    return tuple(judged[record.job] for record in records)
+
+
+def judge_instance(
+    instance: CampaignInstance,
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    reproduce: Callable[[RunRecord], str],
+    rules: Sequence[RuleSet] = (),
+    *,
+    check_label: Callable[[], LabelCheck] = nobody_checks,
+    not_scored: Collection[str] = (),
+) -> list[Judgement]:
+    """The verdicts on all runs of one instance, in their order; see `judge_all`.
+
+    The verifiers that `not_scored` names get no marks, and their witnesses refute no answer under a rule
+    set.
+    """
+    witness = None if truth is None else truth.witness
+    question, replays = _replays(instance, runs)
+    checked, judgements = _verdicts(instance, truth, runs, replays, check_label)
+    if question is not None and (found := contradiction(question, truth, judgements, replays)):
+        checked = found
+        replays = {job: replace(one, can_be_checked=False) for job, one in replays.items()}
+        judgements = _judge_by(None, runs, replays, _no_label(found))
+    referee = None if question is None else question.referee
+    scored = [judgement for judgement in judgements if judgement.record.verifier not in not_scored]
+    marks = [
+        dict(zip([j.record.job for j in scored], marks_of(one, referee, scored), strict=True))
+        for one in rules
+    ]
+    shown_by = None
+    if any(judgement.verdict is Verdict.WRONG_UNSAT for judgement in judgements):
+        shown_by = known_counterexample(question or _question(instance), witness, replays.values())
+    return [
+        replace(
+            judgement,
+            reproduce=reproduce(judgement.record),
+            label_check=checked,
+            counterexample=shown_by if judgement.verdict is Verdict.WRONG_UNSAT else None,
+            marks=tuple(given[job] for given in marks if (job := judgement.record.job) in given),
+        )
+        for judgement in judgements
+    ]
+
+
+def _verdicts(
+    instance: CampaignInstance,
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    replays: Mapping[str, WitnessReplays],
+    check_label: Callable[[], LabelCheck],
+) -> tuple[LabelCheck | None, list[Judgement]]:
+    """The verdicts by a label that was checked if it matters, and the result of that check.
+
+    A witness that violates exactly settles an instance without a valid label.
+    """
+    checked = _check_to_blame(instance, truth, runs, replays, check_label)
+    no_label = "" if checked is None or checked.is_proven else _no_label(checked)
+    settling = truth
+    if no_label or why_no_label(truth):
+        shown = any(found.proves_sat for found in replays.values())
+        foreign = truth is not None and not is_ours(truth)
+        if shown or (truth is not None and foreign and _is_shown_by_its_witness(instance, truth)):
+            settling, no_label = _settled(instance), ""
+    judgements = _judge_by(None if no_label else settling, runs, replays, no_label)
+    if no_label and checked is not None and checked.standing is LabelStanding.NOT_CHECKED:
+        by_label = _judge_by(truth, runs, replays)
+        judgements = [
+            own if said.verdict.is_wrong else said for own, said in zip(judgements, by_label, strict=True)
+        ]
+    return checked, judgements
+
+
+def _judge_by(
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    replays: Mapping[str, WitnessReplays],
+    no_label: str = "",
+) -> list[Judgement]:
+    return [
+        judge(record, truth=truth, replays=replays.get(record.job), reproduce="", no_label=no_label)
+        for record in runs
+    ]
+
+
+def _check_to_blame(
+    instance: CampaignInstance,
+    truth: Truth | None,
+    runs: Sequence[RunRecord],
+    replays: Mapping[str, WitnessReplays],
+    check_label: Callable[[], LabelCheck],
+) -> LabelCheck | None:
+    """The result of checking a label that counts against some verifier; None if there is no such verifier.
+
+    A label for other files, or for a network that Dokimos cannot evaluate, fails without a check. A witness
+    that violates exactly refutes a label `unsat`, whatever proof it has.
+    """
+    if truth is None or why_no_label(truth):
+        return None
+    for what, stated, found in (
+        ("network", truth.network_sha256, instance.network_sha256),
+        ("property", truth.property_sha256, instance.property_sha256),
+    ):
+        if stated != found:
+            problem = f"the {what} is not the file that it was proven for (sha256 differs)"
+            return LabelCheck(LabelStanding.FAILED, problem)
+    if problem := next((found.problem for found in replays.values() if not found.can_be_checked), ""):
+        return LabelCheck(LabelStanding.FAILED, problem)
+    if truth.label is Label.UNSAT and is_proven_for(truth, Semantics.REAL):
+        refuting = [run for run in runs if run.job in replays and replays[run.job].proves_sat]
+        if refuting:
+            shown = f"the witness of {refuting[0].verifier} lies in the box and violates exactly"
+            return LabelCheck(LabelStanding.FAILED, shown)
+    is_to_blame = any(found.verdict.is_wrong for found in _judge_by(truth, runs, replays))
+    return check_label() if is_to_blame else None
+
+
+def _no_label(checked: LabelCheck) -> str:
+    if checked.standing is LabelStanding.FAILED:
+        return f"its label fails: {checked.problem}"
+    return f"its label is not checked: {checked.problem}"
+
+
+def _is_shown_by_its_witness(instance: CampaignInstance, truth: Truth) -> bool:
+    """Whether the witness that is stored with a label violates exactly, whatever else proves the label."""
+    if truth.witness is None:
+        return False
+    question = _question(instance)
+    try:
+        return replay_witness(question, truth.witness).exact is not None
+    except (UnsupportedOp, UnreadableFile):
+        return False
+
+
+def _settled(instance: CampaignInstance) -> Truth:
+    return Truth(
+        label=Label.SAT,
+        claims={Semantics.REAL: Claim(proven=True)},
+        certificate=Certificate(SETTLED),
+        network_sha256=instance.network_sha256,
+        property_sha256=instance.property_sha256,
+    )
+
+
+def _replays(
+    instance: CampaignInstance, records: Sequence[RunRecord]
+) -> tuple[Question | None, Mapping[str, WitnessReplays]]:
+    """The replays of all witnesses given on one instance, by job; its files are read only for those.
+
+    If Dokimos cannot evaluate a network, its witnesses settle nothing.
+    """
+    witnessed = [(r.job, r.witness) for r in records if r.answer is Answer.SAT and r.witness is not None]
+    if not witnessed:
+        return None, {}
+    question = _question(instance)
+    replays = {}
+    for job, witness in witnessed:
+        try:
+            replays[job] = replay_witness(question, witness)
+        except (UnsupportedOp, UnreadableFile) as error:
+            replays[job] = WitnessReplays(
+                None, None, f"its witness cannot be replayed: {error}", can_be_checked=False
+            )
+    return question, replays
+
+
+def _question(instance: CampaignInstance) -> Question:
+    """The files of an instance; raises UnreadableFile if they are not those that were run."""
+    return Question(
+        _content(instance.network_path, instance.network_sha256),
+        _content(instance.property_path, instance.property_sha256),
+        instance.name,
+    )
+
+
+def _content(path: Path, expected: str) -> bytes:
+    content = read_content(path)
+    if sha256(content) != expected:
+        raise UnreadableFile(path, "it is not the file that was run; restore it.")
+    return content
