@@ -7,13 +7,24 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+import torch
+
 from dokimos.core.errors import InputError
+from dokimos.hiding import robust_base
 from dokimos.hiding.architectures import draw_network
 from dokimos.hiding.planted_start import planted_start
 from dokimos.hiding.plants import PlantedPoint, draw_points
+from dokimos.hiding.training import TrainingOptions
+from dokimos.hiding.weights import trainable
+from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.replay import replay
 
 LEAD = 0.125
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robust_base, "GROWING_STEPS", (200,))
 
 
 def leads(network: bytes, point: PlantedPoint, rows: np.ndarray) -> np.ndarray:
@@ -22,7 +33,10 @@ def leads(network: bytes, point: PlantedPoint, rows: np.ndarray) -> np.ndarray:
     return outputs[:, point.label] - outputs[:, 1 - point.label]
 
 
-@pytest.mark.parametrize(("name", "shape"), [("mlp4", (10,)), ("avgpool", (1, 5, 5))])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("mlp4", (10,)), ("avgpool", (1, 5, 5)), ("tanh", (1, 5, 5)), ("sigmoid", (1, 5, 5))],
+)
 def test_the_wrong_class_leads_at_the_plants_and_nowhere_else_that_was_drawn(
     name: str, shape: tuple[int, ...]
 ) -> None:
@@ -42,9 +56,8 @@ def test_the_wrong_class_leads_at_the_plants_and_nowhere_else_that_was_drawn(
 def test_a_network_without_dense_layers_is_left_alone() -> None:
     rng = np.random.default_rng(0)
     points = draw_points((1, 5, 5), epsilon=0.2, planted=1, regular=1, rng=rng)
-    for name in ("vit", "tanh"):
-        network = draw_network(name, (1, 5, 5), scale=0.05, rng=rng)
-        assert planted_start(network, points, lead=LEAD, rng=rng) == network
+    network = draw_network("vit", (1, 5, 5), scale=0.05, rng=rng)
+    assert planted_start(network, points, lead=LEAD, rng=rng) == network
 
 
 def test_more_bumps_than_fit_are_refused() -> None:
@@ -53,3 +66,24 @@ def test_more_bumps_than_fit_are_refused() -> None:
     points = draw_points((10,), epsilon=0.2, planted=6, regular=0, rng=rng)
     with pytest.raises(InputError, match=r"Bumps for 6 points do not fit into layers of 10 and 10 units"):
         planted_start(network, points, lead=LEAD, rng=rng)
+
+
+def test_a_base_that_bounds_do_not_prove_is_trained_against_attacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    network = draw_network("mlp4", (10,), scale=0.04, rng=rng)
+    points = draw_points((10,), epsilon=0.2, planted=1, regular=1, rng=rng)
+    monkeypatch.setattr(robust_base, "train_certified", lambda *_, weights, **__: (weights, 0))
+    short = TrainingOptions(epochs=60, restarts=5, steps=10, updates=8, learning_rate=1e-3)
+    monkeypatch.setattr(robust_base, "AGAINST_ATTACKS", short)
+    monkeypatch.setattr(robust_base, "LEAST_EPOCHS", 10)
+    kept = trainable(read_onnx(network))
+    frozen = {"weight_3": np.zeros(kept["weight_3"].shape, bool)}
+    frozen["weight_3"][:, 0] = True
+    notes: list[str] = []
+    masks = {name: torch.from_numpy(mask) for name, mask in frozen.items()}
+    weights = robust_base.robust_base(network, points, frozen=masks, rng=rng, progress=notes.append)
+    assert notes[-1].endswith("2 points withstand attacks")
+    assert torch.equal(weights["weight_3"][:, 0], kept["weight_3"][:, 0])
+    assert not torch.equal(weights["weight_3"], kept["weight_3"])

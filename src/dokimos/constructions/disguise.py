@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from dokimos.constructions.channel_order import reorder_drafts
+from dokimos.constructions.channel_disguises import disguise_channels
 from dokimos.constructions.draft import Draft
 from dokimos.core import strict_json
 from dokimos.core.errors import ConstructionFailed, InputError, UnsupportedOp
@@ -29,11 +29,6 @@ from dokimos.networks.rewriting import (
 from dokimos.networks.writing.chain_file import write_chain
 from dokimos.suites.instance import Certificate, Label
 
-#: The families whose networks are chains of dense layers and ReLUs, which is what steps can rewrite.
-DENSE = (
-    *("constant-on-box", "convex-corners", "disjuncts", "exact-radius", "exclusive-pairs"),
-    *("parity-lock", "scale"),
-)
 #: Neurons are scaled by 2^-LARGEST_EXPONENT up to 2^LARGEST_EXPONENT.
 LARGEST_EXPONENT = 3
 
@@ -109,20 +104,13 @@ def disguise_drafts(
         try:
             chain = as_chain(read_onnx(drafts[0].network))
         except UnsupportedOp:
-            if set(kinds) != {"permute"}:
-                raise
-            return reorder_drafts(drafts, rng)
+            return disguise_channels(drafts, kinds, rng)
         steps: list[Rewriting] = []
         for kind in kinds:
             for step in DISGUISES[kind](chain, rng):
                 chain = step.apply(chain)
                 steps.append(step)
         return tuple(_rewritten(draft, steps) for draft in drafts)
-    except UnsupportedOp as error:
-        raise ConstructionFailed(
-            f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Steps other than permute "
-            f"apply to {', '.join(DENSE)}."
-        ) from None
     except InputError as error:
         raise ConstructionFailed(
             f"The instance cannot be disguised by {', '.join(kinds)}: {error}. Leave out that step; "

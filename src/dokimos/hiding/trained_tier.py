@@ -137,9 +137,7 @@ def _start(
         points,
         lead=FIRST_LEAD * lead,
         rng=np.random.default_rng([settings.seed, 1]),
-        progress=lambda step, proven: progress(
-            0, settings.epochs, f"step {step}: {proven} points certified"
-        ),
+        progress=lambda note: progress(0, settings.epochs, note),
     )
     write_whole(kept, made, what="the network that training starts from")
     return made

@@ -14,8 +14,9 @@ continues as if it had never stopped. Importing this module imports torch.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -84,13 +85,22 @@ class TrainingProgress:
 
 
 class HidingTrainer:
-    """The state of one training: weights, Adam's moments, windows of perturbations."""
+    """The state of one training: weights, Adam's moments, windows of perturbations.
+
+    Weights keep their values where `frozen` is true.
+    """
 
     def __init__(
-        self, network: bytes, points: Sequence[PlantedPoint], options: TrainingOptions, seed: int
+        self,
+        network: bytes,
+        points: Sequence[PlantedPoint],
+        options: TrainingOptions,
+        seed: int,
+        *,
+        frozen: Mapping[str, Tensor] = MappingProxyType({}),
     ) -> None:
         self._file, self._network = network, read_onnx(network)
-        self._options, self._seed = options, seed
+        self._options, self._seed, self._frozen = options, seed, frozen
         self._weights = trainable(self._network)
         self._adam = torch.optim.Adam(list(self._weights.values()), lr=options.learning_rate)
         self._centres = _rows([point.centre for point in points])
@@ -216,6 +226,10 @@ class HidingTrainer:
             loss = loss + 10 * missed.mean()
         self._adam.zero_grad()
         loss.backward()
+        for name, still in self._frozen.items():
+            gradient = self._weights[name].grad
+            assert gradient is not None
+            gradient[still] = 0
         self._adam.step()
         return float(loss.detach())
 
@@ -228,16 +242,32 @@ class HidingTrainer:
         with torch.no_grad():
             wrong = (-self._leads(self._plants, self._labels) > 0).numpy()
         planted = np.flatnonzero(self._planted.numpy())
-        rng = np.random.default_rng([self._seed, self.epoch, 1])
-        which = np.repeat(planted, 50)
-        _, _, violates = self._held_out(which, 100, rng)
-        found_at = {int(k) for k in which[violates]}
+        found_at = self._found_at(planted)
         self.hidden = sum(bool(wrong[k]) and int(k) not in found_at for k in planted)
         if self.hidden == len(planted) and not found:
             self.quiet = self.quiet + 1 if self.escalation >= MOST_ESCALATION else 0
             self.escalation = min(2 * self.escalation, MOST_ESCALATION)
         else:
             self.quiet = 0
+
+    def _found_at(self, points: NDArray[np.int64]) -> set[int]:
+        """The points at which an attack that training does not use finds a violation."""
+        if not len(points):
+            return set()
+        rng = np.random.default_rng([self._seed, self.epoch, 1])
+        which = np.repeat(points, 50)
+        _, _, violates = self._held_out(which, 100, rng)
+        return {int(k) for k in which[violates]}
+
+    def violated(self) -> int:
+        """At how many points an attack that training does not use finds a violation now."""
+        with one_thread():
+            return len(self._found_at(np.arange(len(self._centres))))
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The weights as they are now."""
+        return self._weights
 
     def _held_out(
         self, which: NDArray[np.int64], steps: int, rng: np.random.Generator
