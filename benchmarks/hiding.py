@@ -1,15 +1,17 @@
 """How well the twins' counterexamples are hidden: the rate of every attack on every family.
 
-    python benchmarks/hiding.py [--draws 3] [--seconds 1] [--lock BITS] [family [knob=value ...]]
+    python benchmarks/hiding.py [--draws 3] [--seconds 1] [--lock BITS] [--short] [family [knob=value ...]]
 
 For each family, every attack has so many CPU-seconds for each of the violated twins of a few seeds. Printed
-is a table in Markdown: how many it finds, each replayed exactly, and how many stay hidden from all.
+is a table in Markdown: how many it finds, each replayed exactly, and how many stay hidden from all. With
+--short, it names the attacks that find all of them, and those that find some, as docs/families.md does.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable
 
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
@@ -50,12 +52,30 @@ def seconds_to_find(attack: str, instance: Instance, seconds: float) -> float | 
     return time.process_time() - start if found.witness is not None else None
 
 
+def listed(names: list[str], tried: Iterable[str]) -> str:
+    """The names; if they are almost all that were tried, those that are missing."""
+    missing = [name for name in tried if name not in names]
+    if 0 < len(missing) < 6 < len(names):
+        return f"{len(names)} of {len(names) + len(missing)}, all but " + listed(missing, ())
+    return ", ".join(f"`{name}`" for name in names) or "–"
+
+
+def short_row(family: str, hidden: str, found: dict[str, tuple[int, int]]) -> str:
+    """A row that names attacks; `found` says how many twins each found, of how many to which it applies."""
+    all_of_them = [name for name, (count, tried) in found.items() if count == tried > 0]
+    some = [name for name, (count, tried) in found.items() if 0 < count < tried]
+    barred = [name for name, (_, tried) in found.items() if not tried]
+    cells = [listed(all_of_them, found), listed(some, ()), listed(barred, ())]
+    return f"| {family} | {hidden} | " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--lock", type=int)
     parser.add_argument("--attacks", default=",".join(sorted(ATTACKS)))
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("family", nargs="?")
     parser.add_argument("knobs", nargs="*", help="knob=value")
     options = parser.parse_args()
@@ -64,18 +84,25 @@ def main() -> None:
     families = [options.family] if options.family else [name for name in CONSTRUCTIONS if name not in OPEN]
     if options.lock is not None:
         families = [name for name in families if name != "parity-lock"]
-    print("| family | hidden from all | " + " | ".join(f"`{name}`" for name in attacks) + " |", flush=True)
-    print("|---|---|" + "---|" * len(attacks), flush=True)
+    heads = (
+        ["found all", "found some", "do not apply"] if options.short else [f"`{one}`" for one in attacks]
+    )
+    print("| family | hidden from all | " + " | ".join(heads) + " |", flush=True)
+    print("|---|---|" + "---|" * len(heads), flush=True)
     for family in families:
         instances = twins(family, knobs, options.draws, options.lock)
-        hidden, cells = set(range(len(instances))), []
+        hidden, found = set(range(len(instances))), {}
         for attack in attacks:
             times = [seconds_to_find(attack, one, options.seconds) for one in instances]
-            applies = [t for t in times if not isinstance(t, str)]
-            found = [k for k, t in enumerate(times) if isinstance(t, float)]
-            hidden -= set(found)
-            cells.append(f"{len(found)}/{len(applies)}" if applies else "n/a")
-        print(f"| {family} | {len(hidden)}/{len(instances)} | " + " | ".join(cells) + " |", flush=True)
+            hits = [k for k, t in enumerate(times) if isinstance(t, float)]
+            hidden -= set(hits)
+            found[attack] = (len(hits), sum(not isinstance(t, str) for t in times))
+        left = f"{len(hidden)}/{len(instances)}"
+        if options.short:
+            print(short_row(family, left, found), flush=True)
+        else:
+            cells = [f"{count}/{tried}" if tried else "n/a" for count, tried in found.values()]
+            print(f"| {family} | {left} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
