@@ -27,7 +27,7 @@ _SAMPLES = 500
 
 
 @dataclass(frozen=True)
-class Head:
+class LastLayers:
     """The last four dense layers, what follows the first three, and how many units of the first belong to
     each plant."""
 
@@ -56,7 +56,7 @@ def leads_at(graph: Network, weights: dict[str, Tensor], plants: Tensor, labels:
 
 def add_bumps(
     graph: Network,
-    head: Head,
+    head: LastLayers,
     weights: dict[str, Tensor],
     planted: Sequence[PlantedPoint],
     lead: float,

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dokimos.hiding.bumps import WIDTH, Head, leads_at, sampled_box
+from dokimos.hiding.bumps import WIDTH, LastLayers, leads_at, sampled_box
 from dokimos.hiding.layers import evaluate
 from dokimos.hiding.plants import PlantedPoint
 from dokimos.networks.graph import Network
@@ -53,7 +53,7 @@ CURVES: Mapping[str, _Curve] = MappingProxyType(
 
 def add_curved_bumps(
     graph: Network,
-    head: Head,
+    head: LastLayers,
     weights: dict[str, Tensor],
     planted: Sequence[PlantedPoint],
     lead: float,
@@ -75,7 +75,7 @@ def add_curved_bumps(
 
 
 def _add_bump(
-    head: Head, weights: dict[str, Tensor], k: int, at_plant: Tensor, slopes: Tensor, curve: _Curve
+    head: LastLayers, weights: dict[str, Tensor], k: int, at_plant: Tensor, slopes: Tensor, curve: _Curve
 ) -> None:
     (w1, b1), (w2, b2) = (tuple(weights[name] for name in head.names(layer)) for layer in (0, 1))
     first, half, end = (k * head.each + part * head.each // 2 for part in (0, 1, 2))
@@ -93,7 +93,7 @@ def _add_bump(
 
 def _take_from_leads(
     graph: Network,
-    head: Head,
+    head: LastLayers,
     weights: dict[str, Tensor],
     plants: Tensor,
     labels: Tensor,

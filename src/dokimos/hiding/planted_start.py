@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dokimos.core.errors import InputError
-from dokimos.hiding.bumps import Head, add_bumps
+from dokimos.hiding.bumps import LastLayers, add_bumps
 from dokimos.hiding.curved_bumps import CURVES, add_curved_bumps
 from dokimos.hiding.layers import evaluate, unknown_layers
 from dokimos.hiding.plants import PlantedPoint
@@ -62,7 +62,7 @@ def planted_start(
     return with_weights(network, weights)
 
 
-def _head_of(graph: Network, plants: int) -> Head | None:
+def _head_of(graph: Network, plants: int) -> LastLayers | None:
     dense = [node for node in graph.nodes if node.op == "Gemm"]
     if unknown_layers(graph) or len(dense) < 4 or not plants:
         return None
@@ -79,10 +79,10 @@ def _head_of(graph: Network, plants: int) -> Head | None:
             f"Bumps for {plants} points do not fit into layers of {units[0]} and {units[1]} units; take "
             "fewer points or a larger --scale."
         )
-    return Head((first, second, third, last), activation, each, plants)
+    return LastLayers((first, second, third, last), activation, each, plants)
 
 
-def _keep_free(head: Head, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def _keep_free(head: LastLayers, weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Cut what the units of the bumps would add to the others; the weights that training must not touch.
 
     Free are `each` · `plants` units of the first layer, `plants` of the second and 2 of the third.
@@ -99,7 +99,9 @@ def _keep_free(head: Head, weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return frozen
 
 
-def _scale(graph: Network, head: Head, weights: dict[str, Tensor], points: Sequence[PlantedPoint]) -> None:
+def _scale(
+    graph: Network, head: LastLayers, weights: dict[str, Tensor], points: Sequence[PlantedPoint]
+) -> None:
     """Make the right class lead by about 1 at the points."""
     centres = torch.tensor([[float(x) for x in point.centre] for point in points])
     outputs = evaluate(graph, weights, centres)
