@@ -97,10 +97,36 @@ def test_laws_around_rows(folder: Path) -> None:
     assert "± 2.5 %: 2 proven, 1 violated" in done.stdout
     held = run("recheck", "--allow-code", folder / "out" / "income-1.json")
     assert held.exit_code == 0 and "2 proven, 1 violated" in held.stdout
+    assert "not at hand" not in held.stdout
     wrong = run("verify", folder / "income.law", "--rows", 3, "--tolerance", "1")
     assert isinstance(wrong.exception, InputError) and "not a percentage" in str(wrong.exception)
     none = run("recheck", "--allow-code", folder / "people.py")
     assert isinstance(none.exception, InputError)
+
+
+def test_rows_are_compared_with_the_data_set(folder: Path) -> None:
+    """A proof around rows that are not those of the data set, or not in that place, does not hold."""
+    rows = "def inputs():\n    return [[30, 20], [40, 50], [50, 70]]\n"
+    (folder / "people.py").write_text(DOMAIN + rows)
+    law, out = folder / "income.law", folder / "out"
+    run("verify", law, "--model", folder / "rising.json", "--rows", 3, "--out", out)
+    proof = out / "income-1.json"
+    assert run("recheck", "--allow-code", proof).exit_code == 0
+    held = json.loads(proof.read_text())
+    elsewhere, out_of_place = json.loads(proof.read_text()), json.loads(proof.read_text())
+    elsewhere["rows"][1]["columns"][0] = "41"
+    out_of_place["rows"][2]["row"] = 3
+    for wrong in (elsewhere, out_of_place):
+        proof.write_text(json.dumps(wrong))
+        done = run("recheck", "--allow-code", proof)
+        assert done.exit_code == 1 and "(0-based): is not that row of the data set" in done.stdout
+    proof.write_text(json.dumps(held))
+    (folder / "people.py").write_text(DOMAIN + rows.replace("20", "21"))
+    done = run("recheck", "--allow-code", proof)
+    assert done.exit_code == 1 and "row 0 (0-based): is not that row" in done.stdout
+    (folder / "people.py").write_text(DOMAIN)
+    done = run("recheck", "--allow-code", proof)
+    assert done.exit_code == 0 and "the data set is not at hand to compare rows with" in done.stdout
 
 
 def test_a_law_that_is_violated_and_replayed(folder: Path) -> None:

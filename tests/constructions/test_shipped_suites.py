@@ -23,7 +23,7 @@ from tests.making import shipped_once
 from tests.shared import SHARED
 
 #: Families with a suite of their own, or of a size of their own.
-APART = {"dials", "disjuncts", "ops", "parity-lock", "residual", "scale"}
+APART = {"dials", "disjuncts", "ops", "parity-lock", "residual", "scale", "two-copies"}
 FAMILIES = set(CONSTRUCTIONS) - APART
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice, product
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,9 @@ from dokimos.laws.proving.zones import Number, exact
 from dokimos.properties.model import Point
 from dokimos.suites.answers import Answer
 from dokimos.verifiers.base import Verifier
+
+#: How many cases around a point are tried.
+_MOST_CASES = 1000
 
 
 @dataclass(frozen=True)
@@ -101,28 +106,33 @@ def _violation(asked: AskedInstance, witness: Point) -> str:
     if len(witness) != 1 + max(k for parts in asked.inputs for k in parts):
         return ""
     columns = [sum((witness[k] for k in parts), Fraction(0)) for parts in asked.inputs]
-    case = _case(question, columns)
-    if case is None or case not in asked.zone or exactly_violated(question, closer.reach, case) is not True:
-        return ""
     replay = CaseReplay(asked.plan, asked.model, question, closer.reach.decided)
-    return replay.violation(case).words if replay.violates(case) else ""
+    for case in _cases(question, columns):
+        if (
+            case in asked.zone
+            and exactly_violated(question, closer.reach, case) is True
+            and replay.violates(case)
+        ):
+            return replay.violation(case).words
+    return ""
 
 
-def _case(question: LawQuestion, columns: Sequence[Fraction]) -> ExactCase | None:
-    """The case whose records have these columns, whole numbers rounded; None where it is none."""
+def _cases(question: LawQuestion, columns: Sequence[Fraction]) -> Iterator[ExactCase]:
+    """The cases next to these columns of the records, the nearest first: whole numbers up, or down."""
     width = question.layout.width
-    known: dict[int, Number] = {}
+    known: dict[int, list[Number]] = {}
     for number, record in enumerate(question.records):
         own = columns[number * width : (number + 1) * width]
         for slot, feature in zip(question.layout.slots, record.features, strict=True):
-            if feature.variable is None:
+            if feature.variable is None or feature.variable in known:
                 continue
             if slot.feature.kind is Kind.CHOICE:
-                value: Number = chosen_option(slot, [round(each) for each in own])
+                values: list[Number] = [chosen_option(slot, [round(each) for each in own])]
+            elif slot.feature.kind is Kind.INTEGER:
+                here = own[slot.start]
+                values = sorted({floor(here), ceil(here)}, key=lambda each: abs(each - here))
             else:
-                is_whole = slot.feature.kind is Kind.INTEGER
-                value = round(own[slot.start]) if is_whole else exact(own[slot.start])
-            known.setdefault(feature.variable, value)
-    if len(known) != len(question.variables):
-        return None
-    return tuple(known[k] for k in range(len(known)))
+                values = [exact(own[slot.start])]
+            known[feature.variable] = values
+    if len(known) == len(question.variables):
+        yield from islice(product(*(known[k] for k in range(len(known)))), _MOST_CASES)

@@ -24,6 +24,7 @@ CONSTRUCTIONS: PluggableRegistry[Construction[Any]] = PluggableRegistry(
         "scale": "dokimos.constructions.families.scale:Scale",
         "softmax-attention": "dokimos.constructions.families.softmax_attention:SoftmaxAttention",
         "transformer": "dokimos.constructions.families.transformer:Transformer",
+        "two-copies": "dokimos.constructions.families.two_copies:TwoCopies",
     },
     group="dokimos.constructions",
     expects=Construction,

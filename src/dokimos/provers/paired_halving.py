@@ -35,8 +35,17 @@ _BATCH = 64
 _CLEAR = 1e-12
 
 
-def prove_in_pairs(network: Network, asked: Property, *, seconds: float) -> dict[str, Any] | None:
+def prove_in_pairs(
+    network: Network,
+    asked: Property,
+    *,
+    seconds: float,
+    most_pieces: int = MOST_PIECES,
+    least_margin: float = 0.0,
+) -> dict[str, Any] | None:
     """The data of a proof `paired-relus`; None where none is found in time, or no ReLUs are alike.
+
+    A proof has at most `most_pieces` pieces, or a few more, and every piece a margin of `least_margin`.
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
@@ -52,10 +61,11 @@ def prove_in_pairs(network: Network, asked: Property, *, seconds: float) -> dict
         return None
     trees: list[list[int]] = []
     sums: list[list[list[str]]] = []
-    room = MOST_PIECES
+    room = most_pieces
     for box, conjunction in questions:
         weights = _sums(conjunction)
-        search = _PairSearch(twins, box, (*conjunction, *summed(conjunction, weights)), len(conjunction))
+        goals = (*conjunction, *summed(conjunction, weights))
+        search = _PairSearch(twins, box, goals, len(conjunction), least_margin)
         if not search.run(room, deadline):
             return None
         trees.append(search.tree())
@@ -123,6 +133,7 @@ class _PairSearch:
     box: Box
     goals: Sequence[Linear]
     single: int
+    least_margin: float = 0.0
     _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
 
     def run(self, room: int, deadline: float) -> bool:
@@ -142,7 +153,7 @@ class _PairSearch:
             steep = _steepness(over.plain, rows) + np.abs(inputs.lower)
             slack = found - levels
             clear = _CLEAR * (1.0 + np.abs(found).max(axis=1) + np.abs(levels).max())
-            for k in np.flatnonzero(~(slack.max(axis=1) > clear)).tolist():
+            for k in np.flatnonzero(~(slack.max(axis=1) > self.least_margin + clear)).tolist():
                 at_stake = steep[k, : self.single].max(axis=0) * (high[k] - low[k])
                 coordinate = int(at_stake.argmax())
                 if not at_stake[coordinate] > 0:
