@@ -1,9 +1,10 @@
 """Writes docs/published-properties.md: brackets, boxes and accuracies of networks of VNN-COMP 2021.
 
-    python scripts/published_properties.py FOLDER [--images 500] [--work FOLDER] [--only-page]
+    python scripts/published_properties.py FOLDER [--images 500] [--work FOLDER] [--only PART] [--only-page]
 
 FOLDER has `oval21` and `cifar10_resnet` as published. What is done is kept in the work folder, line by
-line, so that an interrupted run goes on; --only-page writes the page of what is there.
+line, so that an interrupted run goes on; --only-page writes the page of what is there. The parts are boxes,
+oval, ends, resnet_2b and resnet_4b; several processes can do one part each in the same work folder.
 """
 
 from __future__ import annotations
@@ -26,11 +27,20 @@ from dokimos.datasets.catalogue import load_data
 from dokimos.datasets.classifier import Classifier, read_classifier
 from dokimos.datasets.data_set import DataSet
 from dokimos.datasets.normalisation import KNOWN
+from dokimos.datasets.property_suites import Style, Wishes, make_suite
 from dokimos.datasets.recovery import recover
 
 PAGE = Path(__file__).parents[1] / "docs" / "published-properties.md"
 SHAPE = (3, 32, 32)
 BUDGET = Budget(restarts=5, steps=100)
+STEPS = (1, 2)
+PARTS = ("boxes", "oval", "ends", "resnet_2b", "resnet_4b")
+#: The networks whose pictures should get labels at both ends, and of how many pictures.
+ENDS = (
+    ("oval-base", "oval21/nets/cifar_base_kw.onnx", "oval21"),
+    ("resnet-2b", "cifar10_resnet/onnx/resnet_2b.onnx", "cifar10"),
+)
+PICTURES, BOTH = 30, ["sat", "unsat"]
 SEED_TABLE = {
     ("resnet_2b", 1): ("69.25%", "62.24%", "57.16%"),
     ("resnet_2b", 2): ("69.25%", "54.82%", "26.88%"),
@@ -115,36 +125,63 @@ def _breaks(model: Classifier, one: DataSet, radius: float, witness: Any) -> boo
     return violation_at(model.network, asked_at(model, one, radius), point).violates is True
 
 
-def accuracy(folder: Path, journal: Journal, images: int) -> None:
+def ends(folder: Path, journal: Journal, work: Path) -> None:
+    """How many of the first correctly classified pictures get a proven label at both ends."""
+    for name, path, normalisation in ENDS:
+
+        def twins(name: str = name, path: str = path, declared: str = normalisation) -> dict[str, Any]:
+            model = read_classifier(folder / path, KNOWN[declared])
+            data = load_data("cifar10").chosen(list(range(2 * PICTURES)))
+            chosen = data.chosen(np.flatnonzero(model.is_right(data))[:PICTURES])
+            wishes = Wishes(style=Style.OVAL, count=PICTURES, twins=True)
+            suite, found = make_suite(model, chosen, work / name, wishes)
+            return {
+                "pictures": len(found),
+                "both": sum(sorted(label for _, label in each.instances) == BOTH for each in found),
+                "left_out": [(each.record, each.reason) for each in found if each.reason],
+                "truth_bytes": max(path.stat().st_size for path in suite.folder.glob("truth/*.json")),
+            }
+
+        journal.once(f"ends {name}", twins)
+
+
+def accuracy(folder: Path, journal: Journal, name: str, images: int) -> None:
     """Clean, PGD and bound-verified accuracy on the first test pictures of CIFAR-10; attacks come first."""
     data = load_data("cifar10").chosen(list(range(images)))
-    resisted: list[tuple[str, Classifier, int, list[int]]] = []
-    for name in ("resnet_2b", "resnet_4b"):
-        model = read_classifier(folder / "cifar10_resnet" / "onnx" / f"{name}.onnx", KNOWN["cifar10"])
-        for step in (1, 2):
+    model = read_classifier(folder / "cifar10_resnet" / "onnx" / f"{name}.onnx", KNOWN["cifar10"])
+    resisted = {}
+    for step in STEPS:
 
-            def attack(model: Classifier = model, step: int = step) -> dict[str, Any]:
-                resists = resisting(model, data, step / 255, BUDGET, np.random.default_rng(0))
-                return {
-                    "right": int(model.is_right(data).sum()),
-                    "resists": np.flatnonzero(resists).tolist(),
-                }
+        def attack(step: int = step) -> dict[str, Any]:
+            resists = resisting(model, data, step / 255, BUDGET, np.random.default_rng(0))
+            return {"right": int(model.is_right(data).sum()), "resists": np.flatnonzero(resists).tolist()}
 
-            entry = journal.once(f"accuracy {name} {step}/255 of {images}", attack)
-            resisted.append((name, model, step, entry["resists"]))
-    for name, model, step, places in resisted:
-        for place in places:
+        resisted[step] = journal.once(f"accuracy {name} {step}/255 of {images}", attack)["resists"]
+    for place in range(images):
+        for step in STEPS:
+            if place not in resisted[step]:
+                break
 
-            def bound(model: Classifier = model, step: int = step, place: int = place) -> dict[str, Any]:
+            def bound(step: int = step, place: int = place) -> dict[str, Any]:
                 return {"proven": prove_at(model, data.chosen([place]), step / 255, steps=0) is not None}
 
-            journal.once(f"verified {name} {step}/255 {place}", bound)
+            if not journal.once(f"verified {name} {step}/255 {place}", bound)["proven"]:
+                break
 
 
 def page(journal: Journal) -> str:
     """The page of what is there."""
     return (
-        "\n".join([*_head(), *_boxes_part(journal), *_oval_part(journal), *_accuracy_part(journal)]) + "\n"
+        "\n".join(
+            [
+                *_head(),
+                *_boxes_part(journal),
+                *_oval_part(journal),
+                *_ends_part(journal),
+                *_accuracy_part(journal),
+            ]
+        )
+        + "\n"
     )
 
 
@@ -197,12 +234,33 @@ def _holds(entry: dict[str, Any]) -> bool:
     return (low is None or low <= entry["published"]) and (high is None or entry["published"] <= high)
 
 
+def _ends_part(journal: Journal) -> Iterator[str]:
+    yield "## Labels at both ends"
+    yield ""
+    yield f"Of the first {PICTURES} test pictures of CIFAR-10 that a network classifies correctly, so many"
+    yield "get an `unsat` instance with a certificate and a `sat` one with a witness, as `properties oval"
+    yield "--twins` makes them."
+    yield ""
+    yield "| network | pictures | both labels | largest truth file | left out |"
+    yield "|---|---:|---:|---:|---|"
+    for name, _, _ in ENDS:
+        entry = journal.lines.get(f"ends {name}")
+        if entry is None:
+            yield f"| {name} | 0 | not run | - | - |"
+            continue
+        why = "; ".join(f"picture {record}: {reason}" for record, reason in entry["left_out"]) or "none"
+        size = f"{entry['truth_bytes'] / 1000:.0f} kB"
+        yield f"| {name} | {entry['pictures']} | {entry['both']} | {size} | {why} |"
+    yield ""
+
+
 def _accuracy_part(journal: Journal) -> Iterator[str]:
     yield "## Accuracy of ResNet-2B and ResNet-4B"
     yield ""
     yield "On the first test pictures of CIFAR-10, with 95-percent intervals; in italics what the"
     yield "benchmark's authors state. PGD has 100 steps and 5 restarts; *verified* is by linear bounds with"
-    yield "the usual slopes, sound in float32."
+    yield "the usual slopes, sound in float32, tried where PGD finds nothing, and at 2/255 where 1/255 is"
+    yield "proven."
     yield ""
     yield "| network | ε | pictures | clean | PGD | verified |"
     yield "|---|---|---:|---|---|---|"
@@ -211,17 +269,36 @@ def _accuracy_part(journal: Journal) -> Iterator[str]:
         if match is None:
             continue
         name, step, count = match[1], int(match[2]), int(match[3])
-        verified = [journal.lines.get(f"verified {name} {step}/255 {place}") for place in entry["resists"]]
-        known = [each["proven"] for each in verified if each is not None]
-        if len(known) == len(verified):
-            proven = str(Share(sum(known), count))
-        else:
-            proven = f"{sum(known)} of the first {len(known)} that resist PGD; the others were not bounded"
-        shares = [str(Share(entry["right"], count)), str(Share(len(entry["resists"]), count)), proven]
+        proven, bounded = _verified(journal, name, step, count)
+        verified = str(Share(proven, bounded)) if bounded else "not run"
+        if 0 < bounded < count:
+            verified += f" of the first {bounded}"
+        shares = [str(Share(entry["right"], count)), str(Share(len(entry["resists"]), count)), verified]
         theirs = SEED_TABLE[name, step]
         cells = " | ".join(f"{own}; *{their}*" for own, their in zip(shares, theirs, strict=True))
         yield f"| {name} | {step}/255 | {count} | {cells} |"
-    yield ""
+
+
+def _verified(journal: Journal, name: str, step: int, count: int) -> tuple[int, int]:
+    """How many of the first pictures are proven at a radius, and how many first pictures are decided."""
+    resists = {
+        each: set(journal.lines[f"accuracy {name} {each}/255 of {count}"]["resists"])
+        for each in STEPS
+        if each <= step
+    }
+    proven = 0
+    for place in range(count):
+        for each, resisting_places in resists.items():
+            if place not in resisting_places:
+                break
+            entry = journal.lines.get(f"verified {name} {each}/255 {place}")
+            if entry is None:
+                return proven, place
+            if not entry["proven"]:
+                break
+        else:
+            proven += 1
+    return proven, count
 
 
 def main() -> None:
@@ -230,15 +307,22 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--work", type=Path, default=Path("published-properties"))
+    parser.add_argument("--only", choices=PARTS, action="append")
     parser.add_argument("--only-page", action="store_true")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     journal = Journal(given.work / "done.jsonl")
-    if not given.only_page:
-        boxes(given.folder, journal)
-        oval(given.folder, journal)
-        accuracy(given.folder, journal, given.images)
-    write_whole(PAGE, page(journal), what="the page")
+    for part in () if given.only_page else given.only or PARTS:
+        if part == "boxes":
+            boxes(given.folder, journal)
+        elif part == "oval":
+            oval(given.folder, journal)
+        elif part == "ends":
+            ends(given.folder, journal, given.work)
+        else:
+            accuracy(given.folder, journal, part, given.images)
+    if not given.only:
+        write_whole(PAGE, page(journal), what="the page")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         suite=suite, records=(record,), timeout_seconds=30.0, labels={"unsat": 1}
     )
     share = Share(1, 2)
-    trained = TrainedClassifier(Path("nets/n.onnx"), 3, 0.1, Accuracy(share, share, share))
+    trained = TrainedClassifier(Path("nets/n.onnx"), 3, 2, 0.1, Accuracy(share, share, share))
     repaired = (RepairedModel(b"", MEASURES, MEASURES, seed=0),)
     monkeypatch.setattr(library, "make_properties", lambda *_, **__: property_suite, raising=False)
     monkeypatch.setattr(library, "train_model", lambda *_, **__: trained, raising=False)

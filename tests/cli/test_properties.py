@@ -7,7 +7,12 @@ from tests.cli.conftest import Dokimos
 
 def test_a_network_is_trained_and_a_suite_is_made_for_it(dokimos: Dokimos, tmp_path: Path) -> None:
     trained = dokimos("train", "digits-fc", "--epochs", "2", "--evaluate", "5", "--out", tmp_path / "nets")
-    assert trained.code == 0 and "3,466" in trained.out and "training 2/2: epoch 2: loss" in trained.err
+    assert (
+        trained.code == 0
+        and "3,466" in trained.out
+        and "PGD, ε = 0.02" in trained.out
+        and "training 2/2: epoch 2: loss" in trained.err
+    )
     model = tmp_path / "nets" / "digits-fc.onnx"
     common = ["--model", model, "--data", "digits", "--out", tmp_path / "bench", "--seed", "1"]
     radii = ["--largest", "1/2", "--tolerance", "1/20"]

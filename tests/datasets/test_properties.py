@@ -12,6 +12,7 @@ import pytest
 
 import dokimos
 from dokimos.api.progress import ProgressUpdate
+from dokimos.api.properties import within
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
 from dokimos.attacks.row_target import attack_rows
@@ -20,6 +21,7 @@ from dokimos.core.errors import InputError, InvalidProof
 from dokimos.datasets.brackets import Effort, brackets
 from dokimos.datasets.catalogue import load_data
 from dokimos.datasets.classifier import read_classifier
+from dokimos.datasets.property_suites import Style, Wishes
 from dokimos.suites.folder import read_suite
 from dokimos.suites.instance import Label
 from tests.checker.files import repaired
@@ -146,8 +148,38 @@ def test_a_budget_chooses_seconds_and_then_records(model: Path, tmp_path: Path) 
         made = dokimos.make_properties("pgd", model, data, tmp_path / name, budget_seconds=budget, **common)
         assert made.timeout_seconds == seconds
         assert sum(made.labels.values()) * seconds <= budget
-    with pytest.raises(InputError, match="too small for one record"):
+    with pytest.raises(InputError, match="too small for one record, whose 1 instance may take 10 s"):
         dokimos.make_properties("pgd", model, data, tmp_path / "d", budget_seconds=5, **common)
+
+
+@pytest.mark.parametrize(
+    ("style", "given", "hours", "count", "seconds"),
+    [
+        (Style.PGD, {}, 6, 72, 300),  # as in the CIFAR-10 ResNet benchmark: 48 and 24
+        (Style.OVAL, {}, 6, 30, 720),  # as in OVAL21
+        (Style.PGD, {"count": 10}, 6, 10, 300),
+        (Style.PGD, {}, 1, 48, 75),
+        (Style.PGD, {"timeout_seconds": 100.0}, 1, 36, 100),
+        (Style.PGD, {"timeout_seconds": 100.0, "count": 50}, 1, 36, 100),
+        (Style.PGD, {"twins": True}, 0.1, 18, 10),
+    ],
+)
+def test_what_fits_into_a_budget(
+    style: Style, given: dict[str, Any], hours: float, count: int, seconds: float
+) -> None:
+    twins, usual, most = given.get("twins", False), 720.0, 10
+    if style is Style.PGD:
+        usual, most = 300.0, 48
+    wishes = Wishes(
+        style=style,
+        radii=(0.1,),
+        count=given.get("count", most),
+        timeout_seconds=given.get("timeout_seconds", usual),
+        twins=twins,
+    )
+    fitted = within(wishes, 3600 * hours, count=given.get("count"), seconds=given.get("timeout_seconds"))
+    assert (fitted.count, fitted.timeout_seconds) == (count, seconds)
+    assert fitted.count * fitted.timeout_seconds * (1 + twins) <= 3600 * hours
 
 
 @pytest.mark.parametrize(

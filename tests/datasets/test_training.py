@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ from dokimos.datasets.classifier import read_classifier
 from dokimos.datasets.normalisation import KNOWN
 from dokimos.datasets.training.architectures import ARCHITECTURES, find_architecture
 from dokimos.datasets.training.layered_model import LayeredModel
-from dokimos.datasets.training.schedule import Method, Trainer, TrainingSettings
+from dokimos.datasets.training.schedule import Trainer
+from dokimos.datasets.training.settings import Method, TrainingSettings
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.replay import replay
 
@@ -131,6 +134,41 @@ def test_the_normalisation_is_declared_once(tmp_path: Path) -> None:
 def test_mistakes_get_one_sentence(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         dokimos.train_model(**{"architecture": "digits-fc", "out": tmp_path, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"architecture": "resnet3b"},
+        {"data": "nowhere.npz"},
+        {"normalise": "usual"},
+        {"certified": -1.0},
+        {"architecture": "digits-cnn", "data": "german"},
+    ],
+)
+def test_mistakes_are_told_before_torch_is_loaded(
+    tmp_path: Path, changes: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "dokimos.datasets.training.schedule")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError):
+        dokimos.train_model(**{"architecture": "digits-fc", "out": tmp_path, **changes})  # type: ignore[arg-type]
+    with pytest.raises(ImportError):  # without a mistake, torch is what is missing
+        dokimos.train_model("digits-fc", tmp_path)
+
+
+def test_own_data_has_its_own_range_and_at_least_two_classes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    wide, labels = rng.normal(size=(20, 4)).astype(np.float32) * 9, np.arange(20) % 3
+    np.savez(tmp_path / "own.npz", x=wide, y=labels)
+    np.savez(tmp_path / "one.npz", x=wide, y=0 * labels)
+    given: dict[str, Any] = {"out": tmp_path, "epochs": 1, "evaluate": 2}
+    with pytest.raises(InputError, match="scale the data, or give --limits"):
+        dokimos.train_model("digits-fc", data=tmp_path / "own.npz", **given)
+    with pytest.raises(InputError, match="a classifier needs records of two classes"):
+        dokimos.train_model("digits-fc", data=tmp_path / "one.npz", limits=None, **given)
+    made = dokimos.train_model("digits-fc", data=tmp_path / "own.npz", limits=None, **given)
+    assert (made.relus, made.accuracy.clean.count) == (64, 2)
 
 
 def test_a_damaged_checkpoint_is_said_so(tmp_path: Path) -> None:

@@ -73,7 +73,8 @@ def make_properties(
     A label is written only if it is proven: `unsat` with a certificate, `sat` with a witness.
     `labelled_only` leaves out instances without a label; `twins` makes two instances of each record, at the
     proven and at the broken radius. `drop_easy` leaves out instances that root bounds prove.
-    `budget_seconds` chooses the count and the time limit so that all instances together take no longer.
+    `budget_seconds` chooses the count and the time limit so that all instances together take no longer; a
+    time limit that is given stays, and a count that is given is not exceeded.
 
     >>> model = "nets/digits-fc.onnx"
     >>> made = dokimos.make_properties("radius", model, "digits", "x", epsilon=0.001, count=2)
@@ -99,7 +100,8 @@ def make_properties(
         drop_easy=drop_easy,
         version=Version.TWO if vnnlib.startswith("2") else Version.ONE,
     )
-    wishes = _within(wishes, budget_seconds)
+    if budget_seconds is not None:
+        wishes = within(wishes, budget_seconds, count=count, seconds=timeout_seconds)
     classifier = read_classifier(Path(model), None if normalise is None else parse_normalisation(normalise))
     shape = classifier.network.input_shape[1:]
     records = load_data(data, shape=shape, limits=limits, normalisation=classifier.normalisation)
@@ -121,17 +123,24 @@ def _style(name: str) -> Style:
         raise InputError(f"There is no style {name!r} of properties; give one of {known}.") from None
 
 
-def _within(wishes: Wishes, budget_seconds: float | None) -> Wishes:
-    """Reduce the seconds for each instance, and then the records, until all fit into the budget."""
-    if budget_seconds is None:
-        return wishes
-    each = (2 if wishes.twins else 1) * max(1, len(wishes.radii) if not wishes.twins else 1)
-    limit = min(wishes.timeout_seconds, float(int(budget_seconds / (each * wishes.count))))
-    if limit >= _LEAST_TIMEOUT:
-        return replace(wishes, timeout_seconds=limit)
-    count = int(budget_seconds / (each * _LEAST_TIMEOUT))
-    if count < 1:
+def within(wishes: Wishes, budget_seconds: float, *, count: int | None, seconds: float | None) -> Wishes:
+    """Choose the number of records and the seconds for each instance so that all fit into the budget.
+
+    Seconds that were given stay, and a given count is not exceeded. Otherwise there are as many records as
+    fit with the usual seconds, but not fewer than usual: then there are fewer seconds, and only when these
+    are down to the least, fewer records.
+    """
+    each = 2 if wishes.twins else max(1, len(wishes.radii))
+    fitting = int(budget_seconds / (each * wishes.timeout_seconds))
+    most = wishes.count if count is not None else max(wishes.count, fitting)
+    limit = min(wishes.timeout_seconds, float(int(budget_seconds / (each * most))))
+    if seconds is not None:
+        most, limit = fitting if count is None else min(count, fitting), seconds
+    elif limit < _LEAST_TIMEOUT:
+        most, limit = int(budget_seconds / (each * _LEAST_TIMEOUT)), _LEAST_TIMEOUT
+    if most < 1:
         raise InputError(
-            f"A budget of {budget_seconds:g} s is too small for one record; give a larger one."
+            f"A budget of {budget_seconds:g} s is too small for one record, whose {each} "
+            f"instance{'s' * (each != 1)} may take {limit:g} s each; give a larger one."
         )
-    return replace(wishes, timeout_seconds=_LEAST_TIMEOUT, count=count)
+    return replace(wishes, timeout_seconds=limit, count=most)

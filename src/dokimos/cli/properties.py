@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dokimos.cli.numbers import parse_limits, parse_number, parse_numbers
 from dokimos.cli.printout import Json, Printout, printout
 
 if TYPE_CHECKING:
@@ -63,56 +65,44 @@ Restarts = Annotated[int, typer.Option(help="How many starting points PGD has fo
 Steps = Annotated[int, typer.Option(help="How many steps PGD takes.", min=1)]
 
 
-@app.command("pgd")
-def pgd(
-    model: Model,
-    data: Data,
-    out: Out,
-    epsilon: Epsilon,
-    count: Count = None,
-    seed: Seed = 0,
-    normalise: Normalise = None,
-    limits: Limits = "0,1",
-    restarts: Restarts = 5,
-    steps: Steps = 100,
-    timeout: Timeout = None,
-    budget: TimeBudget = None,
-    labelled_only: LabelledOnly = False,
-    twins: Twins = False,
-    drop_easy: DropEasy = False,
-    vnnlib: VnnLib = "1",
-    as_json: Json = False,
-) -> None:
-    """Take records that are classified correctly and resist PGD, as the CIFAR-10 ResNet benchmark does."""
-    given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
-    given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    _make("pgd", model, data, out, count, seed, normalise, limits, timeout, budget, given, as_json)
+def _at_radius(style: str) -> Callable[..., None]:
+    """The command for a style whose radius is given."""
+
+    def command(
+        model: Model,
+        data: Data,
+        out: Out,
+        epsilon: Epsilon,
+        count: Count = None,
+        seed: Seed = 0,
+        normalise: Normalise = None,
+        limits: Limits = "0,1",
+        restarts: Restarts = 5,
+        steps: Steps = 100,
+        timeout: Timeout = None,
+        budget: TimeBudget = None,
+        labelled_only: LabelledOnly = False,
+        twins: Twins = False,
+        drop_easy: DropEasy = False,
+        vnnlib: VnnLib = "1",
+        as_json: Json = False,
+    ) -> None:
+        radii, bounded = parse_numbers(epsilon), parse_limits(limits)
+        attack = {"restarts": restarts, "steps": steps}
+        kept = {"labelled_only": labelled_only, "twins": twins, "drop_easy": drop_easy, "vnnlib": vnnlib}
+        drawn = {"count": count, "seed": seed, "normalise": normalise, "limits": bounded}
+        given = {"epsilon": radii, **attack, **kept, **drawn}
+        _make(style, model, data, out, timeout, budget, given, as_json)
+
+    return command
 
 
-@app.command("radius")
-def radius(
-    model: Model,
-    data: Data,
-    out: Out,
-    epsilon: Epsilon,
-    count: Count = None,
-    seed: Seed = 0,
-    normalise: Normalise = None,
-    limits: Limits = "0,1",
-    restarts: Restarts = 5,
-    steps: Steps = 100,
-    timeout: Timeout = None,
-    budget: TimeBudget = None,
-    labelled_only: LabelledOnly = False,
-    twins: Twins = False,
-    drop_easy: DropEasy = False,
-    vnnlib: VnnLib = "1",
-    as_json: Json = False,
-) -> None:
-    """Take balls around correctly classified records, as mnistfc does; --epsilon takes several radii."""
-    given: dict[str, Any] = {"epsilon": _radii(epsilon), "restarts": restarts, "steps": steps}
-    given |= {"drop_easy": drop_easy, "labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    _make("radius", model, data, out, count, seed, normalise, limits, timeout, budget, given, as_json)
+_COMMANDS = {
+    "pgd": "Take correctly classified records that resist PGD, as in the CIFAR-10 ResNet benchmark.",
+    "radius": "Take balls around correctly classified records, as in mnistfc; give one or more radii.",
+}
+for _name, _help in _COMMANDS.items():
+    app.command(_name, help=_help)(_at_radius(_name))
 
 
 @app.command("oval")
@@ -139,16 +129,13 @@ def oval(
     """Give each record a radius between the largest proven and the smallest broken one, as in OVAL21."""
     from dokimos.core.errors import InputError
 
-    shares = _radii(weights)
+    shares = parse_numbers(weights)
     if len(shares) != 2:
         raise InputError("--weights takes two numbers, such as 1/3,2/3.")
-    given: dict[str, Any] = {
-        "weights": shares,
-        "largest": parse_number(largest),
-        "tolerance": parse_number(tolerance),
-    }
-    given |= {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
-    _make("oval", model, data, out, images, seed, normalise, limits, timeout, budget, given, as_json)
+    search = {"weights": shares, "largest": parse_number(largest), "tolerance": parse_number(tolerance)}
+    kept = {"labelled_only": labelled_only, "twins": twins, "vnnlib": vnnlib}
+    drawn = {"count": images, "seed": seed, "normalise": normalise, "limits": parse_limits(limits)}
+    _make("oval", model, data, out, timeout, budget, {**search, **kept, **drawn}, as_json)
 
 
 def _make(
@@ -156,10 +143,6 @@ def _make(
     model: Path,
     data: str,
     out: Path,
-    count: int | None,
-    seed: int,
-    normalise: str | None,
-    limits: str,
     timeout: float | None,
     budget: str | None,
     given: dict[str, Any],
@@ -169,18 +152,15 @@ def _make(
     from dokimos.cli.output import progress_bar
     from dokimos.core.amounts import parse_seconds
 
+    budget_seconds = None if budget is None else parse_seconds(budget)
     with progress_bar("making properties") as show:
         made = dokimos.make_properties(
             style,
             model,
             data,
             out,
-            count=count,
-            seed=seed,
-            normalise=normalise,
-            limits=_limits(limits),
             timeout_seconds=timeout,
-            budget_seconds=None if budget is None else parse_seconds(budget),
+            budget_seconds=budget_seconds,
             progress=show,
             **given,
         )
@@ -216,31 +196,3 @@ def _report(made: PropertySuite, said: Printout) -> None:
         f"{made.suite.folder}: {total} instance{'s' * (total != 1)}, {made.timeout_seconds:g} s "
         f"each: {parts}"
     )
-
-
-def parse_number(text: str) -> float:
-    """Read a number such as 2/255 or 0.03. Raises InputError if it is not a number."""
-    from fractions import Fraction
-
-    from dokimos.core.errors import InputError
-
-    top, slash, bottom = text.strip().partition("/")
-    try:
-        return float(Fraction(top) / Fraction(bottom)) if slash else float(Fraction(top))
-    except (ValueError, ZeroDivisionError):
-        raise InputError(f"{text!r} is not a number; write it like 2/255 or 0.03.") from None
-
-
-def _radii(text: str) -> tuple[float, ...]:
-    return tuple(parse_number(part) for part in text.split(","))
-
-
-def _limits(text: str) -> tuple[float, float] | None:
-    from dokimos.core.errors import InputError
-
-    if text == "none":
-        return None
-    ends = _radii(text)
-    if len(ends) != 2 or not ends[0] < ends[1]:
-        raise InputError(f"--limits {text!r} is not a range; write it like 0,1, or none.")
-    return ends[0], ends[1]

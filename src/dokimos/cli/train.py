@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.numbers import parse_limits, parse_number, show_radius
 from dokimos.cli.printout import Json, printout
 
 
@@ -32,7 +33,12 @@ def train(
         str | None, typer.Option(help="Train with bounds over balls of this radius, such as 2/255.")
     ] = None,
     bounds: Annotated[str, typer.Option(help="Which bounds: ibp or crown-ibp.")] = "ibp",
-    epochs: Annotated[int, typer.Option(help="How many passes over the records.", min=1)] = 10,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            help="How many passes over the records (default: 10, or 60 for small data sets).", min=1
+        ),
+    ] = None,
     batch: Annotated[
         int | None,
         typer.Option(help="Records in each step (default: 128, or 32 for small data sets).", min=1),
@@ -48,6 +54,9 @@ def train(
     inside: Annotated[
         bool, typer.Option("--inside", help="Make normalisation a part of the network.")
     ] = False,
+    limits: Annotated[
+        str, typer.Option(help="The range of values of your own data, such as 0,1, or none for no range.")
+    ] = "0,1",
     evaluate: Annotated[
         int, typer.Option(help="How many test records to measure the network on.", min=1)
     ] = 200,
@@ -61,7 +70,6 @@ def train(
 
     import dokimos
     from dokimos.cli.output import progress_bar
-    from dokimos.cli.properties import parse_number
 
     with progress_bar("training") as show:
         made = dokimos.train_model(
@@ -76,18 +84,18 @@ def train(
             seed=seed,
             normalise=normalise,
             inside=inside,
+            limits=parse_limits(limits),
             evaluate=evaluate,
             progress=show,
         )
-    accuracy = made.accuracy
+    accuracy, radius = made.accuracy, show_radius(made.radius)
     table = Table()
-    columns = ("network", "parameters", "records", "clean", "PGD", "verified by linear bounds")
-    for column in columns:
+    sizes = ("network", "parameters", "ReLUs", "records")
+    for column in (*sizes, "clean", f"PGD, ε = {radius}", f"verified by linear bounds, ε = {radius}"):
         table.add_column(column)
     shares = (str(accuracy.clean), str(accuracy.attacked), str(accuracy.verified))
-    table.add_row(made.network.stem, f"{made.parameters:,}", str(accuracy.clean.count), *shares)
+    counts = (f"{made.parameters:,}", f"{made.relus:,}", str(accuracy.clean.count))
+    table.add_row(made.network.stem, *counts, *shares)
     with printout("train", as_json) as said:
         said.table("networks", [made], table)
-        said.line(
-            f"{made.network}: PGD and verified at radius {made.radius:.6g} ({255 * made.radius:.3g}/255)"
-        )
+        said.line(f"{made.network}: written, with its normalisation in {made.network.stem}.json")

@@ -90,7 +90,7 @@ def read_boxes(place: Path, shape: tuple[int, ...] | None, normalisation: Normal
     """Read the pictures in a .vnnlib file, or in all such files below a folder, in the order of names."""
     if shape is None:
         raise InputError(
-            f"{place}: recovering pictures from boxes needs their shape; give a model, or --shape 3,32,32."
+            f"{place}: recovering pictures from boxes needs their shape; give the model that reads them."
         )
     paths = sorted(place.rglob("*.vnnlib*")) if place.is_dir() else [place]
     found = [recover(path, shape, normalisation) for path in paths]

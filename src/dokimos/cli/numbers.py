@@ -1,0 +1,39 @@
+"""Numbers as people write them on the command line: radii, weights, and the range of values."""
+
+from __future__ import annotations
+
+
+def parse_number(text: str) -> float:
+    """Read a number such as 2/255 or 0.03. Raises InputError if it is not a number."""
+    from fractions import Fraction
+
+    from dokimos.core.errors import InputError
+
+    top, slash, bottom = text.strip().partition("/")
+    try:
+        return float(Fraction(top) / Fraction(bottom)) if slash else float(Fraction(top))
+    except (ValueError, ZeroDivisionError):
+        raise InputError(f"{text!r} is not a number; write it like 2/255 or 0.03.") from None
+
+
+def parse_numbers(text: str) -> tuple[float, ...]:
+    """Read numbers such as 1/3,2/3. Raises InputError if one is not a number."""
+    return tuple(parse_number(part) for part in text.split(","))
+
+
+def parse_limits(text: str) -> tuple[float, float] | None:
+    """Read a range such as 0,1, or none. Raises InputError if it is not a range."""
+    from dokimos.core.errors import InputError
+
+    if text == "none":
+        return None
+    ends = parse_numbers(text)
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise InputError(f"--limits {text!r} is not a range; write it like 0,1, or none.")
+    return ends[0], ends[1]
+
+
+def show_radius(radius: float) -> str:
+    """A radius as people write it: a multiple of 1/255 if it is one, or else a decimal number."""
+    steps = 255 * radius
+    return f"{round(steps)}/255" if abs(steps - round(steps)) < 1e-9 else f"{radius:.4g}"
