@@ -10,7 +10,7 @@ def test_a_network_is_trained_and_a_suite_is_made_for_it(dokimos: Dokimos, tmp_p
     assert (
         trained.code == 0
         and "3,466" in trained.out
-        and "PGD, ε = 0.02" in trained.out
+        and "ε = 0.02" in trained.out
         and "training 2/2: epoch 2: loss" in trained.err
     )
     model = tmp_path / "nets" / "digits-fc.onnx"

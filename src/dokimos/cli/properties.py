@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dokimos.cli.numbers import parse_limits, parse_number, parse_numbers
 from dokimos.cli.printout import Json, Printout, printout
+from dokimos.cli.radii import parse_limits, parse_number, parse_numbers, show_radius
 
 if TYPE_CHECKING:
     from dokimos.api.properties import PropertySuite
@@ -176,13 +176,13 @@ def _report(made: PropertySuite, said: Printout) -> None:
     shown = None
     if any(record.proven is not None for record in made.records):
         shown = Table()
-        for column in ("record", "proven ·255", "broken ·255", "instances"):
+        for column in ("record", "proven", "broken", "instances"):
             shown.add_column(column, overflow="fold")
         for record in made.records:
             if record.proven is not None:
-                broken = "-" if record.broken is None else f"{255 * record.broken:.3f}"
+                broken = "-" if record.broken is None else show_radius(record.broken)
                 labels = ", ".join(label or "no label" for _, label in record.instances) or record.reason
-                shown.add_row(record.record, f"{255 * record.proven:.3f}", broken, labels)
+                shown.add_row(record.record, show_radius(record.proven), broken, labels)
     said.table("records", made.records, shown)
     left_out = Counter(record.reason for record in made.records if not record.instances)
     for reason, count in left_out.most_common():

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.numbers import parse_limits, parse_number, show_radius
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.radii import parse_limits, parse_number, show_radius
 
 
 def train(

@@ -1,4 +1,4 @@
-"""Numbers as people write them on the command line: radii, weights, and the range of values."""
+"""Radii, weights and ranges of values, as people write them on the command line."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ def parse_limits(text: str) -> tuple[float, float] | None:
 
 
 def show_radius(radius: float) -> str:
-    """A radius as people write it: a multiple of 1/255 if it is one, or else a decimal number."""
+    """A radius, and how many steps of 8-bit pixels it is; only the latter if that is a whole number."""
     steps = 255 * radius
-    return f"{round(steps)}/255" if abs(steps - round(steps)) < 1e-9 else f"{radius:.4g}"
+    if abs(steps - round(steps)) < 1e-9:
+        return f"{round(steps)}/255"
+    return f"{radius:.4g} ({steps:.3f}/255)"
