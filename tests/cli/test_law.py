@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dokimos.cli.app import app
+from dokimos.cli.narrowing import narrowed
 from dokimos.core.errors import InputError
 from dokimos.networks.writing.builder import ModelBuilder
 
@@ -35,7 +36,8 @@ def model():
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["law", *map(str, arguments)])
+    words = ["law", *map(str, arguments)]
+    return CliRunner().invoke(narrowed(app, words), words)
 
 
 @pytest.fixture

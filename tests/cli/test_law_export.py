@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 import dokimos
 from dokimos.checker.check import check
 from dokimos.cli.app import app
+from dokimos.cli.narrowing import narrowed
 from dokimos.core.errors import InputError
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.reading import read_vnnlib
@@ -19,7 +20,11 @@ from tests.cli.test_law_verify import DOMAIN, LAW, trees
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["law", "export", *map(str, arguments)])
+    return _law("export", *map(str, arguments))
+
+
+def _law(*words: str) -> Result:
+    return CliRunner().invoke(narrowed(app, ["law", *words]), ["law", *words])
 
 
 @pytest.fixture
@@ -86,8 +91,8 @@ def test_what_cannot_be_exported_says_why(folder: Path, arguments: list[str], wo
 def test_a_verifier_is_asked(folder: Path, network: str, code: int, words: str) -> None:
     """What it finds is run again; what it proves is its own word."""
     asked = ["verify", "more.law", "--model", network, "--verifier", "reference"]
-    found = CliRunner().invoke(app, ["law", *asked])
+    found = _law(*asked)
     assert found.exit_code == code, found.output
     assert words in found.output
-    refused = CliRunner().invoke(app, ["law", *asked, "--out", "proofs"])
+    refused = _law(*asked, "--out", "proofs")
     assert isinstance(refused.exception, InputError) and "--out" in str(refused.exception)

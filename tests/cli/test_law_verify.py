@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dokimos.cli.app import app
+from dokimos.cli.narrowing import narrowed
 from dokimos.core.errors import InputError
 
 LAW = """import people;
@@ -31,7 +32,8 @@ DECISION = "loan"
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["law", *map(str, arguments)])
+    words = ["law", *map(str, arguments)]
+    return CliRunner().invoke(narrowed(app, words), words)
 
 
 def trees(low: list[int], high: list[int]) -> str:

@@ -60,6 +60,7 @@ def _command() -> int:
 
     from dokimos.cli.app import app
     from dokimos.cli.completion import answer_shells
+    from dokimos.cli.narrowing import command_for
     from dokimos.cli.streams import complain
     from dokimos.core.errors import DokimosError, InvalidProof
 
@@ -68,7 +69,7 @@ def _command() -> int:
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     try:
         # Not in standalone mode: that would take four lines to say what is wrong with the arguments.
-        return app(prog_name="dokimos", standalone_mode=False) or 0
+        return command_for(app, sys.argv[1:])(prog_name="dokimos", standalone_mode=False) or 0
     except DokimosError as error:
         complain(f"dokimos: {error}")
         return 1 if isinstance(error, InvalidProof) else 2
