@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
 
+import psutil
 import pytest
 
 from dokimos.core.errors import DokimosError
@@ -38,3 +44,74 @@ def test_an_error_comes_out(jobs: int) -> None:
 def test_a_killed_process_is_one_sentence() -> None:
     with pytest.raises(DokimosError, match=r"was killed.*fewer --jobs"):
         list(each(_killed, [3, 1], jobs=2))
+
+
+def _place(_: int) -> tuple[str, str | None, str | None]:
+    return str(Path.cwd()), os.environ.get("DOKIMOS_HOME"), os.environ.get("OPENBLAS_NUM_THREADS")
+
+
+def test_processes_work_in_the_folder_and_the_environment_of_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the server that they are forked from is older than both."""
+    list(each(_double, [1, 2], jobs=2))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("DOKIMOS_HOME", name)
+        found = [place for _, place in each(_place, [1, 2], jobs=2)]
+        assert {place[:2] for place in found} == {(str(tmp_path / name), name)}
+
+
+def _parent(_: int) -> int:
+    return os.getppid()
+
+
+def test_all_processes_are_forked_from_one_that_has_loaded_what_we_have() -> None:
+    first = {parent for _, parent in each(partial(_parent), [1, 2], jobs=2)}
+    assert {parent for _, parent in each(_parent, [1, 2, 3], jobs=3)} == first
+    assert os.getpid() not in first
+
+
+def test_a_killed_server_is_one_sentence_and_the_next_call_has_another() -> None:
+    [(_, server), _] = each(_parent, [1, 2], jobs=2)
+    found = each(_slow, [0.0, 60.0], jobs=2)
+    assert next(found) == (0, 0.0)
+    os.kill(server, signal.SIGKILL)
+    with pytest.raises(DokimosError, match=r"was killed.*fewer --jobs"):
+        next(found)
+    assert sorted(each(_double, [3, 1], jobs=2)) == [(0, 6), (1, 2)]
+
+
+def _slow(seconds: float) -> float:
+    time.sleep(seconds)
+    return seconds
+
+
+ALONE = """
+import sys, time
+from dokimos.core.parallel import each
+
+if __name__ == "__main__":
+    for _ in each(time.sleep, [0.1, 600, 600], jobs=2):
+        print("begun", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_outlives_a_process_that_is_ended(tmp_path: Path, number: int) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(ALONE)
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        below = psutil.Process(process.pid).children(recursive=True)
+        assert len(below) >= 3
+        process.send_signal(number)
+        process.wait(60)
+    deadline = time.monotonic() + 60
+    while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in below):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

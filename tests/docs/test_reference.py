@@ -16,9 +16,10 @@ from tests.cli.sessions import run_page
 ROOT = Path(__file__).resolve().parents[2]
 DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "dokimos"
 #: Which variables these read does not stand in their text; `known_by_other_means` says which they are.
-INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/parallel.py"}
+INDIRECT = {"verifiers/placed.py", "verifiers/adapters/vnncomp_tool.py", "core/threads.py"}
 #: These hand the environment on, or look for what the user named, and take no variable by its name.
 HANDED_ON = {
+    "core/parallel.py",
     "judging/label_checks.py",
     "labelling/tasks.py",
     "verifiers/permissions.py",

@@ -1,4 +1,4 @@
-"""Builds the command that is asked for, and no other: to build them all takes longer than many of them run."""
+"""Builds the command that is asked for, and no other: building them all takes longer than many of them."""
 
 from __future__ import annotations
 

@@ -1,17 +1,27 @@
-"""Applies a function to many items, in several processes."""
+"""Applies a function to many items, in several processes.
+
+A server process loads what this one has loaded, once, and is forked for each of them: to load numpy and
+onnx takes longer than many an item. What differs at each call is passed on: the folder (by multiprocessing)
+and the environment (here).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from functools import partial
+from multiprocessing.context import BaseContext
+from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
+from dokimos.core.threads import use_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,19 +32,26 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-#: Variables of libraries that would otherwise start a thread for each core in every process.
-THREADS = ("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+def _context(function: Callable[..., Any]) -> BaseContext:
+    """How to start processes that call this function."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    while isinstance(function, partial):
+        function = function.func
+    ours = [name for name in sys.modules if name.startswith("dokimos.")]
+    # The first limits the threads of what the others load. A server that runs stays as it is.
+    context.set_forkserver_preload(["dokimos.core.one_core", function.__module__, *ours])
+    return context
 
 
-def _settle() -> None:
-    """In a new process: leave interrupts to the parent, and use one core; its siblings use the others.
-
-    This runs before anything imports numpy, which reads these variables on import.
-    """
+def _settle(environment: Mapping[str, str]) -> None:
+    """In a new process: take over the parent's environment, leave interrupts to it, and use one core."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    for name in THREADS:
-        os.environ.setdefault(name, "1")
+    os.environ.clear()
+    os.environ.update(environment)
+    use_one_core()
 
 
 def _leave_with_parent() -> None:
@@ -43,6 +60,15 @@ def _leave_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """If the server is killed while a process is asked for, that is like the death of the process."""
+    try:
+        yield
+    except (ConnectionError, EOFError) as error:
+        raise BrokenProcessPool from error
 
 
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
@@ -55,11 +81,18 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         for index, item in enumerate(items):
             yield index, function(item)
         return
-    context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(min(jobs, len(items)), mp_context=context, initializer=_settle) as pool:
-        futures = {pool.submit(function, item): index for index, item in enumerate(items)}
+    with ProcessPoolExecutor(
+        min(jobs, len(items)),
+        mp_context=_context(function),
+        initializer=_settle,
+        initargs=(dict(os.environ),),
+    ) as pool:
         try:
+            futures = {}
+            for index, item in enumerate(items):
+                with _starting():
+                    futures[pool.submit(function, item)] = index
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenProcessPool:
