@@ -61,9 +61,33 @@ def test_networks_that_mix_the_rows_of_a_batch_are_run_point_by_point(axis: int)
 
 def test_networks_that_fix_the_size_of_the_batch_are_run_point_by_point() -> None:
     builder = Builder((1, 4), opset=13)
-    model = builder.model(builder.add("Reshape", "x", builder.integers([1, 2, 2])))
+    model = builder.model(builder.add("Reshape", "x", builder.integers([2, 2])))
     points = points_for(model, 30)
-    assert np.array_equal(replay(model.SerializeToString(), points), points)
+    replayer = Replayer(model.SerializeToString())
+    assert np.array_equal(replayer(points), points)
+    assert replayer._batched is None
+
+
+def test_a_reshape_to_a_batch_of_one_keeps_a_larger_one() -> None:
+    builder = Builder((1, 4), opset=13)
+    square = builder.add("Reshape", "x", builder.integers([1, 2, 2]))
+    turned = builder.add("Transpose", square, perm=[0, 2, 1])
+    model = builder.model(builder.add("Reshape", turned, builder.integers([1, -1])))
+    points = points_for(model, 30)
+    replayer = Replayer(model.SerializeToString())
+    assert np.array_equal(replayer(points), points[:, [0, 2, 1, 3]])
+    assert replayer._batched is not None
+
+
+@pytest.mark.parametrize("points", [3, 4, 5])
+def test_a_reshape_whose_first_size_is_not_the_batch_is_run_point_by_point(points: int) -> None:
+    builder = Builder((1, 4), opset=13)
+    turned = builder.add("Transpose", "x", perm=[1, 0])
+    model = builder.model(builder.add("Reshape", turned, builder.integers([1, 4])))
+    given = points_for(model, points)
+    replayer = Replayer(model.SerializeToString())
+    assert np.array_equal(replayer(given), given)
+    assert replayer._batched is None
 
 
 def test_one_point_is_run_exactly_as_the_file_says() -> None:

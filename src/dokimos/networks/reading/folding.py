@@ -16,7 +16,6 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
-from onnx.reference import ReferenceEvaluator
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.networks.graph import Attribute
@@ -80,6 +79,8 @@ def _on_integers(lowering: Lowering, call: OnnxCall, node: onnx.NodeProto) -> li
     outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in call.outputs]
     graph = onnx.helper.make_graph([node], "integers", [], outputs, initializer=tensors)
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", call.opset)])
+    from onnx.reference import ReferenceEvaluator  # only now: few networks need it, and it takes a while
+
     try:
         return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, {})]
     except Exception as error:  # the reference raises whatever numpy raises

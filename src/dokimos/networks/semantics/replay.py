@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
+from onnx import numpy_helper
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.gzipped import uncompressed
@@ -309,12 +310,29 @@ def _batched_session(content: bytes, name: str) -> Any:
     if len(dimensions) < 2 or dimensions[0].dim_value > 1:
         return None
     dimensions[0].dim_param = "batch"
+    _open_reshapes(graph)
     del graph.value_info[:]
     graph.output[0].type.tensor_type.ClearField("shape")
     try:
         return load_session(model.SerializeToString(), name)
     except UnreadableFile:
         return None
+
+
+def _open_reshapes(graph: onnx.GraphProto) -> None:
+    """Where a network reshapes to a batch of 1, keep the batch that there is.
+
+    That need not be what it means: the rows of batches are compared with single runs.
+    """
+    reshapes = [node for node in graph.node if node.op_type == "Reshape"]
+    targets = {node.input[1] for node in reshapes if len(node.input) == 2 and not node.attribute}
+    others = {name for node in graph.node for name in node.input if node.op_type != "Reshape"}
+    for tensor in graph.initializer:
+        if tensor.name in targets - others:
+            sizes = numpy_helper.to_array(tensor).copy()
+            if sizes.ndim == 1 and sizes.size > 1 and sizes[0] == 1:
+                sizes[0] = 0  # in ONNX: the size that the input has there
+                tensor.CopyFrom(numpy_helper.from_array(sizes, tensor.name))
 
 
 def _fixed(shape: list[Any], name: str) -> tuple[int, ...]:
