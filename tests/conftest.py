@@ -24,7 +24,7 @@ import pytest
 from hypothesis import settings
 
 from tests.covering import Covering
-from tests.processes import SharedProcesses, check_marks, order_of, place_of
+from tests.processes import ROOT, SharedProcesses, check_marks, load_backwards, order_of, place_of
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -60,6 +60,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         check_marks(item, place)
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: order_of(places[item]))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh clone each test file is to be rewritten and compiled: two processes meet halfway."""
+    everything = [Path(name).resolve() for name in session.config.args] == [ROOT]
+    if everything and os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        load_backwards()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,6 +6,8 @@ browser do: they would disturb each other. xdist has marks for this; with this p
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,14 @@ FIRST = (
 def place_of(item: pytest.Item) -> str:
     """The file of a test, as seen from the folder of all tests."""
     return item.path.relative_to(ROOT).as_posix()
+
+
+def load_backwards() -> None:
+    """Import the test files from the last to the first; what cannot be is told by those who collect."""
+    for path in sorted(ROOT.rglob("test_*.py"), reverse=True):
+        name = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(name)
 
 
 def process_of(place: str) -> str:
