@@ -2,7 +2,7 @@
 
 `python scripts/law_tables.py global` decides every question of the tabular studies for all records;
 `… rows [ROWS] [TOLERANCE] [FOLDER]` the six questions of COMPAS around the first rows of the test set (all
-of them, 1% unless given); FOLDER keeps the counts of each question for when the run is stopped and goes on;
+of them, 1% unless given); FOLDER keeps the counts of every 64 rows for when the run is stopped and goes on;
 `… repair [SEEDS] [WAY]` repairs the networks, certified unless another way is given, and decides the laws
 before and after;
 `… images [ROWS] [NEAR]` decides the law on blurred pictures for any strength of the blur on the rows of
@@ -17,10 +17,18 @@ from collections import Counter
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
+
 import dokimos
 from dokimos.api.law_proofs import VerifiedLaw
 from dokimos.core.files import write_whole
+from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.domain.tables import with_table
+from dokimos.laws.language.parser import read_law
+from dokimos.laws.models.lookup import load_model
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
+from dokimos.laws.proving.row_deciding import RowsDecision, verify_rows
+from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.repair.repairing import RepairSettings
 from dokimos.laws.repair.training import RepairWay
 from dokimos.laws.reporting.repair_table import repair_table
@@ -35,6 +43,8 @@ QUESTIONS = {
 #: The questions whose feature is a number: these can be repaired.
 NUMERIC = {"compas": QUESTIONS["compas"], "german_credit": QUESTIONS["german_credit"][:2]}
 ROWS = 10_000
+#: Rows that are counted together, and kept.
+ROWS_AT_ONCE = 64
 
 
 def files(domain: str, question: str) -> list[Path]:
@@ -87,34 +97,42 @@ def _global_line(
 
 def decide_around_rows(rows: int, tolerance: Fraction, folder: Path | None) -> None:
     """The six questions of COMPAS around rows of its test set; `folder` keeps what was counted."""
+    domain = with_table(load_domain("compas"))
+    model = load_model("network", domain)
+    data = np.asarray(domain.inputs() if domain.inputs else [])[:rows].tolist()
+    totals = {question: Counter[str]() for question in QUESTIONS["compas"]}
+    for start in range(0, len(data), ROWS_AT_ONCE):
+        for question, total in totals.items():
+            name = f"{question}-{float(tolerance):g}-{start}-{min(start + ROWS_AT_ONCE, len(data))}.json"
+            kept = None if folder is None else folder / name
+            if kept is not None and kept.exists():
+                total.update(json.loads(kept.read_text()))
+                continue
+            decision = verify_rows(
+                read_law(files("compas", question)[0]),
+                data[start : start + ROWS_AT_ONCE],
+                Tolerance(tolerance),
+                model=model,
+                domain=domain,
+                settings=VerifySettings(seconds=10.0),
+            )
+            counts = _counted(decision)
+            total.update(counts)
+            if kept is not None:
+                write_whole(kept, json.dumps(counts))
     print(
         "| question | rows | proven | of these in float32 too | violated | open | no case | CPU-s a row |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    total: Counter[str] = Counter()
-    for question in QUESTIONS["compas"]:
-        counts = _counted_rows(question, rows, tolerance, folder)
-        print(_rows_line(question, counts), flush=True)
-        total += counts
-    print(_rows_line("all", total))
-    decided = 100 * (1 - total["open"] / total["rows"])
-    print(f"\nDecided: {decided:.2f} % of {total['rows']:,}.")
+    all_of_them = sum(totals.values(), Counter[str]())
+    for question, total in (*totals.items(), ("all", all_of_them)):
+        print(_rows_line(question, total), flush=True)
+    decided = 100 * (1 - all_of_them["open"] / all_of_them["rows"])
+    print(f"\nDecided: {decided:.2f} % of {all_of_them['rows']:,}.")
 
 
-def _counted_rows(question: str, rows: int, tolerance: Fraction, folder: Path | None) -> Counter[str]:
-    kept = None if folder is None else folder / f"{question}-{rows}-{float(tolerance):g}.json"
-    if kept is not None and kept.exists():
-        return Counter(json.loads(kept.read_text()))
-    (one,) = dokimos.verify_law_rows(
-        files("compas", question)[0],
-        rows=rows,
-        tolerances=[tolerance],
-        model="network",
-        domain="compas",
-        settings=VerifySettings(seconds=10.0),
-    )
-    decision = one.decision
-    counts = Counter(
+def _counted(decision: RowsDecision) -> Counter[str]:
+    return Counter(
         rows=len(decision.rows),
         proven=decision.count(LawAnswer.PROVEN),
         single=sum(each.in_float32 and not each.is_empty for each in decision.rows),
@@ -123,9 +141,6 @@ def _counted_rows(question: str, rows: int, tolerance: Fraction, folder: Path | 
         empty=decision.empty,
         milliseconds=round(decision.seconds * 1000),
     )
-    if kept is not None:
-        write_whole(kept, json.dumps(counts))
-    return counts
 
 
 def _rows_line(name: str, counts: Counter[str]) -> str:

@@ -18,6 +18,7 @@ from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
 from dokimos.checker.proofs.enclosure import LEAF
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.networks.semantics.exact import evaluate
 from dokimos.networks.semantics.outward import Interval, point
 from dokimos.networks.semantics.replay import replay
 from dokimos.suites.instance import Certificate, Instance, Label
@@ -158,16 +159,59 @@ def test_float32_margins_hold_in_the_runtime() -> None:
         assert float(replay(instance.network_file, x[None, :])[0, 0]) + float(margin) <= 2.2
 
 
-def test_what_skips_a_layer_is_refused() -> None:
+def skipping(seed: int) -> bytes:
+    """Values skip layers: the input to the second and to the output, ReLUs of the first to the third."""
+    rng = np.random.default_rng(seed)
+    weights: dict[str, Any] = {}
+    for k in range(4):
+        weights[f"w{k}"] = rng.integers(-8, 9, (2, 2)) / 8
+        weights[f"b{k}"] = rng.integers(-8, 9, 2) / 8
     nodes = [
-        ("Gemm", ["X", "w", "b"], "h"),
-        ("Relu", ["h"], "r"),
-        ("Gemm", ["r", "w", "b"], "g"),
-        ("Relu", ["g"], "q"),
-        ("Add", ["q", "r"], "Y"),
+        ("Gemm", ["X", "w0", "b0"], "h0"),
+        ("Relu", ["h0"], "r0"),
+        ("Gemm", ["r0", "w1", "b1"], "h1"),
+        ("Add", ["h1", "X"], "a1"),
+        ("Relu", ["a1"], "r1"),
+        ("Gemm", ["r1", "w2", "b2"], "h2"),
+        ("Sub", ["h2", "r0"], "a2"),
+        ("Relu", ["a2"], "r2"),
+        ("Gemm", ["r2", "w3", "b3"], "h3"),
+        ("Add", ["h3", "X"], "Y"),
     ]
-    network = model(nodes, {"w": [[1.0]], "b": [0.0]}, [1, 1], [1, 1])
-    instance = instance_of(network, question([(0, 1)], 1, "(>= Y_0 9)"))
+    return model(nodes, weights, [1, 2], [1, 2])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_skips_layers_is_carried_through_them(seed: int) -> None:
+    """The layers are the network, at every point, and bounds on them hold; and so in float32."""
+    network = read_onnx(skipping(seed))
+    layers = relu_layers(network)
+    assert [len(layer.biases) for layer in layers] == [2 + 4, 2 + 2 + 4, 2 + 4, 2]
+    rng = np.random.default_rng(seed)
+    for x in rng.integers(-16, 17, (30, 2)) / 16:
+        made = x
+        for number, layer in enumerate(layers):
+            made = (np.maximum(made, 0.0) if number else made) @ layer.weights.T + layer.biases
+        exact = evaluate(network, [Fraction(each) for each in x]).lower
+        assert [Fraction(each) for each in made] == list(exact)
+    sides = np.array([[-1.0, 0.0]]), np.array([[0.5, 1.0]])
+    over = bounded(layers, Interval(*(end[:, None, :] for end in sides)))
+    lowest = over.lower_bounds(point(np.eye(2)), over.silent(1))[0]
+    inside = sides[0] + rng.random((200, 2)) * (sides[1] - sides[0])
+    outputs = replay(skipping(seed), inside.astype(np.float32))
+    assert (outputs.min(axis=0) >= lowest - 1e-5).all()
+    level = Fraction(float(np.floor(lowest[0] * 8) / 8))
+    instance = instance_of(
+        skipping(seed), question([(-1, "0.5"), (0, 1)], 2, f"(<= Y_0 {float(level) - 0.125})")
+    )
+    proven = attempt(instance, [LEAF])
+    assert proven.float32 is not None and proven.real >= Fraction(1, 8)
+
+
+def test_what_many_values_skip_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = instance_of(skipping(0), question([(0, 1), (0, 1)], 2, "(>= Y_0 99)"))
+    attempt(instance, [LEAF])
+    monkeypatch.setattr("dokimos.checker.lemmas.relu_layers.MOST_CARRIED", 3)
     with pytest.raises(InvalidProof, match="not affine layers with ReLUs"):
         attempt(instance, [LEAF])
     with pytest.raises(UnreadableFile, match="bounds"):

@@ -19,7 +19,10 @@ from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.networks.semantics.rounding import rounding_bounds
+from dokimos.networks.writing.builder import ModelBuilder
+from dokimos.properties.lowering import lower
 from dokimos.properties.reading import read_vnnlib
+from dokimos.properties.writing import write_vnnlib1
 from dokimos.provers.linear_halving import prove_by_linear_halving
 from dokimos.provers.paired_halving import pairs_of, prove_in_pairs
 from dokimos.suites.instance import Certificate, Instance, Label
@@ -203,3 +206,38 @@ def test_networks_that_are_not_alike_have_no_pairs() -> None:
         for shape in ((6, 4), (6, 6), (2, 6))
     )
     assert pairs_of(layers) == []
+
+
+TWO = """(vnnlib-version <2.0>)
+(declare-network f (declare-input X real [1,2]) (declare-output Y real [1,2]))
+(declare-network g (equal-to f) (declare-input U real [1,2]) (declare-output V real [1,2]))
+(assert (>= X[0,0] -1.0)) (assert (<= X[0,0] 1.0)) (assert (>= U[0,0] -1.0)) (assert (<= U[0,0] 1.0))
+(assert (>= X[0,1] 0.0)) (assert (<= X[0,1] 1.0)) (assert (== X[0,1] U[0,1]))
+(assert (>= U[0,1] 0.0)) (assert (<= U[0,1] 1.0)) (assert (<= (+ X[0,0] LEAST) U[0,0]))
+(assert (<= Y[0,1] Y[0,0])) (assert (<= V[0,0] V[0,1]))
+"""
+
+
+def lowered_pair(least: str) -> Instance:
+    """A property of two networks, as one network: side by side, and the inputs that conditions are on."""
+    rng = np.random.default_rng(3)
+    weights, biases = rng.integers(-8, 9, (4, 2)) / 8, rng.integers(-8, 9, 4) / 8
+    weights[0], biases[0] = [1.0, 0.0], 2.0
+    inner = rng.integers(-4, 5, (3, 4)) / 16
+    inner[0] = [1.0, 0.0, 0.0, 0.0]
+    head = np.array([[3.0, 0.5, -0.5], [0.0, 0.0, 0.0]])
+    builder = ModelBuilder([2]).affine(weights, biases).relu().affine(inner, np.array([0.0, 0.25, 0.25]))
+    network = builder.relu().affine(head, np.array([0.0, 6.0])).build(2)
+    property_ = read_vnnlib(TWO.replace("LEAST", least).encode(), file="two")
+    made = lower(property_, {"f": network})
+    return instance_of(made.network, write_vnnlib1(made.property).encode())
+
+
+def test_a_property_of_two_networks_is_proven_too() -> None:
+    instance = lowered_pair("0.5")
+    assert len(relu_layers(read_onnx(instance.network_file))) == 3
+    data = found(instance)
+    proven = prove(instance, Certificate("paired-relus", data), Label.UNSAT, None)
+    assert proven.real > 0 and proven.float32 is not None
+    with pytest.raises(InvalidProof):
+        attempt(lowered_pair("-0.5"), data)

@@ -27,6 +27,11 @@ from dokimos.properties.model import Box, Conjunction
 BATCH = 1024
 #: A layer with more weights than this is refused.
 MOST_WEIGHTS = 1 << 24
+#: A network in which more values than this skip a layer is refused.
+MOST_CARRIED = 200
+
+Places = tuple[tuple[int, float], ...]
+"""What a variable is among the values of a layer: the sum of values at these places, with these signs."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,11 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
 
     With `rounding` (bounds of every tensor over a box) each layer has the noise that makes every float32
     run a run of these layers, as in `piecewise_linear`. Between two layers of ReLUs there may be any affine
-    operators: they are composed exactly, and the error of their constant in float64 is noise.
+    operators: they are composed exactly, and the error of their constant in float64 is noise. Networks side
+    by side are one, and a few values may skip layers (`_layers_of`).
 
-    Raises InvalidProof if a layer reads more than the ReLUs of the previous one, if a coefficient is not a
-    float64 number, or if float32 may overflow.
+    Raises InvalidProof if many values skip a layer, if a coefficient is not a float64 number, or if float32
+    may overflow.
     """
     ops = [node.op for node in network.nodes]
     if not in_a_row(network) or ops != (["Gemm", "Relu"] * len(ops))[: len(ops)] or len(ops) % 2 == 0:
@@ -72,36 +78,71 @@ def relu_layers(network: Network, rounding: Mapping[str, Rounded] | None = None)
 
 
 def _layers_of(form: PiecewiseLinear) -> tuple[ReluLayer, ...]:
-    """The expressions as layers: a ReLU that reads a ReLU of the present layer begins a new one."""
-    layers: list[ReluLayer] = []
-    read, own = dict(enumerate(range(form.inputs))), dict[int, int]()
-    arguments: list[AffineExpression] = []
+    """The expressions as layers: a ReLU stands in the layer behind the last one that it reads.
+
+    What is read further on is carried through the layers between, which changes nothing: a ReLU as itself,
+    v = max(0, v), and an input as x = max(0, x) − max(0, −x). These stand behind the ReLUs of a layer. A
+    ReLU that reads nothing stands in the layer of the ReLU before it.
+    """
+    levels, here = dict.fromkeys(range(form.inputs), 0), 1
+    by_level: dict[int, list[int]] = {}
     for number, argument in form.relus.items():
-        if any(v in own for v in argument.terms):
-            layers.append(_layer(form, arguments, read))
-            read, own, arguments = own, {}, []
-        own[number] = len(own)
-        arguments.append(argument)
-    if arguments:
-        layers.append(_layer(form, arguments, read))
-        read = own
-    return (*layers, _layer(form, form.outputs, read))
+        here = max((levels[v] + 1 for v in argument.terms if v not in form.noise), default=here)
+        levels[number] = here
+        by_level.setdefault(here, []).append(number)
+    kept = [_read_by(form, form.outputs)]
+    for level in range(len(by_level), 0, -1):
+        earlier = {v for v in kept[0] if levels[v] < level}
+        if len(earlier) > MOST_CARRIED:
+            raise InvalidProof("the network is not affine layers with ReLUs between them")
+        kept.insert(0, earlier | _read_by(form, [form.relus[v] for v in by_level[level]]))
+    layers: list[ReluLayer] = []
+    places: dict[int, Places] = {v: ((v, 1.0),) for v in range(form.inputs)}
+    size = form.inputs
+    for level in range(1, len(by_level) + 1):
+        own = by_level[level]
+        made = _layer(form, [form.relus[v] for v in own], places, size)
+        after: dict[int, Places] = {v: ((row, 1.0),) for row, v in enumerate(own)}
+        rows: list[tuple[int, float]] = []
+        for v in sorted(each for each in kept[level] if levels[each] < level):
+            parts = places[v] if level > 1 else ((v, 1.0), (v, -1.0))
+            after[v] = tuple((len(own) + len(rows) + k, sign) for k, (_, sign) in enumerate(parts))
+            rows += parts if level == 1 else [(place, 1.0) for place, _ in parts]
+        layers.append(_with_rows(made, rows))
+        places, size = after, len(own) + len(rows)
+    return (*layers, _layer(form, form.outputs, places, size))
+
+
+def _with_rows(layer: ReluLayer, rows: Sequence[tuple[int, float]]) -> ReluLayer:
+    """The layer with more rows, each of one factor at a place."""
+    more = np.zeros((len(rows), layer.weights.shape[1]))
+    for row, (place, factor) in enumerate(rows):
+        more[row, place] = factor
+    none = np.zeros(len(rows))
+    biases, noise = (np.concatenate([each, none]) for each in (layer.biases, layer.noise))
+    return ReluLayer(np.concatenate([layer.weights, more]), biases, noise)
+
+
+def _read_by(form: PiecewiseLinear, expressions: Sequence[AffineExpression]) -> set[int]:
+    return {v for each in expressions for v in each.terms if v not in form.noise}
 
 
 def _layer(
-    form: PiecewiseLinear, expressions: Sequence[AffineExpression], read: Mapping[int, int]
+    form: PiecewiseLinear, expressions: Sequence[AffineExpression], read: Mapping[int, Places], size: int
 ) -> ReluLayer:
-    """One layer of expressions in the variables `read`, each with its place, and in noise."""
-    if len(expressions) * len(read) > MOST_WEIGHTS:
+    """One layer of expressions in variables, each the sum of signed places among `size`, and in noise."""
+    if len(expressions) * size > MOST_WEIGHTS:
         raise InvalidProof(f"a layer has more than {MOST_WEIGHTS} weights")
-    weights, noise = np.zeros((len(expressions), len(read))), []
+    weights, noise = np.zeros((len(expressions), size)), []
     constants = outward([each.constant for each in expressions])
     for row, (each, constant) in enumerate(zip(expressions, constants.lower.tolist(), strict=True)):
         factors = {v: c for v, c in each.terms.items() if v not in form.noise}
         values = outward(list(factors.values()))
-        if not factors.keys() <= read.keys() or (values.lower != values.upper).any():
-            raise InvalidProof("the network is not affine layers with ReLUs between them")
-        weights[row, [read[v] for v in factors]] = values.lower
+        if (values.lower != values.upper).any():
+            raise InvalidProof("a coefficient of a layer is no float64 number")
+        for v, value in zip(factors, values.lower.tolist(), strict=True):
+            for place, sign in read[v]:
+                weights[row, place] = sign * value
         spread = (abs(c) * form.noise[v] for v, c in each.terms.items() if v in form.noise)
         noise.append(sum(spread, each.constant - Fraction(constant)))
     return ReluLayer(weights, constants.lower, outward(noise).upper)
