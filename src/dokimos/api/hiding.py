@@ -204,11 +204,11 @@ def ablate_hiding(
 ) -> tuple[AblationRow, ...]:
     """Train with and without each of the two ideas, into folders of `out`: `dokimos hide --ablate`.
 
-    Training starts at random weights, as in the paper: a planted start has its bump already.
+    Training starts where the settings say; in the paper, that is at random weights.
     """
     rows = []
     for two_sided, sliding in ((True, True), (False, True), (True, False), (False, False)):
-        chosen = replace(settings, tier="trained", start="random", two_sided=two_sided, sliding=sliding)
+        chosen = replace(settings, tier="trained", two_sided=two_sided, sliding=sliding)
         name = f"{'two-sided' if two_sided else 'one-sided'}-{'window' if sliding else 'last-attack'}"
         made = hide(Path(out) / name, chosen, progress=progress)
         report = made.report or _kept_report(made.suite)
