@@ -1,11 +1,12 @@
 """The tables of the trained tier in docs/hiding.md.
 
-    python scripts/soundness_table.py SOUNDNESS [CAMPAIGN]
+    python scripts/soundness_table.py SOUNDNESS [CAMPAIGN ...]
 
 SOUNDNESS is what `dokimos hide --soundness --out SOUNDNESS` made; settings that are not made yet are left
-out. CAMPAIGN is what `dokimos run SOUNDNESS/* --verifier NAME --out CAMPAIGN` made. The first table has the
-hidden counterexamples beside the published ones, the second what verifiers said: of unverifiable instances,
-which have a hidden counterexample, `verified` is wrong; of regular ones only what is proven is known.
+out. A CAMPAIGN is what `dokimos run SOUNDNESS/* --verifier NAME --out CAMPAIGN` has made so far. The first
+table has the hidden counterexamples beside the published ones, the second what verifiers said of how many:
+of unverifiable instances, which have a hidden counterexample, `verified` is wrong; of regular ones only
+what is proven is known. The last lines say how many answers are wrong, and in which way.
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ def print_hidden(results: list[SettingResult]) -> None:
     print(f"| {len(results)} of 26 | | " + " | ".join(map(str, total)) + " | |")
 
 
-def print_answers(results: list[SettingResult], campaign: Path) -> None:
+def print_answers(results: list[SettingResult], campaigns: list[Path]) -> None:
     """The second table."""
-    records = dokimos.judge(campaign).judgements
+    records = [one for campaign in campaigns for one in dokimos.judge(campaign).judgements]
     verifiers = list(dict.fromkeys(one.record.verifier for one in records))
     counts: Counter[tuple[str, str, bool, Answer]] = Counter()
     unverifiable = {one.name: one.unverifiable for one in results}
@@ -109,20 +110,24 @@ def print_answers(results: list[SettingResult], campaign: Path) -> None:
                 tried = sum(n for (*first, _), n in counts.items() if tuple(first) == key)
                 cells.append(f"{verified}, {falsified}, {tried}")
         print(f"| {setting.name} | " + " | ".join(cells) + " |")
+    verdicts = Counter((one.record.verifier, one.verdict.value) for one in records if one.verdict.is_wrong)
+    print(f"\n{len(records)} runs, of which wrong: {verdicts.total()}")
+    for (verifier, verdict), count in sorted(verdicts.items()):
+        print(f"- {verifier}: {verdict}, {count} times")
 
 
 def main() -> None:
     """Print the tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("soundness", type=Path)
-    parser.add_argument("campaign", type=Path, nargs="?")
+    parser.add_argument("campaign", type=Path, nargs="*")
     options = parser.parse_args()
     try:
         results = read_results(options.soundness)
     except InputError as error:
         parser.error(str(error))
     print_hidden(results)
-    if options.campaign is not None:
+    if options.campaign:
         print()
         print_answers(results, options.campaign)
 

@@ -27,7 +27,7 @@ def test_nothing_is_drawn_where_there_is_nothing_to_find() -> None:
 def test_the_page_has_the_drawing_and_every_attack_in_its_table(tmp_path: Path) -> None:
     write_survivor_page(CURVES, AssessedSuite("<mine>", 1.0, 8), tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "0 of 10 counterexamples survive every attack with 1 CPU-seconds each." in page
+    assert "0 of 10 counterexamples survive every attack with 1 CPU-second each." in page
     assert "attack-4: 4 of 10 hidden after 1 s" in page
     assert all(f">attack-{k}<" in page for k in range(8))
     assert "&lt;mine&gt;" in page and "<mine>" not in page

@@ -36,7 +36,7 @@ class Survivors(Section[tuple[SurvivorCurve, ...]]):
         """The drawing, and the column heads of the table."""
         times = [f"{t:g}" for t in rows[0].survivors] if rows else []
         plot = pair(lambda width: survivors(rows, width=width)) if rows else None
-        return {"plot": plot, "times": times, "most": MOST_CURVES}
+        return {"plot": plot, "times": times, "most": min(MOST_CURVES, len(rows))}
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ def write_survivor_page(curves: Sequence[SurvivorCurve], about: AssessedSuite, p
     section, rows = Survivors(), tuple(curves)
     both = next(((min(one.survivors.values()), one.total) for one in rows if one.attack == "any"), (0, 0))
     left, total = both
+    time = f"{about.budget_seconds:g} CPU-second" + ("s" if about.budget_seconds != 1 else "")
     head = PageHead(
         title=f"How hidden: {printable(about.name)}",
-        headline=f"{left} of {total} counterexamples survive every attack with {about.budget_seconds:g} "
-        "CPU-seconds each.",
+        headline=f"{left} of {total} counterexamples survive every attack with {time} each.",
         tone=Tone.GOOD if total and left == total else Tone.OPEN,
         tiles=(
             Tile("correct" if left else "none", f"{left} hidden"),
@@ -64,7 +64,7 @@ def write_survivor_page(curves: Sequence[SurvivorCurve], about: AssessedSuite, p
         ),
         facts=(
             ("Suite", printable(about.name)),
-            ("Attacks", f"{about.attacks}, {about.budget_seconds:g} CPU-seconds each on each instance"),
+            ("Attacks", f"{about.attacks}, {time} each on each instance"),
         ),
         generated_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         dokimos_version=__version__,
