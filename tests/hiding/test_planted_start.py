@@ -25,6 +25,9 @@ LEAD = 0.125
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robust_base, "GROWING_STEPS", (200,))
+    short = TrainingOptions(epochs=60, restarts=5, steps=10, updates=8, learning_rate=1e-3)
+    monkeypatch.setattr(robust_base, "AGAINST_ATTACKS", short)
+    monkeypatch.setattr(robust_base, "LEAST_EPOCHS", 10)
 
 
 def leads(network: bytes, point: PlantedPoint, rows: np.ndarray) -> np.ndarray:
@@ -74,10 +77,7 @@ def test_a_base_that_bounds_do_not_prove_is_trained_against_attacks(
     rng = np.random.default_rng(0)
     network = draw_network("mlp4", (10,), scale=0.04, rng=rng)
     points = draw_points((10,), epsilon=0.2, planted=1, regular=1, rng=rng)
-    monkeypatch.setattr(robust_base, "train_certified", lambda *_, weights, **__: (weights, 0))
-    short = TrainingOptions(epochs=60, restarts=5, steps=10, updates=8, learning_rate=1e-3)
-    monkeypatch.setattr(robust_base, "AGAINST_ATTACKS", short)
-    monkeypatch.setattr(robust_base, "LEAST_EPOCHS", 10)
+    monkeypatch.setattr(robust_base, "train_certified", lambda graph, *_, **__: (trainable(graph), 0))
     kept = trainable(read_onnx(network))
     frozen = {"weight_3": np.zeros(kept["weight_3"].shape, bool)}
     frozen["weight_3"][:, 0] = True
