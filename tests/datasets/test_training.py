@@ -128,6 +128,7 @@ def test_the_normalisation_is_declared_once(tmp_path: Path) -> None:
         ({"certified": 0.1, "bounds": "deeppoly"}, "give ibp or crown-ibp"),
         ({"adversarial": -1.0}, "radius above 0"),
         ({"epochs": 0}, "at least 1 epoch"),
+        ({"seed": 2**64}, "seed must be 0 or more"),
         ({"architecture": "digits-cnn", "data": "german"}, r"needs square pictures .* shape \(61,\)"),
     ],
 )

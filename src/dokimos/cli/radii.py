@@ -5,15 +5,14 @@ from __future__ import annotations
 
 def parse_number(text: str) -> float:
     """Read a number such as 2/255 or 0.03. Raises InputError if it is not a number."""
-    from fractions import Fraction
-
     from dokimos.core.errors import InputError
+    from dokimos.properties.decimals import parse_decimal
 
-    top, slash, bottom = text.strip().partition("/")
+    top, slash, bottom = (part.strip() for part in text.partition("/"))
     try:
-        return float(Fraction(top) / Fraction(bottom)) if slash else float(Fraction(top))
-    except (ValueError, ZeroDivisionError):
-        raise InputError(f"{text!r} is not a number; write it like 2/255 or 0.03.") from None
+        return float(parse_decimal(top) / parse_decimal(bottom) if slash else parse_decimal(top))
+    except (InputError, ZeroDivisionError, OverflowError):
+        raise InputError(f"{text[:40]!r} is not a number; write it like 2/255 or 0.03.") from None
 
 
 def parse_numbers(text: str) -> tuple[float, ...]:

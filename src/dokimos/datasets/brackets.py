@@ -14,7 +14,7 @@ import numpy as np
 
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
-from dokimos.core.errors import InvalidProof, UnsupportedOp
+from dokimos.core.errors import InputError, InvalidProof, UnsupportedOp
 from dokimos.datasets.balls import exact_box
 from dokimos.datasets.classifier import Classifier
 from dokimos.datasets.data_set import DataSet, Records
@@ -25,6 +25,10 @@ from dokimos.suites.instance import Certificate
 
 #: As in OVAL21: radii up to 16/255, with a tolerance of 0.1/255.
 LARGEST, TOLERANCE = 16 / 255, 0.1 / 255
+#: Radii are below this.
+MOST_RADIUS = 1e6
+#: The tolerance is at least this part of the largest radius: 20 halvings.
+_FINEST = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +41,14 @@ class Effort:
     slope_steps: int = 20
     largest: float = LARGEST
     tolerance: float = TOLERANCE
+
+    def __post_init__(self) -> None:
+        if not 0 < self.largest < MOST_RADIUS:
+            raise InputError("The largest radius to try must be a positive number, such as 16/255.")
+        if not self.largest / _FINEST <= self.tolerance < self.largest:
+            raise InputError(
+                f"The tolerance must be below the largest radius, and at least a {_FINEST:,}th of it."
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from dokimos import __version__
 from dokimos.attacks import ATTACKS
 from dokimos.attacks.base import Budget
 from dokimos.core.errors import InputError, InvalidProof
-from dokimos.datasets.brackets import Bracket, Effort, asked_at, brackets, prove_at
+from dokimos.datasets.brackets import MOST_RADIUS, Bracket, Effort, asked_at, brackets, prove_at
 from dokimos.datasets.classifier import Classifier
 from dokimos.datasets.data_set import DataSet, Records
 from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2
@@ -30,6 +30,7 @@ from dokimos.suites.writing import dump_truth
 _log = logging.getLogger("dokimos")
 #: How many records are attacked at a time.
 _AT_ONCE = 16
+MOST_RESTARTS, MOST_STEPS, MOST_SECONDS = 1000, 1_000_000, 10_000_000
 
 
 class Style(Enum):
@@ -61,7 +62,15 @@ class Wishes:
     def __post_init__(self) -> None:
         if self.count < 1:
             raise InputError("A suite needs at least 1 record; give a larger --count.")
-        if any(not 0 < radius < 1e6 for radius in self.radii):
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"The seed must be 0 or more and below 2^63, not {self.seed}.")
+        if not (1 <= self.restarts <= MOST_RESTARTS and 1 <= self.steps <= MOST_STEPS):
+            raise InputError(
+                f"PGD takes 1 to {MOST_RESTARTS:,} restarts (--restarts), and 1 to {MOST_STEPS:,} steps (--steps)."
+            )
+        if not 0 < self.timeout_seconds < MOST_SECONDS:
+            raise InputError(f"The seconds for an instance must be above 0 and below {MOST_SECONDS:,}.")
+        if any(not 0 < radius < MOST_RADIUS for radius in self.radii):
             raise InputError("A radius must be a positive number, such as 2/255 or 0.03.")
         if self.style is not Style.OVAL and not self.radii:
             raise InputError("Give the radius with --epsilon, such as --epsilon 2/255.")

@@ -37,6 +37,8 @@ class TrainingSettings:
     deviation: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"The seed must be 0 or more and below 2^63, not {self.seed}.")
         if self.epochs < 1 or self.batch < 1 or not 0 < self.rate < 10:
             raise InputError(
                 "Training needs at least 1 epoch, batches of at least 1 record, and a learning rate "
