@@ -66,7 +66,7 @@ class Wishes:
             raise InputError(f"The seed must be 0 or more and below 2^63, not {self.seed}.")
         if not (1 <= self.restarts <= MOST_RESTARTS and 1 <= self.steps <= MOST_STEPS):
             raise InputError(
-                f"PGD takes 1 to {MOST_RESTARTS:,} restarts (--restarts), and 1 to {MOST_STEPS:,} steps (--steps)."
+                f"PGD takes 1 to {MOST_RESTARTS:,} restarts, and 1 to {MOST_STEPS:,} steps; give fewer."
             )
         if not 0 < self.timeout_seconds < MOST_SECONDS:
             raise InputError(f"The seconds for an instance must be above 0 and below {MOST_SECONDS:,}.")
