@@ -24,7 +24,16 @@ import pytest
 from hypothesis import settings
 
 from tests.covering import Covering
-from tests.processes import ROOT, SharedProcesses, check_marks, load_backwards, order_of, place_of
+from tests.processes import (
+    PARTS,
+    ROOT,
+    SharedProcesses,
+    check_marks,
+    is_in,
+    load_backwards,
+    order_of,
+    place_of,
+)
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -46,6 +55,11 @@ knobs = { size = 5, depth = 0, pairs = 2 }
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--coverage", action="store_true", help="measure the packages that are held to it")
+    parser.addoption("--part", choices=PARTS, help="only the tests that must run alone, or only the others")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if config.option.part and not is_in(config.option.part, collection_path) else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,7 +81,7 @@ def pytest_collection(session: pytest.Session) -> None:
     """In a fresh clone each test file is to be rewritten and compiled: two processes meet halfway."""
     everything = [Path(name).resolve() for name in session.config.args] == [ROOT]
     if everything and os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-        load_backwards()
+        load_backwards(session.config.option.part)
 
 
 @pytest.hookimpl(optionalhook=True)

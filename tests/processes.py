@@ -26,6 +26,8 @@ ALONE = (
     "verifiers/adapters/test_marabou.py",
     "verifiers/test_real_verifiers.py",
 )
+#: They may also have a process of their own, beside those of the others: while they wait, the others work.
+PARTS = ("alone", "others")
 #: Tests with these marks are in such files only.
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
 #: Tests in these files share the statements that take one of them seconds to prove.
@@ -49,9 +51,18 @@ def place_of(item: pytest.Item) -> str:
     return item.path.relative_to(ROOT).as_posix()
 
 
-def load_backwards() -> None:
+def is_in(part: str | None, path: Path) -> bool:
+    """Whether a file or folder belongs to a part of the tests; if none is named, all do."""
+    if part is None or path.suffix != ".py" or not path.is_relative_to(ROOT):
+        return True
+    return path.relative_to(ROOT).as_posix().startswith(ALONE) == (part == "alone")
+
+
+def load_backwards(part: str | None) -> None:
     """Import the test files from the last to the first; what cannot be is told by those who collect."""
     for path in sorted(ROOT.rglob("test_*.py"), reverse=True):
+        if not is_in(part, path):
+            continue
         name = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
         with contextlib.suppress(Exception, pytest.skip.Exception):
             importlib.import_module(name)
