@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class LabelStatement:
     unsafe: str
     truth: Truth
 
-    @property
+    @cached_property
     def instance(self) -> Instance:
         """The two files."""
         decimals = [(exact_decimal(a), exact_decimal(b)) for a, b in self.bounds]
