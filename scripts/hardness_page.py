@@ -9,8 +9,6 @@ constructors.
 
 from __future__ import annotations
 
-import argparse
-import csv
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,23 +17,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from published import COLUMNS, ROBUST, parser_for, profiles, results, show
 
 import dokimos
-from dokimos.core.files import write_whole
 from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.rows import Status
 from dokimos.reports.markdown import markdown_table
 from dokimos.suites.profile_file import COMPONENTS
 
 Floats = NDArray[np.float64]
-#: The published columns of the five, in their order.
-FIVE = (
-    "margin_sample_min",
-    "ibp_relative_gap",
-    "unstable_frac",
-    "A_tau_local_log",
-    "effective_grad_dim_mean",
-)
 #: Those of Table 3 that the published files have, by what the paper calls them.
 DISCARDED = {
     "IBP absolute gap": "ibp_sample_gap",
@@ -60,7 +50,6 @@ PRODUCTS = {
     "looseness-region": (1, 3, 1),
     "margin-looseness": (1, 0, -1),
 }
-BENCHMARKS = {"veristress": "sweep_all", "polynomial": "polynomial_stress_22"}
 LEAST = 3
 ROUNDS, BOOTSTRAPS = 1000, 400
 LEAVES = "proof leaves"
@@ -131,39 +120,21 @@ def rest(families: Sequence[str], values: Floats, five: Floats) -> Floats:
     return left
 
 
-def nearest(families: Sequence[str], values: Floats, five: Floats) -> tuple[int, float]:
-    """Which of the five goes with it most, and by what mean rank correlation within families."""
-    found = np.zeros(five.shape[1])
-    weight = 0
-    for lines in groups(families):
-        own = ranks(values[lines])
-        if len(lines) >= LEAST and own.std() > 0:
-            weight += len(lines)
-            for number, column in enumerate(five.T):
-                other = ranks(column[lines])
-                if other.std() > 0:
-                    found[number] += len(lines) * float(np.corrcoef(own, other)[0, 1])
-    best = int(np.argmax(np.abs(found)))
-    return best, found[best] / max(weight, 1)
-
-
 def published(folder: Path) -> tuple[list[str], dict[str, Sample]]:
     """The names of all columns, the five first; for each tool its sample."""
-    with (folder / "profiles.csv").open(encoding="utf-8", newline="") as file:
-        profiles = {(r["benchmark"], r["instance"]): r for r in csv.DictReader(file)}
+    known = profiles(folder)
     names = [*(symbol(name) for name in COMPONENTS), *DISCARDED, *PRODUCTS]
     rows: dict[str, list[tuple[str, list[float], bool]]] = defaultdict(list)
-    with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
-        for run in csv.DictReader(file):
-            profile = profiles.get((BENCHMARKS.get(run["benchmark"], ""), run["instance"]))
-            if profile is not None and run["status"] in ("UNSAT", "TIMEOUT"):
-                is_late = run["status"] == "TIMEOUT"
-                rows[run["tool"]].append((run["construction"], _values(profile), is_late))
+    for run in results(folder, *ROBUST):
+        profile = known.get((run["benchmark"], run["instance"]))
+        if profile is not None and run["status"] in ("UNSAT", "TIMEOUT"):
+            is_late = run["status"] == "TIMEOUT"
+            rows[run["tool"]].append((run["construction"], _values(profile), is_late))
     return names, {tool: _sample(found) for tool, found in rows.items()}
 
 
 def _values(profile: Mapping[str, str]) -> list[float]:
-    five = [_number(profile[column]) for column in FIVE]
+    five = [_number(profile[column]) for column in COLUMNS.values()]
     others = [_number(profile[column]) for column in DISCARDED.values()]
     products = [_product(five[a], five[b], sign) for a, b, sign in PRODUCTS.values()]
     return [*five, *others, *products]
@@ -188,22 +159,62 @@ def table_of_discarded(folder: Path) -> list[str]:
     """For each component: what of the five it goes with, and its AUCs; then what the five leave of it."""
     names, samples = published(folder)
     tools = list(samples)
+    alike = correlations(*of_all(folder))
     rows = []
     for number, name in enumerate(names):
         cells = [_told(auc_within(s.families, s.values[:, number], s.late)) for s in samples.values()]
         near, adds = "–", ["–"] * len(tools)
-        if number >= len(FIVE):
-            whole = max(samples.values(), key=lambda s: len(s.families))
-            which, rho = nearest(whole.families, whole.values[:, number], whole.values[:, : len(FIVE)])
-            near = f"{names[which]} {rho:+.2f}"
+        if number >= len(COLUMNS):
+            which = int(np.nanargmax(np.abs(alike[number, : len(COLUMNS)])))
+            near = f"{names[which]} {alike[number, which]:+.2f}"
             adds = [_added(s, number) for s in samples.values()]
         rows.append([name, near, *cells, *adds])
     heads = ["component", "nearest of the five", *tools, *(f"{tool}, rest" for tool in tools)]
     return markdown_table(heads, rows, numbers=False)
 
 
+def correlations(families: Sequence[str], values: Floats) -> Floats:
+    """Mean rank correlations of all columns within families, weighted by their sizes.
+
+    A family in which one of two columns does not vary says nothing of the two; NaN if none does.
+    """
+    count = values.shape[1]
+    total, weight = np.zeros((count, count)), np.zeros((count, count))
+    for lines in groups(families):
+        if len(lines) < LEAST:
+            continue
+        own = np.column_stack([ranks(column) for column in values[lines].T])
+        own -= own.mean(axis=0)
+        sizes = np.sqrt((own**2).sum(axis=0))
+        varies = np.outer(sizes > 0, sizes > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = own.T @ own / np.outer(sizes, sizes)
+        total += np.where(varies, len(lines) * found, 0.0)
+        weight += np.where(varies, len(lines), 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(total / weight)
+
+
+def of_all(folder: Path) -> tuple[list[str], Floats]:
+    """The constructor and the components of every published instance, whatever the tools did with it."""
+    known = profiles(folder)
+    runs = {(run["benchmark"], run["instance"]): run["construction"] for run in results(folder, *ROBUST)}
+    return list(runs.values()), np.array([_values(known[place]) for place in runs])
+
+
+def matrix(folder: Path) -> list[str]:
+    """The rank correlations of all components, the five and those that the paper discarded."""
+    names = [*(symbol(name) for name in COMPONENTS), *DISCARDED, *PRODUCTS]
+    found = correlations(*of_all(folder))
+    rows = [
+        [f"{number + 1} {name}", *("–" if np.isnan(r) else f"{100 * r:+.0f}" for r in found[number])]
+        for number, name in enumerate(names)
+    ]
+    return markdown_table(["component", *map(str, range(1, len(names) + 1))], rows)
+
+
 def _added(sample: Sample, number: int) -> str:
-    left = rest(sample.families, sample.values[:, number], sample.values[:, : len(FIVE)])
+    left = rest(sample.families, sample.values[:, number], sample.values[:, : len(COLUMNS)])
     p = p_value(sample.families, left, sample.late)
     mark = "**" if p is not None and p <= 0.05 / (len(DISCARDED) + len(PRODUCTS)) else ""
     return f"{mark}{_told(auc_within(sample.families, left, sample.late))}{mark}"
@@ -300,7 +311,7 @@ def _answer(
     )
 
 
-def page(facts: Path | None, runs: Sequence[Path]) -> str:
+def page(facts: Path | None, runs: Sequence[Path]) -> list[str]:
     """The page, in Markdown."""
     lines = [
         "# What else measures hardness",
@@ -331,24 +342,25 @@ def page(facts: Path | None, runs: Sequence[Path]) -> str:
             "",
             *table_of_discarded(facts),
             "",
+            "## All components against each other",
+            "",
+            "Mean rank correlation within constructors, times 100, over the published profiles (225",
+            "instances). Numbers stand for the components in the order of the rows.",
+            "",
+            *matrix(facts),
         ]
-    return "\n".join(lines)
+    return lines
 
 
 def main() -> None:
     """Write the page, or print it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = parser_for(__doc__)
     parser.add_argument("--facts", type=Path)
     parser.add_argument("--runs", type=Path, nargs="*", default=[])
-    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     if given.facts is None and not given.runs:
         parser.error("give --facts, --runs or both")
-    text = page(given.facts, given.runs)
-    if given.out:
-        write_whole(given.out, text.encode())
-    else:
-        print(text)
+    show(page(given.facts, given.runs), given.out)
 
 
 if __name__ == "__main__":

@@ -1,61 +1,36 @@
 """What VeriStress-GT's own runs say of its claims: `python scripts/published_study.py FOLDER --out PAGE`.
 
-FOLDER has three tables of facts from the paper's public repository, under these names:
-
-- `combinations.csv`: benchmark, instance, construction, seed, parameters (JSON), onnx_sha256, …;
-- `results.csv`: tool, benchmark, instance, construction, status, wall_seconds;
-- `profiles.csv`: benchmark, instance, and a column for each component.
-
+FOLDER has three tables of facts from the paper's public repository (see published.py).
 Every sentence of the page, and every verdict on a claim, is computed from them. Components are tested as
 `dokimos explain` tests them: within constructors, with networks that are the same as one unit.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from published import BENCHMARKS, COLUMNS, ROBUST, parameters, parser_for, profiles, show, table
+
 from dokimos.core.files import write_whole
 from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.bootstrap import Resampling
+from dokimos.difficulty.explain.explanation import trajectories
 from dokimos.difficulty.explain.interaction import interactions
 from dokimos.difficulty.explain.rows import EXPLAINING, Observation, Status
 from dokimos.difficulty.explain.separation import separations
 from dokimos.difficulty.explain.strata import Strata
+from dokimos.labelling.tasks import read_open
+from dokimos.reports.figures.drawing_style import drawing_style
+from dokimos.reports.figures.trajectory import trajectory
 from dokimos.reports.markdown import markdown_table
 from dokimos.suites.folder import Suite, read_suite
 from dokimos.suites.profile_file import COMPONENTS
 
-#: The published column of each component.
-COLUMNS = dict(
-    zip(
-        COMPONENTS,
-        (
-            "margin_sample_min",
-            "ibp_relative_gap",
-            "unstable_frac",
-            "A_tau_local_log",
-            "effective_grad_dim_mean",
-        ),
-        strict=True,
-    )
-)
-#: What a benchmark is called in the table of results, and in that of profiles.
-BENCHMARKS = {
-    "veristress": "sweep_all",
-    "polynomial": "polynomial_stress_22",
-    "mnistfc": "vnncomp_mnist_fc",
-    "oval21": "oval21",
-}
-#: The benchmarks whose instances are all meant to be robust.
-ROBUST = ("veristress", "polynomial")
 #: Table 4 of the paper: UNSAT, SAT, timeout or unknown, error or unsupported.
 TABLE_4 = {
     "abcrown": (193, 0, 32, 0),
@@ -102,15 +77,15 @@ class Study:
                 r["status"],
                 float(r["wall_seconds"] or 0),
             )
-            for r in _rows(folder / "results.csv")
+            for r in table(folder, "results")
         ]
         self.profiles = {
-            (r["benchmark"], r["instance"]): {name: float(r[c]) for name, c in COLUMNS.items() if r[c]}
-            for r in _rows(folder / "profiles.csv")
+            place: {name: float(row[c]) for name, c in COLUMNS.items() if row[c]}
+            for place, row in profiles(folder).items()
         }
-        combinations = list(_rows(folder / "combinations.csv"))
+        combinations = table(folder, "combinations")
         self.networks = {(r["benchmark"], r["instance"]): r["onnx_sha256"] for r in combinations}
-        self.parameters = {r["instance"]: json.loads(r["parameters"]) for r in combinations}
+        self.parameters = {r["instance"]: parameters(r) for r in combinations}
         self.repeated = sum(
             count - 1
             for count in Counter((r["onnx_sha256"], r["vnnlib_sha256"]) for r in combinations).values()
@@ -119,7 +94,7 @@ class Study:
 
     def profile(self, run: Run) -> Mapping[str, float]:
         """The components of the instance of a run."""
-        return self.profiles.get((BENCHMARKS[run.benchmark], run.instance), {})
+        return self.profiles.get((run.benchmark, run.instance), {})
 
     def answers(self, *benchmarks: str) -> list[Run]:
         """The runs on some benchmarks."""
@@ -130,7 +105,7 @@ class Study:
         return {
             instance: found[component]
             for (of, instance), found in self.profiles.items()
-            if of == BENCHMARKS[benchmark] and component in found
+            if of == benchmark and component in found
         }
 
     def observations(self, tool: str) -> list[Observation]:
@@ -153,11 +128,6 @@ class Study:
             for number, run in enumerate(self.runs)
             if run.tool == tool
         ]
-
-
-def _rows(path: Path) -> Iterable[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
 
 
 def _status(run: Run) -> Status:
@@ -285,7 +255,7 @@ def _meap(study: Study) -> Claim:
     found: dict[int, list[tuple[float, ...]]] = defaultdict(list)
     for (benchmark, instance), profile in study.profiles.items():
         given = study.parameters.get(instance, {})
-        is_meap = benchmark == "sweep_all" and instance.startswith("meap")
+        is_meap = benchmark == "veristress" and instance.startswith("meap")
         if is_meap and (given["epsilon"], given["gamma"]) == (0.1, 0.001):
             found[given["num_pairs"]].append(tuple(profile[name] for name in names))
     levels = [tuple(map(median, zip(*found[pairs], strict=True))) for pairs in sorted(found)]
@@ -409,18 +379,25 @@ def settled(study: Study, labels: Labels) -> list[str]:
                 runs = [r for r in study.answers(benchmark) if (r.tool, r.status) == (tool, status)]
                 found = Counter(_label(benchmark, run.instance, labels) for run in runs)
                 other = "unsat" if status == "SAT" else "sat"
-                counts = (len(runs), found[status.lower()], found[other], found["open"])
+                counts = (len(runs), found[status.lower()], found[other], found["open"], found["–"])
                 rows.append([benchmark, tool, status, *map(str, counts)])
-    return markdown_table(["benchmark", "tool", "answer", "in all", "confirmed", "refuted", "open"], rows)
+    heads = ["benchmark", "tool", "answer", "in all", "confirmed", "refuted", "open", "not tried"]
+    return markdown_table(heads, rows)
 
 
 def _label(benchmark: str, instance: str, labels: Labels) -> str:
     """`sat` or `unsat` where that is proven, `open` where it is not, `–` where nobody has tried."""
     if benchmark not in labels:
         return "–"
-    number = int(instance.rpartition("_")[2])
-    truth = labels[benchmark].entries[number - (benchmark == "mnistfc")].read_truth()
-    return "open" if truth is None else truth.label.value
+    suite = labels[benchmark]
+    if benchmark in ROBUST:
+        entry = suite.entry(instance)
+    else:
+        entry = suite.entries[int(instance.rpartition("_")[2]) - (benchmark == "mnistfc")]
+    truth = entry.read_truth()
+    if truth is not None:
+        return truth.label.value
+    return "open" if read_open(suite.folder, entry) or benchmark in ROBUST else "–"
 
 
 def _number(value: float | None) -> str:
@@ -437,19 +414,50 @@ def _settling(study: Study, labels: Labels) -> list[str]:
     return [
         "## Answers on published benchmarks, held against proofs",
         "",
-        "`dokimos label FOLDER --budget 8s` looked for a proof of either answer, for 8 "
-        "seconds an instance.",
+        "The networks and properties of the published runs ([how they are rebuilt](published-labels.md)),",
+        "with a proof of either answer where one was found; *not tried*: nobody has looked for one here.",
+        "On `mnistfc` and `oval21` those with a `SAT` answer were tried, as by `dokimos label --budget",
+        "60s`.",
         "",
         *settled(study, labels),
         "",
     ]
 
 
-def page(study: Study, resampling: Resampling, labels: Labels) -> str:
+#: The figures of the paper that show a benchmark of VNN-COMP, instance by instance.
+FIGURES = {"mnistfc": 5, "oval21": 6}
+
+
+def drawn(study: Study, benchmark: str) -> str:
+    """The published components of every instance of a benchmark, and below them every tool's outcome."""
+    seen = [o for tool in study.tools for o in study.observations(tool) if o.suite == benchmark]
+    positions = {name: number for number, name in enumerate(sorted({o.instance for o in seen}))}
+    (row,) = trajectories([replace(o, position=positions[o.instance]) for o in seen])
+    figure = trajectory(row, name=f"published-{benchmark}")
+    assert figure is not None
+    return figure.standalone(drawing_style())
+
+
+def _figures(study: Study) -> list[str]:
+    lines = [
+        "## Figures 5 and 6: instance by instance",
+        "",
+        "The published components above, the published outcomes below (360 seconds each). These benchmarks",
+        "have no labels of their own: an answer counts as solved.",
+        "",
+    ]
+    for benchmark, number in FIGURES.items():
+        count = len({run.instance for run in study.answers(benchmark)})
+        words = f"Figure {number}, {benchmark}: {count} instances"
+        lines += [f"![{words}](published-{benchmark}.svg)", "", f"*{words}.*", ""]
+    return lines
+
+
+def page(study: Study, resampling: Resampling, labels: Labels) -> list[str]:
     """The page, in Markdown."""
     found = claims(study, resampling)
     marks = Counter(claim.verdict for claim in found)
-    lines: Sequence[str] = [
+    return [
         "# The claims of VeriStress-GT, judged by its own runs",
         "",
         "*Stress-Testing Neural Network Verifiers with Provably Robust Instances*, D. "
@@ -459,12 +467,13 @@ def page(study: Study, resampling: Resampling, labels: Labels) -> str:
         "five verifiers and the profile of every instance. This page is computed from those tables by",
         "",
         "```",
-        "python scripts/published_study.py FOLDER --out docs/veristress-claims.md",
+        "python scripts/published_study.py FACTS --labels veristress=SUITE mnistfc=SUITE oval21=SUITE \\",
+        "    --out docs/veristress-claims.md",
         "```",
         "",
-        "where FOLDER holds them under the names that the script lists (and `--labels "
-        "mnistfc=SUITE oval21=SUITE`",
-        "adds the last table). `dokimos explain` tests its own campaigns in the same way, see",
+        "where FACTS holds them under the names that `scripts/published.py` lists, and the suites are",
+        "those of `scripts/published_networks.py`, labelled. `dokimos explain` tests its own campaigns in",
+        "the same way:",
         "[Explaining](explain.md).",
         "",
         "## Outcomes",
@@ -502,24 +511,23 @@ def page(study: Study, resampling: Resampling, labels: Labels) -> str:
         *disagreements(study, labels),
         "",
         *_settling(study, labels),
+        *_figures(study),
     ]
-    return "\n".join(lines)
 
 
 def main() -> None:
-    """Write the page, or print it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    """Write the page, and its figures beside it; or print it."""
+    parser = parser_for(__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--resamples", type=int, default=2000)
     parser.add_argument("--labels", nargs="*", default=[], metavar="BENCHMARK=SUITE")
     given = parser.parse_args()
     labels = {name: read_suite(Path(place)) for name, _, place in (x.partition("=") for x in given.labels)}
-    text = page(Study(given.folder), Resampling(resamples=given.resamples), labels)
+    study = Study(given.folder)
     if given.out:
-        write_whole(given.out, text.encode())
-    else:
-        print(text)
+        for benchmark in FIGURES:
+            write_whole(given.out.parent / f"published-{benchmark}.svg", drawn(study, benchmark).encode())
+    show(page(study, Resampling(resamples=given.resamples), labels), given.out)
 
 
 if __name__ == "__main__":

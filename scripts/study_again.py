@@ -1,40 +1,28 @@
 """The published study beside our own runs: `python scripts/study_again.py RUN… [--facts FOLDER]`.
 
-RUN are campaigns on `veristress` (`make state` makes them, and `dokimos run veristress`), whole or in part.
-FOLDER has `results.csv`, what five verifiers answered on the published instances (see published_study.py).
-The page has Table 4, Figures 2 and 4 (solved of run, mean and deviation of the seconds, by constructor) and
-Figure 3 (the AUC of each component), beside the published numbers. Instances are ours, of the published
+RUN are campaigns on `veristress` (`make state` makes them, and `dokimos run veristress`), whole or in part;
+what they ran on `ladder` and `edge` is counted, too. FOLDER has what was published (see published.py).
+The page has Table 4, Figures 2 and 4 (solved of run, mean and deviation of the seconds, by constructor),
+Figure 3 (the AUC of each component) and Tables 1 and 2 (polynomial networks), beside the published numbers.
+Instances are ours, of the published
 combinations, and so are limits and machine: the numbers stand beside each other, no more.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, pstdev
 
+from published import CONSTRUCTORS, ROBUST, TOOLS, Row, parameters, parser_for, results, show, table
+
 import dokimos
-from dokimos.core.files import write_whole
 from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.rows import Explanation, Observation, Status
 from dokimos.reports.markdown import markdown_table
 from dokimos.suites.profile_file import COMPONENTS
 
-#: What the published files call a verifier and a constructor.
-TOOLS = {"alpha-beta-crown": "abcrown"}
-CONSTRUCTORS = {
-    "exclusive-pairs": "mlp_relu.meap",
-    "exact-radius": "mlp_relu.milp.exact_radius",
-    "convex-corners": "mlp_relu.corners",
-    "constant-on-box": "mlp_relu.embedded_projection",
-    "contractive-cnn": "cnn.deep_contractive_cnn",
-    "paired-bias": "cnn.cnn_paired_bias",
-    "linear-attention": "attention.linear_dominance",
-    "softmax-attention": "attention.fixed_pattern",
-    "polynomial": "polynomial.algebraic_boundary",
-}
 GROUPS = {
     "UNSAT": (Status.SOLVED,),
     "SAT (wrong)": (Status.WRONG,),
@@ -47,6 +35,21 @@ PUBLISHED_GROUPS = {
     "timeout or unknown": ("TIMEOUT", "UNKNOWN"),
     "error or unsupported": ("ERROR",),
 }
+SUITE, OTHERS = "veristress", ("ladder", "edge")
+#: How many points α,β-CROWN certified of five in Table 1 of the paper, by inputs, degree, width and buffer.
+Shape = tuple[float, ...]
+TABLE_1: dict[Shape, int] = {
+    **{(inputs, 10, 100, 5e-3): 5 for inputs in (50, 100, 200, 300)},
+    **{(100, degree, 100, 5e-3): 5 for degree in (2, 4, 6, 8, 10, 12, 14, 16)},
+    (100, 18, 100, 5e-3): 4,
+    (100, 20, 100, 5e-3): 3,
+    (100, 22, 100, 5e-3): 2,
+    **{(100, 10, width, 5e-3): 5 for width in (50, 200, 300, 500)},
+    (100, 10, 100, 1e-3): 4,
+    (100, 10, 100, 1e-4): 1,
+}
+#: What a verifier ends in that can read the network.
+ABLE = (Status.SOLVED, Status.WRONG, Status.TIMEOUT, Status.MEMOUT, Status.UNKNOWN)
 #: What counts for a runtime, there and here.
 TIMED = ("UNSAT", "TIMEOUT")
 
@@ -55,11 +58,13 @@ class Published:
     """What the five verifiers answered on the 225 published instances."""
 
     def __init__(self, folder: Path | None) -> None:
-        self.rows: list[dict[str, str]] = []
-        if folder is not None:
-            with (folder / "results.csv").open(encoding="utf-8", newline="") as file:
-                wanted = ("veristress", "polynomial")
-                self.rows = [row for row in csv.DictReader(file) if row["benchmark"] in wanted]
+        self.rows: list[Row] = results(folder, *ROBUST)
+        self.shapes: dict[Shape, list[str]] = defaultdict(list)
+        for row in table(folder, "combinations") if folder else ():
+            if row["construction"] == CONSTRUCTORS["polynomial"]:
+                given = parameters(row)
+                shape = (given["input_dim"], given["degree"], given["hidden_dim"], given["delta_prime"])
+                self.shapes[shape].append(row["instance"])
 
     def counts(self, verifier: str) -> Counter[str]:
         """How often each status was answered."""
@@ -74,6 +79,15 @@ class Published:
         ]
         times = [float(r["wall_seconds"] or 0) for r in mine if r["status"] in TIMED]
         return _cell(sum(r["status"] == "UNSAT" for r in mine), len(mine), times)
+
+    def outcomes(self, tool: str, shape: Shape) -> str:
+        """What a tool answered on the polynomial networks of one shape."""
+        told = [
+            f"{float(r['wall_seconds']):.0f} s" if r["status"] == "UNSAT" else r["status"].lower()
+            for r in self.rows
+            if r["tool"] == tool and r["instance"] in self.shapes.get(shape, ())
+        ]
+        return ", ".join(told) or "–"
 
 
 def _cell(solved: int, total: int, times: list[float]) -> str:
@@ -113,6 +127,49 @@ def figures_2_and_4(seen: dict[str, list[Observation]], published: Published) ->
     return markdown_table(["verifier", "constructor", "here", "published"], rows, numbers=False)
 
 
+def tables_1_and_2(seen: dict[str, list[Observation]], published: Published) -> list[str]:
+    """The polynomial networks, by shape: what was answered here and there."""
+    found: dict[Shape, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for verifier, mine in seen.items():
+        for o in mine:
+            if o.family == "polynomial":
+                shape = tuple(o.knobs[name] for name in ("inputs", "degree", "width", "buffer"))
+                told = f"{o.seconds:.0f} s" if o.status is Status.SOLVED else o.status.value
+                found[shape][verifier].append(told)
+    able = {
+        o.verifier for mine in seen.values() for o in mine if o.family == "polynomial" and o.status in ABLE
+    }
+    verifiers = [name for name in seen if name in able]
+    there = [tool for tool in ("abcrown", "neuralsat", "pyrat") if published.rows]
+    rows = [
+        [
+            *(f"{number:g}" for number in shape),
+            *(", ".join(answers[name]) or "–" for name in verifiers),
+            f"{TABLE_1[shape]} of 5" if shape in TABLE_1 else "–",
+            *(published.outcomes(tool, shape) for tool in there),
+        ]
+        for shape, answers in sorted(found.items())
+        if able & set(answers)
+    ]
+    heads = ["inputs", "degree", "width", "δ", *verifiers, "Table 1", *(f"{t}, Table 2" for t in there)]
+    return markdown_table(heads, rows, numbers=False)
+
+
+def other_suites(observations: Sequence[Observation]) -> list[str]:
+    """Outcomes on the suites that the published study does not have."""
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for o in observations:
+        if o.suite in OTHERS:
+            counts[o.suite, o.verifier][o.status.value] += 1
+    if not counts:
+        return ["Nothing of them was run in the campaigns of this page."]
+    rows = [
+        [suite, verifier, ", ".join(f"{word} {n}" for word, n in sorted(found.items()))]
+        for (suite, verifier), found in sorted(counts.items())
+    ]
+    return markdown_table(["suite", "verifier", "outcomes"], rows, numbers=False)
+
+
 def figure_3(explanation: Explanation) -> list[str]:
     """The AUC of each component, over everything and within constructors."""
     rows = []
@@ -127,13 +184,14 @@ def figure_3(explanation: Explanation) -> list[str]:
     )
 
 
-def page(runs: list[Path], published: Published) -> str:
+def page(runs: list[Path], published: Published) -> list[str]:
     """The page, in Markdown."""
     judged = dokimos.judge(runs)
     explanation = dokimos.explain(judged)
     seen: dict[str, list[Observation]] = defaultdict(list)
     for o in explanation.observations:
-        seen[o.verifier].append(o)
+        if o.suite == SUITE:
+            seen[o.verifier].append(o)
     limits = sorted(
         {
             f"{j.record.limits.cpu_seconds:g} s of CPU time and at most {j.record.limits.wall_seconds:g} s"
@@ -145,7 +203,7 @@ def page(runs: list[Path], published: Published) -> str:
     )
     days = sorted({j.record.started_at[:10] for j in judged.judgements})
     done = ", ".join(f"{name} {len(mine)} of 225" for name, mine in seen.items())
-    lines = [
+    return [
         "# The study again",
         "",
         "The study of VeriStress-GT (arXiv 2605.17153) has five verifiers on 225 instances with 600",
@@ -153,7 +211,8 @@ def page(runs: list[Path], published: Published) -> str:
         "[the published grid, proven](veristress.md):",
         f"**{done}**, {' or '.join(limits)} a run, on {' to '.join(dict.fromkeys((days[0], days[-1])))}.",
         "Published numbers stand beside ours, in brackets or in their own column; networks, limits and",
-        "machines differ. Nothing is said of what was not run.",
+        "machines differ, and this machine did other work meanwhile, which wall-clock times include.",
+        "Nothing is said of what was not run.",
         "",
         "```",
         "make state STATE='--group study'",
@@ -177,22 +236,30 @@ def page(runs: list[Path], published: Published) -> str:
         "",
         *figure_3(explanation),
         "",
+        "## Tables 1 and 2: polynomial networks",
+        "",
+        "One line for each shape: seconds where a run ended in a certificate, else what it ended in; only",
+        "verifiers that read such networks. *Table 1*: how many of five points α,β-CROWN certified within",
+        "300 seconds; *Table 2*: one network each,",
+        "from the published answers. Our networks have the same shapes and other draws.",
+        "",
+        *tables_1_and_2(seen, published),
+        "",
+        "## The ladder and the edge",
+        "",
+        *other_suites(explanation.observations),
+        "[The ladder](ladder.md) has Marabou's breaking points, and [the state of the",
+        "verifiers](state-of-the-verifiers.md) what nnenum and α,β-CROWN answer on `edge`.",
     ]
-    return "\n".join(lines)
 
 
 def main() -> None:
     """Write the page, or print it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = parser_for(__doc__)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     parser.add_argument("--facts", type=Path)
-    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    text = page(given.runs, Published(given.facts))
-    if given.out:
-        write_whole(given.out, text.encode())
-    else:
-        print(text)
+    show(page(given.runs, Published(given.facts)), given.out)
 
 
 if __name__ == "__main__":
