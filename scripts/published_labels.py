@@ -239,6 +239,7 @@ def page(rows: Sequence[Judged], total: int) -> list[str]:
         for _ in range(n)
     )
     unsolved = sum(row.word == "proven" and not row.answers["UNSAT"] for row in rows)
+    plain = Counter(row.family for row in rows if row.truth and row.truth.certificate.kind == "enclosure")
     refuted = ", ".join(f"`{row.name}`" for row in rows if row.word == "refuted")
     return [
         "# The published labels, judged",
@@ -271,6 +272,10 @@ def page(rows: Sequence[Judged], total: int) -> list[str]:
         "What the five tools answered on what is proven here, 600 seconds each: "
         + ", ".join(f"{status} {count}" for status, count in sorted(late.items()))
         + f"; {unsolved} of the proven labels were found by none of them.",
+        "",
+        f"Interval bounds on the whole box, without a single split, prove {plain.total()} of them: "
+        + ", ".join(f"{family} {count}" for family, count in plain.items())
+        + ".",
         *(["", f"Refuted: {refuted}."] if refuted else []),
         "",
         "## Every label",
