@@ -3,9 +3,9 @@
 SUITE has the published networks and properties (scripts/published_networks.py makes it), FACTS what was
 published about them (see published.py). All are meant to be robust. Each label is *proven*, *refuted* by a
 counterexample, or *open*: first by the proof of the family, then by interval bounds, then by a search of
-`--seconds` as in `dokimos label`. What is settled is kept in SUITE/truth, checked again when it is
-read, and not looked for again; so the command continues where it stopped. `--only FAMILY` looks for labels
-of one family.
+`--seconds` as in `dokimos label`. What the checker accepts is kept in SUITE/truth and not looked for again,
+so the command continues where it stopped; `dokimos check SUITE` proves it again. With `--seconds 0` nothing
+is looked for: the page is written from what is kept. `--only FAMILY` looks for labels of one family.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from published import FAMILIES, ROBUST, parameters, parser_for, profiles, results, show, table
 
-from dokimos.checker.check import check
 from dokimos.checker.lemmas.float_ends import box_floats
 from dokimos.checker.lemmas.minorants import enclosed
 from dokimos.checker.lemmas.power_sum import power_sum
@@ -127,11 +126,11 @@ def settle(entry: SuiteEntry, given: dict[str, Any], seconds: float) -> Truth | 
                 print(f"{name}: {certificate.kind}: {error}", file=sys.stderr)
     except NoProof as error:
         print(f"{name}: {error}", file=sys.stderr)
-    if entry.family == "exact-radius" and seconds:
+    if entry.family == "exact-radius":
         tree = prove_by_linear_bounds(network, asked, seconds=seconds)
         if tree.data is not None:
             return accepted_truth(instance, Certificate("relu-tree", tree.data), Label.UNSAT)
-    return find_label(instance, seconds=seconds).truth if seconds else None
+    return find_label(instance, seconds=seconds).truth
 
 
 def measured(entry: SuiteEntry, winner: int) -> Measured:
@@ -155,10 +154,9 @@ def is_same(ours: float | None, theirs: float | None) -> bool:
 
 
 def settled(entry: SuiteEntry, given: dict[str, Any], seconds: float) -> Truth | None:
-    """The label that is kept, checked again; or one that is found, and kept."""
+    """The label that is kept; or one that is found, and kept."""
     truth = entry.read_truth()
-    if truth is not None:
-        check(entry.read_instance(), truth)
+    if truth is not None or not seconds:
         return truth
     truth = settle(entry, given, seconds)
     if truth is not None:

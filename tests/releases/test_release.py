@@ -91,6 +91,16 @@ def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_shipped_suite_has_authors_of_its_own(
+    copy_of_tiny: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    suite = copy_of_tiny(tmp_path / "suite")
+    made = json.loads((suite / "suite.json").read_text())
+    (suite / "suite.json").write_text(json.dumps({**made, "suite": "edge"}))
+    dokimos.release(suite, tmp_path / "out")
+    assert 'name: "The Dokimos maintainers"' in (tmp_path / "out" / "CITATION.cff").read_text()
+
+
 def test_a_generated_suite_has_its_card(tiny: Path) -> None:
     card = (tiny / "README.md").read_text()
     assert "4 instances" in card and "| exclusive-pairs | unsat | `slopes-and-splits` | 1 | 1 | 1 |" in card

@@ -23,6 +23,8 @@ from dokimos.suites.folder import Suite, benchmark_name, read_suite_file
 
 #: The default licence of suites that Dokimos made, which is its own.
 OWN_LICENCE = "Apache-2.0"
+#: The authors of a shipped suite, as CITATION.cff names them.
+OWN_AUTHORS = "The Dokimos maintainers"
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ def release(
     `out` is the folder to write, new or empty. It will hold the suite in the layout of VNN-COMP with its
     proofs, a card (README.md), a table of labels, Croissant metadata, CITATION.cff and checksums; with
     `campaigns`, also their judged results as tables and a page. `licence` must be given for a suite that
-    Dokimos did not make. `published` is the date (default: today). Every label is first proven again on the
-    copied files.
+    Dokimos did not make, and `authors` for one that it does not ship. `published` is the date (default:
+    today). Every label is first proven again on the copied files.
 
     >>> released = dokimos.release("tiny", "released", authors=["A. Author"], published="2026-01-31")
     >>> released.archive.name, len(released.checked), len(released.failed)
@@ -114,6 +116,8 @@ def _publication(
         raise InputError(
             f"{suite.folder} was not made by Dokimos: give its licence with --licence, such as CC-BY-4.0."
         )
+    if not authors and made is not None and made.suite:
+        authors = (OWN_AUTHORS,)
     if not authors:
         raise InputError("A release names its authors; give --author once for each.")
     day = published or datetime.now(UTC).date().isoformat()
