@@ -139,8 +139,7 @@ def ends(folder: Path, journal: Journal, work: Path) -> None:
                     out = work / name / str(place)
                     suite, (found,) = make_suite(model, data.chosen([place]), out, wishes)
                 except InputError as error:
-                    reason = str(error).partition("gives an instance: ")[2].partition(";")[0]
-                    return {"both": False, "reason": reason}
+                    return {"both": False, "reason": str(error)}
                 sizes = [each.stat().st_size for each in suite.folder.glob("truth/*.json")]
                 both = sorted(label for _, label in found.instances) == BOTH
                 return {"both": both, "reason": found.reason, "bytes": max(sizes)}
@@ -249,12 +248,21 @@ def _ends_part(journal: Journal) -> Iterator[str]:
     for name, _, _ in ENDS:
         found = {key: each for key, each in journal.lines.items() if key.startswith(f"ends {name} ")}
         both = [each for each in found.values() if each["both"]]
-        why = [f"{key.split()[-1]}: {each['reason']}" for key, each in found.items() if not each["both"]]
+        why = [
+            f"picture {key.split()[-1]}: {_shortened(each['reason'])}"
+            for key, each in found.items()
+            if not each["both"]
+        ]
         size = max((each["bytes"] for each in both), default=0) / 1000
         seconds = sum(each["cpu_seconds"] for each in found.values()) / max(1, len(found))
         cells = f"{len(found)} | {len(both)} | {size:.0f} kB | {seconds:.0f}"
         yield f"| {name} | {cells} | {'; '.join(why) or 'none'} |"
     yield ""
+
+
+def _shortened(reason: str) -> str:
+    """Why a record gives no instance, without what to do about it."""
+    return reason.partition("gives an instance: ")[2].partition(";")[0] or reason
 
 
 def _accuracy_part(journal: Journal) -> Iterator[str]:
