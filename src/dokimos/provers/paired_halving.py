@@ -27,6 +27,8 @@ from dokimos.provers.linear_halving import in_preorder
 _MOST_RELUS = 600
 #: Two ReLUs are a pair where their weights differ by no more than this share of them.
 _ALIKE = 0.5
+#: So alike are ReLUs of copies that read what others of them hand on.
+_EQUAL = 1e-9
 #: Sums that are tried for each conjunction, at most.
 _MOST_SUMS = 40
 #: Pieces bounded at once.
@@ -93,23 +95,24 @@ def pairs_of(layers: Sequence[ReluLayer]) -> list[Pair]:
         before = _alike(weights)
         if number == 0 and not before:
             return []
-        found += [(start + p, start + q) for q, p in before.items()]
+        found += [(start + p, start + q) for q, p in sorted(before.items())]
         start += size
     return found
 
 
 def _alike(weights: Floats) -> dict[int, int]:
-    """For each row that is like one before it, the one that it is most alike."""
+    """For each row that is like one before it, the one that it is most alike; equal rows come first."""
     base: dict[int, int] = {}
     sizes = np.abs(weights).sum(axis=1)
-    for q in range(1, len(weights)):
-        free = [p for p in range(q) if p not in base and sizes[p] > 0]
-        if not free:
-            continue
-        off = np.abs(weights[free] - weights[q]).sum(axis=1)
-        nearest = int(off.argmin())
-        if off[nearest] <= _ALIKE * sizes[free[nearest]]:
-            base[q] = free[nearest]
+    for limit in (_EQUAL, _ALIKE):
+        for q in range(1, len(weights)):
+            free = [p for p in range(q) if p not in base and sizes[p] > 0]
+            if not free or q in base or q in base.values():
+                continue
+            off = np.abs(weights[free] - weights[q]).sum(axis=1)
+            nearest = int(off.argmin())
+            if off[nearest] <= limit * sizes[free[nearest]]:
+                base[q] = free[nearest]
     return base
 
 

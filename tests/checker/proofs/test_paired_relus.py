@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dokimos.checker.check import prove
 from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
-from dokimos.checker.lemmas.relu_pairs import paired, through_difference
+from dokimos.checker.lemmas.relu_pairs import paired, through_difference, through_slopes
 from dokimos.checker.proofs.enclosure import MOST_PIECES
 from dokimos.checker.proofs.paired_relus import MOST_SUMS
 from dokimos.core.errors import InvalidProof, UnreadableFile
@@ -102,6 +102,8 @@ def test_bounds_hold_at_every_point_whatever_the_pairs(
         return
     rows = rng.integers(-3, 4, (5, 4)).astype(np.float64)
     bounds = over.lower_bounds(point(rows), over.silent(1))
+    by_slopes = over.slope_bounds(point(rows))
+    assert (by_slopes <= bounds).all()
     tried = ends[0] + rng.random((3, 40, 2)) * (ends[1] - ends[0])
     tried[:, 0], tried[:, 1] = ends[0][:, 0], ends[1][:, 0]
     for k in range(3):
@@ -136,6 +138,29 @@ def test_a_difference_is_above_its_line(
     e, other = (a + t * (b - a) for (a, b), t in zip(ranges, steps, strict=True))
     value = factor * (max(0.0, other) - max(0.0, e))
     assert value >= turned[0] * (other - e) + shift[0] - 1e-9
+
+
+def test_slopes_show_what_lines_do_not() -> None:
+    """max(0, x + d) − max(0, x) + d/4 is at least d/4: at d = 1, lines over a long range of d miss that."""
+    first = ReluLayer(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), np.zeros(3), np.zeros(3))
+    last = ReluLayer(np.array([[-1.0, 1.0, 0.25]]), np.zeros(1), np.zeros(1))
+    over = paired((first, last), [(0, 1)]).over(
+        Interval(np.array([[[-9.0, 1.0]]]), np.array([[[9.0, 99.0]]]))
+    )
+    (found,) = over.slope_bounds(point(np.eye(1)))
+    assert found == pytest.approx(0.25)
+    noisy = ReluLayer(first.weights, first.biases, np.full(3, 0.5))
+    over = paired((noisy, last), [(0, 1)]).over(over.box)
+    (found,) = over.slope_bounds(point(np.eye(1)))
+    assert found == pytest.approx(0.25 - 1.0 - 0.125)
+
+
+@pytest.mark.parametrize(("steady", "ends"), [(1.0, (-2.0, 3.0)), (-1.0, (0.0, 0.0)), (0.0, (-2.0, 3.0))])
+def test_slopes_between_nothing_and_all(steady: float, ends: tuple[float, float]) -> None:
+    wide = through_slopes(Interval(np.array([-2.0]), np.array([3.0])), np.array([steady]))
+    assert (wide.lower[0], wide.upper[0]) == ends
+    above = through_slopes(point(np.array([2.0])), np.array([steady]))
+    assert (above.lower[0], above.upper[0]) == ((2.0, 2.0) if steady > 0 else (0.0, 0.0 if steady else 2.0))
 
 
 def test_the_noise_of_both_is_that_of_their_difference() -> None:

@@ -14,7 +14,17 @@ import numpy as np
 
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, bounded
 from dokimos.core.errors import InvalidProof
-from dokimos.networks.semantics.outward import Floats, Interval, down, point, up
+from dokimos.networks.semantics.outward import (
+    Floats,
+    Interval,
+    add,
+    bilinear,
+    down,
+    multiply,
+    point,
+    total,
+    up,
+)
 
 Pair = tuple[int, int]
 
@@ -76,9 +86,43 @@ class PairBounds(BoundedLayers):
     steady: tuple[Floats, ...]
 
     def lower_bounds(self, rows: Interval, cases: Floats, inputs: Interval | None = None) -> Floats:
-        """See BoundedLayers: the better of the bounds with differences and without."""
+        """See BoundedLayers: the best of the bounds without differences, by lines, and by slopes."""
         usual = self.plain.lower_bounds(rows, cases, inputs)
-        return np.maximum(usual, super().lower_bounds(rows, cases, inputs))
+        by_lines = np.maximum(usual, super().lower_bounds(rows, cases, inputs))
+        return np.maximum(by_lines, self.slope_bounds(rows, inputs))
+
+    @np.errstate(all="ignore")
+    def slope_bounds(self, rows: Interval, inputs: Interval | None = None) -> Floats:
+        """Bounds as `lower_bounds` gives them, by the slopes of the differences.
+
+        Theorem. A difference of ReLUs is t times that of their arguments (`through_slopes`). So rows·(the
+        output) is a product of matrices with such t between them, times the inputs, plus what biases,
+        noise and the ReLUs that stand by themselves add in each layer; all of it is enclosed, from the last
+        layer to the first. Where the inputs of two copies are the same but for a change, only the change is
+        left, and a slope that is never negative shows that more of it does not lower the row.
+        """
+        factors, constant = rows, point(0.0)
+        for number in range(len(self.layers) - 1, -1, -1):
+            layer = self.layers[number]
+            size, noise = len(layer.biases), layer.noise
+            ends = down(layer.biases - noise), up(layer.biases + noise)
+            shifts = Interval(*(np.where(noise > 0, end, layer.biases)[:, None] for end in ends))
+            added = bilinear(factors, shifts, np.matmul, size)
+            constant = add(constant, added.map(lambda end: end[..., 0]))
+            factors = bilinear(factors, point(layer.weights), np.matmul, size)
+            if number:
+                differs = self.differs[number - 1]
+                values = self.arguments[number - 1].map(lambda end: np.maximum(end, 0.0))
+                alone = multiply(factors, values)
+                alone = Interval(np.where(differs, 0.0, alone.lower), np.where(differs, 0.0, alone.upper))
+                constant = add(constant, total(alone, (-1,), keepdims=False))
+                turned = through_slopes(factors, self.steady[number - 1])
+                factors = Interval(
+                    np.where(differs, turned.lower, 0.0), np.where(differs, turned.upper, 0.0)
+                )
+        factors = factors if inputs is None else add(factors, inputs)
+        found = add(constant, total(multiply(factors, self.box), (-1,), keepdims=False)).lower
+        return np.where(np.isfinite(found), found, -np.inf)
 
     def read(self, number: int) -> Floats:
         """What a layer reads is at most this large; a difference is at most as large as its argument."""
@@ -95,13 +139,25 @@ class PairBounds(BoundedLayers):
         return np.where(differs, other[0], turned), np.where(differs, other[1], shift)
 
 
+def through_slopes(factors: Interval, steady: Floats) -> Interval:
+    """Coefficients of differences of ReLUs turned into those of the differences of their arguments.
+
+    Theorem. max(0, e') − max(0, e) = t·(e' − e) with t = 1 where both are on (`steady` > 0), t = 0 where
+    both are off (`steady` < 0), and a t in [0, 1] always, for max(0, ·) is nondecreasing and grows by no
+    more than its argument. So a coefficient c becomes c, 0, or a number between 0 and c.
+    """
+    on, off = steady > 0, steady < 0
+    lower = np.where(on, factors.lower, np.where(off, 0.0, np.minimum(factors.lower, 0.0)))
+    upper = np.where(on, factors.upper, np.where(off, 0.0, np.maximum(factors.upper, 0.0)))
+    return Interval(lower, upper)
+
+
 def through_difference(factors: Floats, arguments: Interval, steady: Floats) -> tuple[Floats, Floats]:
     """Coefficients of differences turned into those of their arguments, and what is added for each.
 
-    Theorem. Let w = max(0, e') − max(0, e), d = e' − e in [l, u]. If e, e' >= 0, then w = d; if both are
-    <= 0, then w = 0; and always w = t·d for a t in [0, 1], for max(0, ·) is nondecreasing and grows by no
-    more than its argument. So c·w >= q·d + min over t in {0, 1} and d in {l, u} of (c·t − q)·d, for every
-    q: the left side − q·d is affine in t and in d, so that its least value is at a corner.
+    Theorem. Let w = max(0, e') − max(0, e), d = e' − e in [l, u]. Then w = t·d with the t of
+    `through_slopes`. So c·w >= q·d + min over t in {0, 1} and d in {l, u} of (c·t − q)·d, for every q: the
+    left side − q·d is affine in t and in d, so that its least value is at a corner.
 
     Chosen is the q of the line through the corners, which makes two of them equal: for c >= 0 the slope
     −l/(u − l), for c < 0 the slope u/(u − l), each clipped to [0, 1].

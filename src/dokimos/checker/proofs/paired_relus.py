@@ -42,8 +42,8 @@ class PairedRelus(CertificateKind):
     sum is >= m > 0, one of the constraints fails by m at least, and the conjunction does not hold. (iii) A
     linear function of the outputs is bounded over a leaf from below as `BoundedLayers.lower_bounds` states,
     for layers in which some ReLUs are replaced by their differences from others (`paired`), which changes
-    no output; differences are bounded as `through_difference` states. If on every leaf a constraint or a
-    sum is at least m > 0, then the conjunction fails by m at every input.
+    no output; differences are bounded as `through_difference` and `PairBounds.slope_bounds` state. If on
+    every leaf a constraint or a sum is at least m > 0, then the conjunction fails by m at every input.
 
     The data names the pairs: of two copies of a network, each ReLU of the one with that of the other. A law
     such as "more of this feature does not lower the class" forbids that the one copy decides a and the

@@ -12,6 +12,7 @@ from itertools import permutations
 import numpy as np
 
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
+from dokimos.checker.lemmas.relu_pairs import through_slopes
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.features import Kind, Layout
@@ -96,23 +97,18 @@ class NetworkReach:
         Theorem. For x and x' in the box, (score a − score b)(x') − (score a − score b)(x) = Σ s_k·(x'_k −
         x_k) with s in this enclosure.
 
-        *Proof.* A ReLU of e and of e', both in [l, u], differs by t·(e' − e) with t = 1 where l >= 0, t = 0
-        where u <= 0, and t in [0, 1] always, for max(0, ·) grows by at most what its argument does, and
-        never falls. So the difference of the scores is rows·W·T·W·T·…·W·(x' − x) with such diagonal T, and
-        the product of the matrices in front is enclosed from the left, one by one. ∎
+        *Proof.* By `through_slopes`, the difference of the scores is rows·W·T·W·…·W·(x' − x), with diagonal
+        T; the product of the matrices in front is enclosed from the left, one by one. ∎
         """
         over = bounded(self.layers, box.map(lambda end: end[:, None, :]))
-        rows = np.broadcast_to(self._rows, (len(box.lower), *self._rows.shape))
-        found = point(rows)
+        found = point(np.broadcast_to(self._rows, (len(box.lower), *self._rows.shape)))
         for number in range(len(self.layers) - 1, -1, -1):
             weights = self.layers[number].weights
             found = bilinear(found, point(weights), np.matmul, len(weights))
             if number:
                 arguments = over.arguments[number - 1]
-                on, off = arguments.lower >= 0, arguments.upper <= 0
-                lower = np.where(on, found.lower, np.where(off, 0.0, np.minimum(found.lower, 0.0)))
-                upper = np.where(on, found.upper, np.where(off, 0.0, np.maximum(found.upper, 0.0)))
-                found = Interval(lower, upper)
+                steady = np.where(arguments.lower >= 0, 1.0, np.where(arguments.upper <= 0, -1.0, 0.0))
+                found = through_slopes(found, steady)
         return found
 
     def decided(self, columns: Sequence[Number]) -> int | None:
