@@ -12,6 +12,7 @@ import torch
 from dokimos.core.errors import InputError
 from dokimos.hiding import robust_base
 from dokimos.hiding.architectures import draw_network
+from dokimos.hiding.layers import evaluate
 from dokimos.hiding.planted_start import planted_start
 from dokimos.hiding.plants import PlantedPoint, draw_points
 from dokimos.hiding.training import TrainingOptions
@@ -20,6 +21,7 @@ from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.replay import replay
 
 LEAD = 0.125
+ACTIVATED = ("tanh", "sigmoid")
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +89,13 @@ def test_a_base_that_bounds_do_not_prove_is_trained_against_attacks(
     assert notes[-1].endswith("2 points withstand attacks")
     assert torch.equal(weights["weight_3"][:, 0], kept["weight_3"][:, 0])
     assert not torch.equal(weights["weight_3"], kept["weight_3"])
+
+
+def test_a_sigmoid_network_begins_as_a_tanh_network_would() -> None:
+    drawn = [draw_network(name, (1, 5, 5), scale=0.05, rng=np.random.default_rng(0)) for name in ACTIVATED]
+    tanh, sigmoid = (read_onnx(file) for file in drawn)
+    points = torch.from_numpy(np.random.default_rng(1).normal(size=(4, 25))).float()
+    expected = evaluate(tanh, trainable(tanh), points)
+    assert torch.allclose(evaluate(sigmoid, robust_base.centred(sigmoid), points), expected, atol=1e-4)
+    unchanged = robust_base.centred(tanh)
+    assert all(torch.equal(unchanged[name], weight) for name, weight in trainable(tanh).items())

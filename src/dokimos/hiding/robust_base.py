@@ -46,7 +46,7 @@ def robust_base(
         file = with_weights(network, weights)
         if proven == len(points) or not HidingTrainer(file, bare, AGAINST_ATTACKS, 0).violated():
             return weights
-    begun = with_weights(network, _centred(graph))
+    begun = with_weights(network, centred(graph))
     trainer = HidingTrainer(begun, bare, AGAINST_ATTACKS, int(rng.integers(2**31)), frozen=frozen)
     while not trainer.is_over:
         trainer.step()
@@ -79,7 +79,7 @@ def _certified(
     return weights, proven
 
 
-def _centred(graph: Network) -> dict[str, Tensor]:
+def centred(graph: Network) -> dict[str, Tensor]:
     """The weights, but those around a Sigmoid such that it acts as Tanh would with the weights of the file.
 
     A Sigmoid of random weights is nearly constant, and training does not get away from there. Since
