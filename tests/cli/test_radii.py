@@ -30,3 +30,4 @@ def test_what_is_not_a_range_is_refused(text: str) -> None:
 
 def test_radii_are_shown_in_steps_of_pixels() -> None:
     assert [show_radius(each) for each in (2 / 255, 0.02)] == ["2/255", "0.02 (5.100/255)"]
+    assert show_radius(float("inf")) == "-"

@@ -33,8 +33,13 @@ def parse_limits(text: str) -> tuple[float, float] | None:
 
 
 def show_radius(radius: float) -> str:
-    """A radius, and how many steps of 8-bit pixels it is; only the latter if that is a whole number."""
+    """A radius, and how many steps of 8-bit pixels it is; only the latter if that is a whole number.
+
+    An infinite one, where nothing breaks at any radius, is a dash.
+    """
     steps = 255 * radius
+    if steps == float("inf"):
+        return "-"
     if abs(steps - round(steps)) < 1e-9:
         return f"{round(steps)}/255"
     return f"{radius:.4g} ({steps:.3f}/255)"
