@@ -29,7 +29,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False  # not from `typing`, which this file need not load
+if TYPE_CHECKING:
+    from typing import Any
 
 _OTHER = {"sat": "unsat", "unsat": "sat"}
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,7 +44,10 @@ def work_in(folder: str) -> None:
     """Make a folder the current one, and the one for temporary files."""
     os.chdir(folder)
     os.environ["TMPDIR"] = folder
-    tempfile.tempdir = None
+    if "tempfile" in sys.modules:
+        import tempfile
+
+        tempfile.tempdir = None
 
 
 def exit_code(main: Callable[[], None]) -> int:
@@ -59,6 +60,8 @@ def exit_code(main: Callable[[], None]) -> int:
         print(end.code, file=sys.stderr)
         return 1
     except BaseException:
+        import traceback  # here and above: what runs once starts sooner without these modules
+
         traceback.print_exc()
         return 1
     return 0
