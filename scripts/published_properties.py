@@ -139,6 +139,8 @@ def ends(folder: Path, journal: Journal, work: Path) -> None:
                     out = work / name / str(place)
                     suite, (found,) = make_suite(model, data.chosen([place]), out, wishes)
                 except InputError as error:
+                    if "gives an instance" not in str(error):
+                        raise
                     return {"both": False, "reason": str(error)}
                 sizes = [each.stat().st_size for each in suite.folder.glob("truth/*.json")]
                 both = sorted(label for _, label in found.instances) == BOTH

@@ -81,15 +81,12 @@ def test_oval_radii_lie_between_and_are_not_labelled(model: Path, tmp_path: Path
             assert record.proven < radius < record.broken
     text = next((tmp_path / "a" / "vnnlib").iterdir()).read_text()
     assert "(vnnlib-version <2.0>)" in text and "[1,1,8,8]" in text
-    with pytest.raises(InputError, match=r"No record of digits\.npz gives an instance: it has no label"):
-        dokimos.make_properties(
-            "oval",
-            model,
-            out=tmp_path / "b",
-            count=2,
-            labelled_only=True,
-            **EASY | {"data": _few(tmp_path)},
-        )
+    with pytest.raises(InputError, match="Between the proven and the broken radius nothing has a label"):
+        dokimos.make_properties("oval", model, out=tmp_path / "b", labelled_only=True, **EASY)
+    one = {"count": 1, "seed": 1, "labelled_only": True}
+    for weights, label in (((1.0, 0.0), "unsat"), ((0.0, 1.0), "sat")):
+        made = dokimos.make_properties("oval", model, out=tmp_path / label, weights=weights, **one, **EASY)
+        assert made.labels == {label: 1}
 
 
 def _few(folder: Path) -> Path:
@@ -191,6 +188,7 @@ def test_what_fits_into_a_budget(
         ({"weights": (1.0, 1.0)}, "their sum must be 1"),
         ({"vnnlib": "3"}, "no version 3 of VNN-LIB"),
         ({"seed": -1}, "seed must be 0 or more"),
+        ({"labelled_only": True, "drop_easy": True}, "leave out --drop-easy or --labelled-only"),
         ({"restarts": 10**9}, "1 to 1,000 restarts"),
         ({"timeout_seconds": float("inf")}, "seconds for an instance must be above 0"),
         ({"style": "oval", "largest": 0.0}, "largest radius to try must be a positive number"),

@@ -78,6 +78,21 @@ class Wishes:
             raise InputError("A PGD-filtered suite has only one radius; give one value for --epsilon.")
         if min(self.weights) < 0 or not 0.999 < sum(self.weights) < 1.001:
             raise InputError("The two weights must be at least 0, and their sum must be 1.")
+        if self.labelled_only and not self.twins:
+            self._require_labels()
+
+    def _require_labels(self) -> None:
+        """Raise InputError if no instance can have a label: all records would be tried in vain."""
+        if self.style is Style.OVAL and min(self.weights) > 0:
+            raise InputError(
+                "Between the proven and the broken radius nothing has a label: with --labelled-only, give "
+                "--twins, or --weights 1,0 or 0,1."
+            )
+        if self.style is Style.PGD and self.drop_easy:
+            raise InputError(
+                "What resists PGD has a label only if root bounds prove it; leave out --drop-easy or "
+                "--labelled-only."
+            )
 
 
 @dataclass(frozen=True)
