@@ -290,6 +290,27 @@ def _accuracy_part(journal: Journal) -> Iterator[str]:
         theirs = SEED_TABLE[name, step]
         cells = " | ".join(f"{own}; *{their}*" for own, their in zip(shares, theirs, strict=True))
         yield f"| {name} | {step}/255 | {count} | {cells} |"
+    yield from _unfinished(journal)
+
+
+def _unfinished(journal: Journal) -> Iterator[str]:
+    """What the rows that are not finished would cost."""
+    for name in ("resnet_2b", "resnet_4b"):
+        counts = [
+            int(key.rpartition(" ")[2])
+            for key in journal.lines
+            if key.startswith(f"accuracy {name} 2/255 of ")
+        ]
+        costs = [
+            entry["cpu_seconds"]
+            for key, entry in journal.lines.items()
+            if key.startswith(f"verified {name} ")
+        ]
+        if costs and counts and _verified(journal, name, 2, max(counts))[1] < max(counts):
+            yield ""
+            each = f"{sum(costs) / len(costs):.0f} CPU-seconds"
+            yield f"The bounds of {name} were stopped: they take {each} for each picture and radius. The"
+            yield "same command continues them."
 
 
 def _verified(journal: Journal, name: str, step: int, count: int) -> tuple[int, int]:
