@@ -30,7 +30,7 @@ _MANY = 5000
 _LARGE_BATCH, _SMALL_BATCH = 128, 32
 _FEW_EPOCHS, _MANY_EPOCHS = 10, 60
 _FIFTH = 5
-#: Progress is shown every so many records.
+#: How many records there are between two lines of progress.
 _SHOWN = 20
 
 
@@ -95,7 +95,7 @@ def train_model(
     records, test = _parts(source, chosen, limits, normalisation)
     if len(records) < _MANY:
         settings = replace(settings, epochs=epochs or _MANY_EPOCHS, batch=batch or _SMALL_BATCH)
-    # Only here, so that mistakes are told before torch is loaded.
+    # Only here, so that mistakes are reported before torch is loaded.
     from dokimos.datasets.training.schedule import Trainer
 
     folder = Path(out)

@@ -82,7 +82,7 @@ class Wishes:
             self._require_labels()
 
     def _require_labels(self) -> None:
-        """Raise InputError if no instance can have a label: all records would be tried in vain."""
+        """Raise InputError if no instance can have a label: trying all records would give nothing."""
         if self.style is Style.OVAL and min(self.weights) > 0:
             raise InputError(
                 "Between the proven and the broken radius nothing has a label: with --labelled-only, give "

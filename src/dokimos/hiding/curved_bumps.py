@@ -27,7 +27,7 @@ from dokimos.networks.graph import Network
 _SHIFT, _MISSING, _ABOVE = 1.5, 0.05, 5.0
 #: The units that take from the lead read at most this, where Tanh is nearly linear.
 _LINEAR = 0.5
-#: Heights are corrected so many times for what the bumps of other plants add.
+#: How often heights are corrected for what the bumps of other plants add.
 _CORRECTIONS = 5
 
 

@@ -42,7 +42,7 @@ def planted_start(
 ) -> bytes:
     """The file with weights to start from; unchanged if it does not end in four dense layers of one sort.
 
-    At each plant the wrong class leads by `lead`, up to rounding. `progress` is told how far the base is.
+    At each plant the wrong class leads by `lead`, up to rounding. `progress` gets how far the base is.
     Raises InputError where bumps do not fit.
     """
     graph = read_onnx(network)

@@ -36,7 +36,7 @@ def robust_base(
 ) -> dict[str, Tensor]:
     """The weights after training, with zeros where `frozen` is true, if the file has zeros there.
 
-    `progress` is told how many points seem to be proven, or withstand attacks. Nothing is drawn from `rng`
+    `progress` gets how many points seem to be proven, or withstand attacks. Nothing is drawn from `rng`
     unless attacks are needed.
     """
     graph = read_onnx(network)

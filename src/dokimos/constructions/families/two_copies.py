@@ -57,7 +57,7 @@ class TwoCopies(Construction[Knobs]):
     anywhere, g rises, and that cannot be. In the twin, a is less than the steepest fall that was found, by
     a quarter of the share `slack`, and c is such that g crosses 0 there: it falls from above 0 to below.
 
-    Every copy by itself decides either way; only the difference of the two tells (kind `paired-relus`).
+    Neither copy alone settles it; only the difference of the two does (kind `paired-relus`).
     """
 
     family: ClassVar[str] = "two-copies"

@@ -1,4 +1,4 @@
-"""What a training depends on; read without torch, so that mistakes are told at once."""
+"""What a training depends on; read without torch, so that mistakes are reported at once."""
 
 from __future__ import annotations
 
