@@ -207,10 +207,11 @@ def locked() -> list[LabelStatement]:
     ]
 
 
-def twins(seed: int, *, deep: bool = False) -> bytes:
+def twins(seed: int, *, deep: bool = False, falls: bool = False) -> bytes:
     """Two copies of a network of one input, on x and on x + d: its first score rises, its second is fixed.
 
-    Random ReLUs go up and down; one that is always on makes up for what they may fall.
+    Random ReLUs go up and down; one that is always on makes up for what they may fall. One that `falls` is
+    off up to 5/4, and makes the score fall from there on.
     """
     rng = np.random.default_rng(seed)
     hidden = 3
@@ -225,6 +226,9 @@ def twins(seed: int, *, deep: bool = False) -> bytes:
         rising, hidden = np.abs(inner[1] @ np.abs(weight)).sum() + 2.0, 2
     score = np.zeros((2, hidden))
     score[0] = [rising, *(rng.choice([-1.0, 1.0], hidden - 1))]
+    if falls:
+        blocks[0][0][[1, 4]] = [[1.0, 0.0], [1.0, 1.0]]
+        blocks[0][1][1], score[0, 1] = -1.25, -8.0 * rising
     blocks.append((np.kron(np.eye(2), score), np.array([0.0, 2 * rising])))
     builder = ModelBuilder([2])
     for number, (weights, biases) in enumerate(blocks):
@@ -233,17 +237,21 @@ def twins(seed: int, *, deep: bool = False) -> bytes:
 
 
 def in_pairs() -> list[LabelStatement]:
-    """Two copies of a network, the second on a larger input, which may not decide lower."""
-    made = []
+    """Two copies of a network, the second on a larger input, which may not decide lower.
+
+    Some of them rise only up to 5/4, and only inputs up to 1 are asked about.
+    """
     box = Box((Fraction(-1), Fraction(1, 4)), (Fraction(1), Fraction(1)))
-    unsafe = "(or (and (<= Y_1 Y_0) (<= Y_2 Y_3)))"
-    for seed in range(6):
-        network = twins(seed, deep=seed >= 4)
-        asked = read_vnnlib(question([(-1, 1), ("0.25", 1)], 4, unsafe), file="p")
-        data = prove_in_pairs(read_onnx(network), asked, seconds=60)
-        assert data is not None
+    lower, inside = "(<= Y_1 Y_0) (<= Y_2 Y_3)", "(<= (+ X_0 X_1) 1.0)"
+    asked = [(twins(seed, falls=True), f"(or (and {lower} {inside}))") for seed in range(3)]
+    asked += [(twins(seed, deep=seed >= 4), f"(or (and {lower}))") for seed in range(6)]
+    made = []
+    for number, (network, unsafe) in enumerate(asked):
+        property_ = read_vnnlib(question([(-1, 1), ("0.25", 1)], 4, unsafe), file="p")
+        data = prove_in_pairs(read_onnx(network), property_, seconds=60)
+        assert data is not None and (inside not in unsafe or 2 in data["used"][0])
         draft = Draft(network, first_class_loses(box, 4), Certificate("paired-relus", data))
-        made.append(statement_of(draft, margin=bool(seed % 2), unsafe=unsafe))
+        made.append(statement_of(draft, margin=bool(number % 2), unsafe=unsafe))
     return made
 
 

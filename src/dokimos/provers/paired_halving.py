@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -16,7 +16,7 @@ from dokimos.checker.lemmas.linear_pieces import rows_of
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, relu_layers
 from dokimos.checker.lemmas.relu_pairs import Pair, PairedLayers, paired
 from dokimos.checker.proofs.enclosure import MOST_PIECES
-from dokimos.checker.proofs.paired_relus import summed
+from dokimos.checker.proofs.paired_relus import MOST_USED, bounding, loosened, summed
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
@@ -33,6 +33,8 @@ _EQUAL = 1e-9
 _MOST_SUMS = 40
 #: Pieces bounded at once.
 _BATCH = 64
+#: By how much constraints that are used may fail.
+_SLACK = Fraction(1, 2**16)
 #: What a bound must be above, relative to the bounds of all constraints.
 _CLEAR = 1e-12
 
@@ -44,10 +46,12 @@ def prove_in_pairs(
     seconds: float,
     most_pieces: int = MOST_PIECES,
     least_margin: float = 0.0,
+    use_constraints: bool = True,
 ) -> dict[str, Any] | None:
     """The data of a proof `paired-relus`; None where none is found in time, or no ReLUs are alike.
 
-    A proof has at most `most_pieces` pieces, or a few more, and every piece a margin of `least_margin`.
+    A proof has at most `most_pieces` pieces, or a few more, and every piece a margin of `least_margin`. Its
+    bounds are those at the points that satisfy the constraints, unless not `use_constraints`.
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
@@ -63,17 +67,25 @@ def prove_in_pairs(
         return None
     trees: list[list[int]] = []
     sums: list[list[list[str]]] = []
-    room = most_pieces
+    used: list[list[int]] = []
+    room, slack = most_pieces, max(_SLACK, Fraction(least_margin))
     for box, conjunction in questions:
         weights = _sums(conjunction)
         goals = (*conjunction, *summed(conjunction, weights))
-        search = _PairSearch(twins, box, goals, len(conjunction), least_margin)
-        if not search.run(room, deadline):
+        search = _PairSearch(twins, (), box, goals, len(conjunction), least_margin)
+        used.append([])
+        is_decided = search.run(1 if use_constraints else room, deadline)
+        if use_constraints and not is_decided:
+            used[-1] = list(range(len(conjunction)))[:MOST_USED]
+            search = replace(search, known=loosened(conjunction, used[-1], slack), _cuts={})
+            is_decided = search.run(room, deadline)
+        if not is_decided:
             return None
         trees.append(search.tree())
         sums.append([[str(each) for each in one] for one in weights])
         room -= len(trees[-1])
-    return {"pairs": [list(pair) for pair in pairs], "trees": trees, "sums": sums}
+    data = {"pairs": [list(pair) for pair in pairs], "trees": trees, "sums": sums}
+    return {**data, "used": used, "slack": str(slack)} if any(used) else data
 
 
 def pairs_of(layers: Sequence[ReluLayer]) -> list[Pair]:
@@ -133,6 +145,7 @@ class _PairSearch:
     """The search for the cuts of one box that decide one conjunction, with its sums, on every piece."""
 
     layers: PairedLayers
+    known: Conjunction
     box: Box
     goals: Sequence[Linear]
     single: int
@@ -151,7 +164,7 @@ class _PairSearch:
             batch = [pending.pop() for _ in range(min(_BATCH, len(pending)))]
             looked_at += len(batch)
             low, high = (np.stack([each[k] for each in batch]) for k in (1, 2))
-            over = self.layers.over(Interval(low[:, None, :], high[:, None, :]))
+            over = bounding(self.layers, self.known)(Interval(low[:, None, :], high[:, None, :]))
             found = over.lower_bounds(rows, over.silent(1), inputs)
             steep = _steepness(over.plain, rows) + np.abs(inputs.lower)
             slack = found - levels

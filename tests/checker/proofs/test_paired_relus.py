@@ -11,16 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dokimos.checker.check import prove
+from dokimos.checker.lemmas.half_spaces import HalfSpaces
 from dokimos.checker.lemmas.relu_layers import ReluLayer, relu_layers
 from dokimos.checker.lemmas.relu_pairs import paired, through_difference, through_slopes
 from dokimos.checker.proofs.enclosure import MOST_PIECES
-from dokimos.checker.proofs.paired_relus import MOST_SUMS
+from dokimos.checker.proofs.paired_relus import MOST_SUMS, MOST_USED, bounding
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.networks.writing.builder import ModelBuilder
 from dokimos.properties.lowering import lower
+from dokimos.properties.model import Linear
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
 from dokimos.provers.linear_halving import prove_by_linear_halving
@@ -180,8 +182,8 @@ def test_the_noise_of_both_is_that_of_their_difference() -> None:
         ({"pairs": [[0, 99]]}, "beyond the network's"),
         ({"pairs": [[0, 3], [1, 3]]}, "second of two pairs"),
         ({"pairs": [[0, 3], [3, 4]]}, "first of one pair and the second"),
-        ({"pairs": [], "sums": [[]]}, "a piece's bound"),
-        ({"sums": [[]]}, "a piece's bound"),
+        ({"pairs": [], "sums": [[]], "used": []}, "a piece's bound"),
+        ({"sums": [[]], "used": []}, "a piece's bound"),
         ({"sums": [[["1", "1"]]]}, "do not add up to 1"),
         ({"sums": [[["2", "-1"]]]}, "negative"),
         ({"sums": [[HALF] * (MOST_SUMS + 1)]}, "sums"),
@@ -231,6 +233,136 @@ def test_networks_that_are_not_alike_have_no_pairs() -> None:
         for shape in ((6, 4), (6, 6), (2, 6))
     )
     assert pairs_of(layers) == []
+
+
+INSIDE = "(or (and (<= Y_1 Y_0) (<= Y_2 Y_3) (<= (+ X_0 X_1) 1.0)))"
+
+
+def within(seed: int, *, unsafe: str = INSIDE, network: bytes | None = None) -> Instance:
+    """The same of a network that rises up to 5/4 only, asked about inputs up to 1."""
+    content = twins(seed, falls=True) if network is None else network
+    return instance_of(content, question([(-1, 1), ("0.25", 1)], 4, unsafe))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_constraint_on_inputs_keeps_the_other_copy_in_its_domain(seed: int) -> None:
+    instance = within(seed)
+    data = found(instance)
+    proven = prove(instance, Certificate("paired-relus", data), Label.UNSAT, None)
+    assert proven.float32 is not None and 0 < proven.real <= Fraction(data["slack"])
+    loose = found(instance, slack="1/64")
+    assert Fraction(data["slack"]) < attempt(instance, loose) <= Fraction(1, 64)
+    for damage in ({"used": []}, {"used": [[]]}, {"used": [[0, 1]]}, {"slack": "2"}):
+        with pytest.raises(InvalidProof, match="a piece's bound"):
+            attempt(instance, data | damage)
+
+
+def test_a_proof_that_uses_constraints_is_one_of_these_only() -> None:
+    """Moved bounds, other weights, the other sign, and no constraint at all: rejected."""
+    data = found(within(1))
+    steeper = twins(1, falls=True).replace(
+        np.float32(-1.25).tobytes(), np.float32(-0.25).tobytes()
+    )  # it falls from 1/4 on
+    assert steeper != twins(1, falls=True)
+    for instance in (
+        within(1, unsafe=INSIDE.replace("1.0", "1.75")),
+        within(1, unsafe=INSIDE.replace("(<= (+ X_0 X_1) 1.0)", "(>= (+ X_0 X_1) 1.0)")),
+        within(1, unsafe=INSIDE.replace("(<= (+ X_0 X_1) 1.0)", "(<= (+ X_0 (* -1.0 X_1)) 1.0)")),
+        within(1, unsafe=INSIDE.replace("(<= Y_2 Y_3)", "(<= Y_3 Y_2)")),
+        within(1, network=steeper),
+    ):
+        with pytest.raises(InvalidProof, match="a piece's bound"):
+            attempt(instance, data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"slack": "0"}, "not above 0"),
+        ({"slack": "-1/2"}, "not above 0"),
+        ({"used": [[3]]}, "no number 3"),
+        ({"used": [[2] * (MOST_USED + 1)]}, "more than"),
+        ({"trees": [[0, -1]]}, "ends before"),
+    ],
+)
+def test_what_is_used_must_be_there_with_room(changes: dict[str, Any], message: str) -> None:
+    instance = within(1)
+    with pytest.raises(InvalidProof, match=message):
+        attempt(instance, found(instance, **changes))
+
+
+@pytest.mark.parametrize("changes", [{"used": [[0], [0]]}, {"used": [[-1]]}, {"used": 1}, {"slack": 0.5}])
+def test_what_is_used_has_its_shape(changes: dict[str, Any]) -> None:
+    instance = within(1)
+    with pytest.raises(UnreadableFile):
+        attempt(instance, found(instance, **changes))
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**20), deep=st.booleans(), slack=st.sampled_from([0, 1, 20]))
+def test_bounds_hold_at_every_point_that_satisfies_what_is_used(seed: int, deep: bool, slack: int) -> None:
+    """Whatever the constraints on inputs and outputs: at the points that satisfy them."""
+    rng = np.random.default_rng(seed)
+    layers = relu_layers(read_onnx(twins(seed % 50, deep=deep, falls=not deep)))
+    ends = np.sort(rng.integers(-16, 17, (2, 3, 1, 2)) / 8, axis=0)
+    tried = ends[0] + rng.random((3, 60, 2)) * (ends[1] - ends[0])
+    inputs, outputs = rng.integers(-2, 3, (4, 2)), rng.integers(-1, 2, (4, 4)) * rng.integers(0, 2, (4, 1))
+    made = [values(layers, each) for each in tried]
+    left = [each @ inputs.T + own[-1] @ outputs.T for each, own in zip(tried, made, strict=True)]
+    bounds = [Fraction(int(8 * np.median(each)) + slack, 8) for each in np.concatenate(left).T]
+    known = tuple(
+        Linear(_terms(i), _terms(o), bound) for i, o, bound in zip(inputs, outputs, bounds, strict=True)
+    )
+    over = bounding(paired(layers, pairs_of(layers)), known)(Interval(*ends))
+    rows = rng.integers(-3, 4, (5, 4)).astype(np.float64)
+    found = over.lower_bounds(point(rows), over.silent(1))
+    for k in range(3):
+        kept = (left[k] <= np.array([float(b) for b in bounds])).all(axis=1)
+        assert ((made[k][-1] @ rows.T >= found[k] - 1e-9).all(axis=1) | ~kept).all()
+        for arguments, seen in zip(over.plain.arguments, made[k], strict=False):
+            assert ((seen >= arguments.lower[k, 0] - 1e-9).all(axis=1) | ~kept).all()
+            assert ((seen <= arguments.upper[k, 0] + 1e-9).all(axis=1) | ~kept).all()
+
+
+def _terms(row: Any) -> tuple[tuple[int, Fraction], ...]:
+    return tuple((k, Fraction(int(c))) for k, c in enumerate(row) if c)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**20), size=st.integers(1, 5), sides=st.integers(1, 3))
+def test_half_spaces_raise_bounds_and_stay_below_what_is_there(seed: int, size: int, sides: int) -> None:
+    """Exactly: rows·x >= rows'·x + shift − lost at every point of the box in the half-spaces."""
+    rng = np.random.default_rng(seed)
+    box = Interval(*np.sort(rng.normal(size=(2, 1, size)) * 10.0 ** rng.integers(-3, 4), axis=0))
+    factors = rng.normal(size=(sides, size)) * 10.0 ** rng.integers(-3, 4)
+    x = box.lower[0] + rng.random(size) * (box.upper - box.lower)[0]
+    limits = np.array([float(_product(f, x)) for f in factors]) + rng.random(sides)
+    rows = rng.normal(size=(4, size))
+    turned, shift, lost = HalfSpaces(factors, limits).added(rows, box)
+    for row, new, moved, loss in zip(rows, turned, shift, lost, strict=True):
+        assert _product(row, x) >= _product(new, x) + Fraction(moved) - Fraction(loss)
+        assert loss <= 1e-9 * (1.0 + np.abs(new).max() + np.abs(moved)) * (1.0 + box.magnitude.max())
+
+
+def _product(a: Floats, b: Floats) -> Fraction:
+    return sum(
+        (Fraction(p) * Fraction(q) for p, q in zip(a.tolist(), b.tolist(), strict=True)), Fraction(0)
+    )
+
+
+def test_a_half_space_gives_the_bound_of_its_knapsack() -> None:
+    """The sum of two inputs, 0..20 and 1..20, is at most 20 where a half-space says so, else 40."""
+    box = Interval(np.array([[0.0, 1.0]]), np.array([[20.0, 20.0]]))
+    half = HalfSpaces(np.array([[1.0, 1.0]]), np.array([20.0]))
+    for rows, least in (
+        ([-1.0, -1.0], -20.0),
+        ([1.0, 1.0], 1.0),
+        ([-3.0, -1.0], -58.0),
+        ([0.0, -2.0], -40.0),
+    ):
+        turned, shift, _ = half.added(np.array([rows]), box)
+        corner = np.minimum(turned * box.lower, turned * box.upper).sum()
+        assert corner + shift[0] == pytest.approx(least)
 
 
 TWO = """(vnnlib-version <2.0>)

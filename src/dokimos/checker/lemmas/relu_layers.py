@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 from typing import ClassVar
@@ -13,6 +13,7 @@ import numpy as np
 from dokimos.checker.lemmas.affine import affine_layer, in_a_row
 from dokimos.checker.lemmas.case_tree import Leaf, require_relus
 from dokimos.checker.lemmas.float_ends import box_floats, outward
+from dokimos.checker.lemmas.half_spaces import HalfSpaces
 from dokimos.checker.lemmas.relu_lines import FLUSHED, ROUNDED, at_most, loss_of_sum, through_relu
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
@@ -161,12 +162,14 @@ class BoundedLayers:
     """Layers over a box, with bounds of every ReLU's argument.
 
     Or over many boxes: then the ends of `box` and of `arguments` have two more axes before their last one,
-    the first for the boxes, the second of length 1; and so have the bounds one more, for the boxes.
+    the first for the boxes, the second of length 1; and so have the bounds one more, for the boxes. With
+    `sides`, all is about the points of the box, or boxes, that are in these half-spaces.
     """
 
     layers: tuple[ReluLayer, ...]
     box: Interval
     arguments: tuple[Interval, ...]
+    sides: HalfSpaces | None = field(default=None, kw_only=True)
 
     def silent(self, count: int) -> Cases:
         """Cases that decide nothing, with the usual slopes: 1 where a ReLU is mostly on, else 0."""
@@ -212,7 +215,9 @@ class BoundedLayers:
         g >= r + q·e for 0 <= q <= c, since v >= s·e for s in [0, 1]; and c < 0 gives g >= r + q·e +
         min(−q·l, (c − q)·u) for every q, since c·max(0, e) − q·e is concave, so that its least value on
         [l, u] is at l or u. Going from the last layer to the first leaves an affine function of the inputs
-        (and of the noise), whose minimum over the box is at a corner.
+        (and of the noise), whose minimum over the box is at a corner. So at every x of the box, what is
+        bounded is at least the bound + coefficients·x − min coefficients·x, the minimum over the box.
+        Half-spaces are added to the coefficients before (`HalfSpaces.added`).
 
         All of this is computed in float64, and `lost` bounds what that may lose. By Higham, Accuracy and
         Stability of Numerical Algorithms, 3.1, |fl(Σ a_i·b_i) − Σ a_i·b_i| <= γ_n Σ|a_i||b_i| + n·2^-1074
@@ -245,6 +250,10 @@ class BoundedLayers:
             factors = factors + inputs.lower
             loss = ROUNDED * np.abs(factors) + (inputs.upper - inputs.lower)
             lost = lost + at_most((loss * self.box.magnitude).sum(-1), loss.shape[-1])
+        if self.sides is not None:
+            factors, shift, loss = self.sides.added(factors, self.box)
+            constant = constant + shift
+            lost = lost + loss + ROUNDED * np.abs(constant)
         corner = np.minimum(factors * self.box.lower, factors * self.box.upper)
         lowest = constant + corner.sum(-1)
         lost = lost + loss_of_sum(corner) + ROUNDED * np.abs(lowest)
@@ -252,11 +261,11 @@ class BoundedLayers:
         return np.where(np.isfinite(lowest), lowest, -np.inf), factors
 
 
-def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
+def bounded(layers: Sequence[ReluLayer], box: Interval, sides: HalfSpaces | None = None) -> BoundedLayers:
     """The layers over the box, or boxes; earlier layers bound the arguments of each layer's ReLUs."""
     arguments: tuple[Interval, ...] = ()
     for number, layer in enumerate(layers[:-1]):
-        known = BoundedLayers(tuple(layers[: number + 1]), box, arguments)
+        known = BoundedLayers(tuple(layers[: number + 1]), box, arguments, sides=sides)
         size = len(layer.biases)
         both = np.vstack([np.eye(size), -np.eye(size)])
         found = known.lower_bounds(point(both), known.silent(1))
@@ -265,7 +274,7 @@ def bounded(layers: Sequence[ReluLayer], box: Interval) -> BoundedLayers:
         shape = (*box.shape[:-1], size)
         both_ends = (found[..., :size], -found[..., size:])
         arguments = (*arguments, Interval(*(end.reshape(shape) for end in both_ends)))
-    return BoundedLayers(tuple(layers), box, arguments)
+    return BoundedLayers(tuple(layers), box, arguments, sides=sides)
 
 
 class OutwardLeaves:

@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from dokimos.checker.lemmas.half_spaces import HalfSpaces
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, bounded
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.outward import (
@@ -42,14 +43,14 @@ class PairedLayers:
     layers: tuple[ReluLayer, ...]
     bases: tuple[tuple[int, ...], ...]
 
-    def over(self, box: Interval) -> PairBounds:
+    def over(self, box: Interval, sides: HalfSpaces | None = None) -> PairBounds:
         """The layers over many boxes (see `BoundedLayers`), each layer bounded by those before.
 
         A ReLU by itself is bounded as in the layers of the network, a difference e_q − e_p by the layers
         with differences, and by what the bounds of e_q and e_p say of it.
         """
-        plain = bounded(self.plain, box)
-        known = PairBounds(self.layers[:1], box, (), plain, (), ())
+        plain = bounded(self.plain, box, sides)
+        known = PairBounds(self.layers[:1], box, (), plain, (), (), sides=sides)
         for number, (bases, own) in enumerate(zip(self.bases, plain.arguments, strict=True)):
             taken = [q for q, p in enumerate(bases) if p >= 0]
             first = [bases[q] for q in taken]
@@ -69,6 +70,7 @@ class PairedLayers:
                 plain,
                 (*known.differs, np.array([p >= 0 for p in bases], dtype=np.bool_)),
                 (*known.steady, steady),
+                sides=sides,
             )
         return known
 

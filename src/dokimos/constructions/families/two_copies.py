@@ -88,6 +88,7 @@ class TwoCopies(Construction[Knobs]):
                 seconds=inf,
                 most_pieces=_MOST_PIECES,
                 least_margin=_LEAST_MARGIN,
+                use_constraints=False,
             )
             if data is not None:
                 return Draft(content, question, Certificate("paired-relus", data)), twin

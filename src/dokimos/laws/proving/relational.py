@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 from dokimos.laws.domain.features import Kind, Slot
 from dokimos.laws.proving.expressions import Refusal
@@ -23,6 +23,8 @@ from dokimos.properties.model import Box, Case, Conjunction, Linear, Property, R
 
 #: The most conjunctions that a property may have.
 _MOST_CONJUNCTIONS = 10_000
+#: No more of them than this are compared with each other.
+_MOST_COMPARED = 300
 
 
 def relational_property(question: LawQuestion, zone: Zone, network: Network) -> Property | None:
@@ -186,8 +188,6 @@ class _Relational:
                 return
         terms, constant = self._terms(quantity, places)
         sign = comparison.sign
-        if sign is Sign.BELOW and self._is_whole(quantity):
-            sign, constant = Sign.AT_MOST, constant + 1
         yield Linear(terms, (), -constant, strict=sign is Sign.BELOW)
         if sign is Sign.ZERO:
             yield Linear(tuple((column, -factor) for column, factor in terms), (), constant)
@@ -217,37 +217,64 @@ class _Relational:
                 found[column] = found.get(column, Fraction(0)) + factor * (option + shift)
         return tuple((column, each) for column, each in sorted(found.items()) if each), constant
 
-    def _is_whole(self, quantity: Quantity) -> bool:
-        values = [self.zone.values[variable] for variable, _ in quantity.terms]
-        are_whole = all(isinstance(each, Options) or each.grid is Grid.WHOLE for each in values)
-        numbers = (quantity.constant, *(factor for _, factor in quantity.terms))
-        return are_whole and all(isinstance(each, int) for each in numbers)
-
 
 def _parts(formulas: Sequence[Formula], zone: Zone) -> list[tuple[Comparison, ...]]:
-    """All of these hold in a case of the zone iff all of one of these parts do."""
+    """All of these hold in a case of the zone iff all of one of these parts do.
+
+    A part in which two comparisons contradict each other holds nowhere, and one with all comparisons of
+    another, and more, adds nothing: both are left out.
+    """
     found: list[tuple[Comparison, ...]] = [()]
     for formula in formulas:
         ways = _ways(formula, zone)
         if len(found) * len(ways) > _MOST_CONJUNCTIONS:
             raise Refusal(f"the law has more than {_MOST_CONJUNCTIONS:,} combinations of conditions")
-        found = [(*one, *other) for one, other in product(found, ways)]
+        made = dict.fromkeys(tuple(dict.fromkeys((*one, *way))) for one, way in product(found, ways))
+        found = [part for part in made if not any(_exclude(*pair) for pair in combinations(part, 2))]
+        if len(found) <= _MOST_COMPARED:
+            own = [frozenset(part) for part in found]
+            found = [part for part, mine in zip(found, own, strict=True) if not any(o < mine for o in own)]
     return found
 
 
+def _exclude(one: Comparison, other: Comparison) -> bool:
+    """Whether two comparisons hold in no case: those of opposite quantities, but for a constant."""
+    if not {one.sign, other.sign} <= {Sign.AT_MOST, Sign.BELOW}:
+        return False
+    total = one.quantity.plus(other.quantity)
+    is_strict = Sign.BELOW in (one.sign, other.sign)
+    return total.is_constant and (total.constant >= 0 if is_strict else total.constant > 0)
+
+
 def _ways(formula: Formula, zone: Zone) -> list[tuple[Comparison, ...]]:
-    known = formula.over(zone)
-    if known is not None:
-        return [()] if known else []
+    decided = formula.over(zone)
+    if decided is not None:
+        return [()] if decided else []
     if isinstance(formula, Comparison):
         ((variable, _), *others) = formula.quantity.terms
         is_choice = not others and isinstance(zone.values[variable], Options)
-        if formula.sign is not Sign.OTHER or is_choice:
+        if is_choice:
             return [(formula,)]
-        return [
-            (Comparison(formula.quantity, Sign.BELOW),),
-            (Comparison(formula.quantity.times(-1), Sign.BELOW),),
-        ]
+        sides = [formula.quantity, formula.quantity.times(-1)]
+        if formula.sign is Sign.OTHER:
+            below = [Comparison(each, Sign.BELOW) for each in sides]
+            return [(_at_most(each, zone),) for each in below if each.over(zone) is not False]
+        if formula.sign is Sign.ZERO:
+            known = [Comparison(each, Sign.AT_MOST) for each in sides]
+            open_ones = tuple(each for each in known if each.over(zone) is not True)
+            return [open_ones if len(open_ones) == 1 else (formula,)]
+        return [(_at_most(formula, zone),)]
     if isinstance(formula, Either):
         return [way for each in formula.parts for way in _ways(each, zone)]
     return _parts(formula.parts, zone)
+
+
+def _at_most(comparison: Comparison, zone: Zone) -> Comparison:
+    """The comparison, with q + 1 <= 0 for q < 0 where all cases of the zone have whole numbers for q."""
+    quantity = comparison.quantity
+    values = [zone.values[variable] for variable, _ in quantity.terms]
+    numbers = (quantity.constant, *(factor for _, factor in quantity.terms))
+    are_whole = all(isinstance(each, Options) or each.grid is Grid.WHOLE for each in values)
+    if comparison.sign is Sign.BELOW and are_whole and all(isinstance(each, int) for each in numbers):
+        return Comparison(quantity.plus(Quantity(1)), Sign.AT_MOST)
+    return comparison
