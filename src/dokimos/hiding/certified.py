@@ -18,6 +18,7 @@ import torch.nn.functional as nnf
 from torch import Tensor
 
 from dokimos.checker.proofs.enclosure import real_outputs
+from dokimos.core.adam import Adam
 from dokimos.core.errors import ConstructionFailed
 from dokimos.hiding.layers import enclose, unknown_layers
 from dokimos.hiding.plants import PlantedPoint
@@ -92,7 +93,7 @@ def train_certified(
     With `depends_on_border`, a network with padded average pools leads by more where padding is counted.
     """
     weights = trainable(graph) if weights is None else weights
-    optimiser = torch.optim.Adam(list(weights.values()), lr=1e-3)
+    optimiser = Adam(weights.values(), rate=1e-3)
     centres = torch.tensor([[float(x) for x in p.centre] for p in points])
     labels = torch.tensor([p.label for p in points])
     radius = SPARE * float(points[0].radius)

@@ -25,6 +25,7 @@ import torch.nn.functional as nnf
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dokimos.core.adam import Adam
 from dokimos.core.errors import InputError
 from dokimos.hiding.layers import evaluate, unknown_layers
 from dokimos.hiding.plants import PlantedPoint
@@ -102,7 +103,7 @@ class HidingTrainer:
         self._file, self._network = network, read_onnx(network)
         self._options, self._seed, self._frozen = options, seed, frozen
         self._weights = trainable(self._network)
-        self._adam = torch.optim.Adam(list(self._weights.values()), lr=options.learning_rate)
+        self._adam = Adam(self._weights.values(), rate=options.learning_rate)
         self._centres = _rows([point.centre for point in points])
         self._radius = float(points[0].radius)
         self._labels = torch.tensor([point.label for point in points])
@@ -154,8 +155,7 @@ class HidingTrainer:
         """The rate rises for two fifths of the epochs, then falls."""
         share = self.epoch / self._options.epochs
         factor = share / 0.4 if share < 0.4 else (1 - share) / 0.6
-        for group in self._adam.param_groups:
-            group["lr"] = self._options.learning_rate * max(factor, 0.02)
+        self._adam.rate = self._options.learning_rate * max(factor, 0.02)
 
     def _leads(self, points: Tensor, labels: Tensor) -> Tensor:
         """By how much the right class leads."""
@@ -291,7 +291,7 @@ class HidingTrainer:
                 "options": asdict(self._options),
                 "numbers": [self.epoch, self.escalation, self.hidden, self.quiet],
                 "weights": {name: w.detach() for name, w in self._weights.items()},
-                "adam": self._adam.state_dict(),
+                "moments": self._adam.state(),
                 "windows": self._windows,
             },
             out,
@@ -306,12 +306,12 @@ class HidingTrainer:
             return False
         shapes = {name: w.shape for name, w in state["weights"].items()}
         same = shapes == {name: w.shape for name, w in self._weights.items()}
-        if not same or state["options"] != asdict(self._options):
+        if not same or "moments" not in state or state["options"] != asdict(self._options):
             return False
         with torch.no_grad():
             for name, kept_weight in state["weights"].items():
                 self._weights[name].copy_(kept_weight)
-        self._adam.load_state_dict(state["adam"])
+        self._adam.resume(state["moments"])
         self._windows = list(state["windows"])
         self.epoch, self.escalation, self.hidden, self.quiet = state["numbers"]
         return True

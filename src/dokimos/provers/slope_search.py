@@ -22,6 +22,7 @@ from torch import Tensor
 from dokimos.checker.base import DEFAULT_ULPS
 from dokimos.checker.lemmas.float_ends import box_floats
 from dokimos.checker.lemmas.linear_graph import BoundedGraph
+from dokimos.core.adam import Adam
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.differentiable import one_thread
@@ -153,7 +154,7 @@ class GraphBounds:
             slopes = {name: self._usual(name, len(rows)) for name in self._relus}
             best = {name: each.detach().clone() for name, each in slopes.items()}
             highest = torch.full((len(rows),), -torch.inf, dtype=torch.float64)
-            optimiser = torch.optim.Adam(list(slopes.values()), lr=_FIRST_STEP)
+            optimiser = Adam(slopes.values(), rate=_FIRST_STEP)
             decay = (_LAST_STEP / _FIRST_STEP) ** (1 / steps)
             for step in range(steps + 1):
                 found = bounds.lower_with(slopes, network.output, weights, len(network.nodes))
@@ -170,8 +171,7 @@ class GraphBounds:
                 with torch.no_grad():
                     for each in slopes.values():
                         each.clamp_(0.0, 1.0)
-                for group in optimiser.param_groups:
-                    group["lr"] *= decay
+                optimiser.rate *= decay
         if not bool(torch.isfinite(highest).any()):
             return None
         return {name: np.rint(255.0 * each.numpy()).astype(np.uint8) for name, each in best.items()}

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as nnf
 from torch import Tensor
 
+from dokimos.core.adam import Adam
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.datasets.data_set import DataSet
@@ -36,7 +37,7 @@ class Trainer:
         self._settings, self._data, self._checkpoint = settings, data, checkpoint
         self._generator = torch.Generator().manual_seed(settings.seed)
         self.model = LayeredModel(architecture, data.shape, data.classes, self._generator)
-        self._optimiser = torch.optim.Adam(self.model.parameters, lr=settings.rate)
+        self._optimiser = Adam(self.model.parameters, rate=settings.rate)
         shape = (1, -1) + (1,) * (len(data.shape) - 1)
         self._mean, self._deviation = (
             torch.from_numpy(each.copy()).reshape(shape)
@@ -66,8 +67,7 @@ class Trainer:
         total = 0.0
         for number, rows in enumerate(batches):
             share = (self.epoch + number / len(batches)) / settings.epochs
-            for group in self._optimiser.param_groups:
-                group["lr"] = settings.rate * (0.01 + 0.99 * (1 + cos(pi * share)) / 2)
+            self._optimiser.rate = settings.rate * (0.01 + 0.99 * (1 + cos(pi * share)) / 2)
             x = torch.from_numpy(self._data.records[rows.numpy()])
             y = torch.from_numpy(self._data.labels[rows.numpy()])
             x = self._flipped(x)
@@ -136,7 +136,7 @@ class Trainer:
             "key": self._key,
             "epoch": self.epoch,
             "weights": [each.detach() for each in self.model.parameters],
-            "optimiser": self._optimiser.state_dict(),
+            "optimiser": self._optimiser.state(),
             "generator": self._generator.get_state(),
         }
         content = io.BytesIO()
@@ -154,7 +154,7 @@ class Trainer:
             with torch.no_grad():
                 for own, kept in zip(self.model.parameters, state["weights"], strict=True):
                     own.copy_(kept)
-            self._optimiser.load_state_dict(state["optimiser"])
+            self._optimiser.resume(state["optimiser"])
             self._generator.set_state(state["generator"])
             self.epoch = int(state["epoch"])
         except Exception as error:

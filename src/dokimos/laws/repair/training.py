@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.adam import Adam
 from dokimos.core.errors import InputError
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.repair.linear_part import Layers, ScoredNetwork
@@ -185,7 +186,7 @@ class _Training:
         torch, task = self._torch, self._task
         rows = self._tensor((task.rows - self._mean) / self._spread)
         goals = torch.softmax(self._tensor(task.scores), dim=1)
-        adam = torch.optim.Adam([each for each in self._parameters if each.requires_grad], lr=_RATE)
+        adam = Adam((each for each in self._parameters if each.requires_grad), rate=_RATE)
         price, is_certified = _PRICE, self._way is RepairWay.CERTIFIED
         for epoch in range(epochs + (_MORE_EPOCHS if is_certified else 0)):
             if (
@@ -195,8 +196,7 @@ class _Training:
             ):
                 break
             pairs = find(self._network()) if self._way is RepairWay.CASES else None
-            for group in adam.param_groups:
-                group["lr"] = _RATE * max(0.1, 1 - epoch / epochs)
+            adam.rate = _RATE * max(0.1, 1 - epoch / epochs)
             order = self._rng.permutation(len(rows))
             for start in range(0, len(order), _BATCH):
                 chosen = torch.tensor(order[start : start + _BATCH])

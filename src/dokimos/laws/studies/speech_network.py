@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.adam import Adam
 from dokimos.laws.studies.extras import needed
 from dokimos.laws.studies.speech_synthesis import LENGTH, RATE
 from dokimos.networks.writing.builder import GraphBuilder
@@ -77,7 +78,7 @@ def _trained(
     mean, spread = float(seen.mean()), float(seen.std())
     seen = ((seen - mean) / spread)[:, None]
     answers = torch.from_numpy(labels)
-    optimiser = torch.optim.Adam(layers.parameters(), lr=1e-3)
+    optimiser = Adam(layers.parameters(), rate=1e-3)
     for _ in range(epochs):
         for rows in torch.randperm(len(seen)).split(_BATCH):
             optimiser.zero_grad()
