@@ -57,6 +57,22 @@ def test_rows_become_a_suite_with_witnesses(folder: Path) -> None:
     check(Instance("x", second.network_path.read_bytes(), second.property_path.read_bytes()), truth)
 
 
+def test_what_a_network_does_beyond_the_domain_is_not_asked(folder: Path) -> None:
+    """More income helps up to 105, of 100, and harms beyond: the raised income stays in the domain."""
+    builder = ModelBuilder([2]).affine(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([-50.0, -105.0])).relu()
+    bends = builder.affine(np.array([[0.0, 0.0], [1.0, -9.0]]), np.array([0.5, 0.0])).build(2)
+    (folder / "bends.onnx").write_bytes(bends)
+    found = run("more.law", "--model", "bends.onnx", "--out", "suite")
+    assert "0 labelled sat by a violation, 1 unsat by a proof" in found.output
+    truth = next(iter(dokimos.read_suite("suite").entries)).read_truth()
+    assert truth is not None and truth.certificate.data["used"] != [[]]
+    (folder / "people.py").write_text((folder / "people.py").read_text().replace("0, 100)", "0, 200)"))
+    wider = (folder / "more.law").read_text().replace("100", "200")
+    (folder / "more.law").write_text(wider)
+    found = run("more.law", "--model", "bends.onnx", "--out", "wider")
+    assert "1 labelled sat by a violation, 0 unsat by a proof" in found.output
+
+
 def test_several_networks_in_one_property(folder: Path) -> None:
     found = run("more.law", "--model", "helps.onnx", "--vnnlib", "2.0", "--out", "suite")
     assert found.exit_code == 0, found.output
@@ -96,3 +112,48 @@ def test_a_verifier_is_asked(folder: Path, network: str, code: int, words: str) 
     assert words in found.output
     refused = _law(*asked, "--out", "proofs")
     assert isinstance(refused.exception, InputError) and "--out" in str(refused.exception)
+
+
+def test_progress_and_what_is_open_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law that is proven for every case, with no proof in between: open, for a reason."""
+    monkeypatch.setattr("dokimos.api.law_instances.prove_in_pairs", lambda *_, **__: None)
+    found = run("more.law", "--model", "helps.onnx", "--rows", 2, "--out", "suite", "--seconds", 3)
+    assert found.exit_code == 0, found.output
+    assert "exporting 2/2: more ± 1 %: open" in found.output
+    between = (
+        "proven for every case; for numbers and mixtures between the cases, a proof was not found in 3 s"
+    )
+    assert f"open: more-0-1: {between}" in found.output
+    assert "find the other labels with: dokimos label suite" in found.output
+
+
+def test_a_proof_that_the_checker_rejects_is_no_label(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = {"pairs": [], "trees": [[-1]], "sums": [[]]}
+    monkeypatch.setattr("dokimos.api.law_instances.prove_in_pairs", lambda *_, **__: data)
+    found = run("more.law", "--model", "helps.onnx", "--out", "suite")
+    assert "0 unsat by a proof" in found.output and "between the cases, a piece's bound" in found.output
+    assert not (folder / "suite" / "truth").exists()
+
+
+def test_what_was_done_before_an_interruption_is_a_suite(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[None] = []
+
+    def interrupted(*_: object, **__: object) -> None:
+        asked.append(None)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("dokimos.api.law_instances.prove_in_pairs", interrupted)
+    found = run("more.law", "--model", "helps.onnx", "--rows", 3, "--out", "suite")
+    assert found.exit_code == 130 and "interrupted; suite has the instances up to here" in found.output
+    assert len(dokimos.read_suite("suite").entries) == 2
+
+
+def test_a_law_that_cannot_be_read_is_refused_before_anything_is_written(folder: Path) -> None:
+    (folder / "worse.law").write_text("input x1; nonsense")
+    found = run("more.law", "worse.law", "--model", "helps.onnx", "--out", "suite")
+    assert found.exception is not None and not (folder / "suite").exists()

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.api.campaigns import run
-from dokimos.api.law_export import AskedInstance, export_law
+from dokimos.api.law_export import export_law
+from dokimos.api.law_instances import AskedInstance
 from dokimos.api.laws import LawSource
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dokimos.cli import one_thread
+from dokimos.cli import INTERRUPTED, one_thread
 from dokimos.cli.law_options import DomainOption, Laws, NoCode
 
-#: How many of the laws or rows without an instance are listed.
+#: How many instances without a label, or laws and rows without an instance, are listed.
 _NAMED = 5
 
 
@@ -51,27 +52,28 @@ def export(
         one_thread()  # the domain may train its own model model
     import dokimos
     from dokimos.cli.law_verify import shares
+    from dokimos.cli.output import progress_bar, say
     from dokimos.core.errors import InputError
     from dokimos.laws.proving.results import VerifySettings
     from dokimos.properties.writing import Version
 
     if vnnlib not in [each.value for each in Version]:
         raise InputError(f"--vnnlib: there is no version {vnnlib!r}; give 1.0 or 2.0.")
-    exported = dokimos.export_law(
-        laws,
-        out=out,
-        model=model,
-        domain=domain,
-        rows=rows,
-        tolerances=shares(tolerance),
-        free=[each.strip() for each in free.split(",") if each.strip()],
-        version=Version(vnnlib),
-        settings=VerifySettings(seconds=seconds, constrained=constrained, allow_code=not no_code),
-    )
-    for each in exported.left_out[:_NAMED]:
-        typer.echo(f"left out: {each}")
-    if len(exported.left_out) > _NAMED:
-        typer.echo(f"left out: {len(exported.left_out) - _NAMED:,} more")
+    with progress_bar("exporting") as progress:
+        exported = dokimos.export_law(
+            laws,
+            out=out,
+            model=model,
+            domain=domain,
+            rows=rows,
+            tolerances=shares(tolerance),
+            free=[each.strip() for each in free.split(",") if each.strip()],
+            version=Version(vnnlib),
+            settings=VerifySettings(seconds=seconds, constrained=constrained, allow_code=not no_code),
+            progress=progress,
+        )
+    _list("left out", exported.left_out)
+    _list("open", exported.open_ones)
     count = len(exported.suite.entries)
     typer.echo(
         f"{out}: {count:,} instance{'s' * (count != 1)}, {exported.sat:,} labelled sat by a violation, "
@@ -79,3 +81,13 @@ def export(
     )
     if exported.sat + exported.unsat < count:
         typer.echo(f"find the other labels with: dokimos label {out}")
+    if exported.is_interrupted:
+        say(f"dokimos: interrupted; {out} has the instances up to here; a new --out has all.")
+        raise SystemExit(INTERRUPTED)
+
+
+def _list(what: str, given: Sequence[str]) -> None:
+    for each in given[:_NAMED]:
+        typer.echo(f"{what}: {each}")
+    if len(given) > _NAMED:
+        typer.echo(f"{what}: {len(given) - _NAMED:,} more")
