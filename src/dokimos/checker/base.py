@@ -34,8 +34,8 @@ class Proven:
 class Problem:
     """What a proof is about, as read from the two files, and the witness that came with the label.
 
-    `asked` are the margins that the label claims: a proof may stop once it has shown them. None asks for
-    the largest margins that it can show.
+    `asked` are the margins that the label claims: a proof may stop once it has shown them, and leaves
+    float32 alone where nothing is claimed there. None asks for the largest margins that it can show.
     """
 
     network: Network
@@ -43,6 +43,17 @@ class Problem:
     witness: Point | None = None
     ulps: int = DEFAULT_ULPS
     asked: Proven | None = None
+
+    def asks_float32(self) -> bool:
+        """Whether the label claims a margin in float32, or the largest one is asked for."""
+        return self.asked is None or self.asked.float32 is not None
+
+    def in_float32(self, proof: Callable[[], Fraction]) -> Fraction | None:
+        """The float32 margin that `proof` gives; None if it does not go through, or none is asked for."""
+        try:
+            return proof() if self.asks_float32() else None
+        except (InvalidProof, UnsupportedOp):
+            return None
 
 
 class CertificateKind(ABC):
@@ -104,11 +115,3 @@ def _refute_one(conjunction: tuple[Linear, ...], box: Box, lower_bound: LowerBou
 def about(value: Fraction) -> str:
     """A few digits of a number, however large, for messages."""
     return f"{float(value):.6g}" if abs(value) < 2**1000 else "beyond 2^1000"
-
-
-def if_provable(proof: Callable[[], Fraction]) -> Fraction | None:
-    """The margin that `proof` gives, or None if it does not go through."""
-    try:
-        return proof()
-    except (InvalidProof, UnsupportedOp):
-        return None

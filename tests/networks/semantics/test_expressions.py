@@ -38,6 +38,22 @@ def test_a_combination_has_the_value_of_its_parts(
     assert e == combine([(Fraction(1), e)]) and (e == AffineExpression(e.constant + 1, e.terms)) is False
 
 
+@given(
+    e=EXPRESSIONS,
+    others=st.lists(st.tuples(NUMBERS, EXPRESSIONS), max_size=2),
+    gone=st.sets(st.integers(0, 4)),
+)
+def test_equal_expressions_are_one_key_and_variables_are_left_out(
+    e: AffineExpression, others: list[tuple[Fraction, AffineExpression]], gone: set[int]
+) -> None:
+    away = [(-factor, each) for factor, each in others]
+    same = combine([(Fraction(1), e), *others, *away])  # the same numbers over another denominator
+    assert e == same and hash(e) == hash(same)
+    left = {v: c for v, c in e.terms.items() if v not in gone}
+    assert e.without(gone) == AffineExpression(e.constant, left)
+    assert (e == e.without(gone)) == (e.terms == left)
+
+
 @given(e=EXPRESSIONS, share=NUMBERS, by=EXPRESSIONS, point=POINTS)
 def test_a_variable_is_replaced_by_a_share_of_an_expression(
     e: AffineExpression, share: Fraction, by: AffineExpression, point: list[Fraction]

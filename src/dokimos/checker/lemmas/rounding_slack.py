@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from dokimos.checker.base import LowerBound, Problem, Proven, if_provable, refute
+from dokimos.checker.base import LowerBound, Problem, Proven, refute
 from dokimos.core.errors import InvalidProof
 from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.properties.model import Box, Linear
@@ -42,5 +42,7 @@ def margins(problem: Problem, bound: LowerBound, error: LowerBound | None = None
     error = output_errors(problem) if error is None else error
     return Proven(
         real=refute(problem.property, bound),
-        float32=if_provable(lambda: refute(problem.property, lambda c, box: bound(c, box) - error(c, box))),
+        float32=problem.in_float32(
+            lambda: refute(problem.property, lambda c, box: bound(c, box) - error(c, box))
+        ),
     )

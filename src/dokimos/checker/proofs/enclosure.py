@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
+from dokimos.checker.base import CertificateKind, Problem, Proven, about
 from dokimos.checker.data import PLACE, Choice, read_data
 from dokimos.checker.lemmas.linear_pieces import linear_slacks
 from dokimos.checker.lemmas.relu_layers import ReluLayer, bounded, relu_layers
@@ -84,11 +84,11 @@ class EnclosureProof(CertificateKind):
 
         network, ulps = problem.network, problem.ulps
         if given.bounds == "linear":
-            both = if_provable(lambda: margin(_linear(network, ulps)))
+            both = problem.in_float32(lambda: margin(_linear(network, ulps)))
             return Proven(real=margin(_linear(network, None)) if both is None else both, float32=both)
         return Proven(
             real=margin(_by_intervals(real_outputs(network))),
-            float32=if_provable(lambda: margin(_by_intervals(float32_outputs(network, ulps)))),
+            float32=problem.in_float32(lambda: margin(_by_intervals(float32_outputs(network, ulps)))),
         )
 
 

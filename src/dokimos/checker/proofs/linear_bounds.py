@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
+from dokimos.checker.base import CertificateKind, Problem, Proven, about
 from dokimos.checker.data import PLACE, Natural, read_data
 from dokimos.checker.lemmas.float_ends import box_floats, outward
 from dokimos.checker.lemmas.linear_graph import BoundedGraph
@@ -72,7 +72,7 @@ class LinearBoundsProof(CertificateKind):
                 for (box, conjunction), chosen in zip(asked, slopes, strict=True)
             )
 
-        both = if_provable(lambda: margin(problem.ulps))
+        both = problem.in_float32(lambda: margin(problem.ulps))
         return Proven(real=margin(None) if both is None else both, float32=both)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
+from dokimos.checker.base import CertificateKind, Problem, Proven, refute
 from dokimos.checker.data import Natural, read_data
 from dokimos.checker.lemmas.cutting import behind
 from dokimos.checker.lemmas.objective import objective
@@ -71,7 +71,7 @@ class OrderedPairs(CertificateKind):
 
         return Proven(
             real=refute(problem.property, lambda c, box: _bound(form, head, pairs, c)),
-            float32=if_provable(lambda: refute(problem.property, float32_bound)),
+            float32=problem.in_float32(lambda: refute(problem.property, float32_bound)),
         )
 
 

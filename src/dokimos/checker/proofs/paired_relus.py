@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable
+from dokimos.checker.base import CertificateKind, Problem, Proven
 from dokimos.checker.data import PLACE, Choice, Natural, read_data
 from dokimos.checker.lemmas.half_spaces import half_spaces
 from dokimos.checker.lemmas.linear_pieces import linear_slacks, rows_of
@@ -107,7 +107,7 @@ class PairedRelus(CertificateKind):
                 found += map(positive, linear_slacks(over, goals, pieces(box, tree)))
             return min(found)
 
-        both = if_provable(lambda: margin(float32=True))
+        both = problem.in_float32(lambda: margin(float32=True))
         return Proven(real=margin(float32=False) if both is None else both, float32=both)
 
 

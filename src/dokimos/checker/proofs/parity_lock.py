@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, about, if_provable
+from dokimos.checker.base import CertificateKind, Problem, Proven, about
 from dokimos.checker.data import Natural, read_data
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.checker.lemmas.affine import affine_layer
@@ -24,7 +24,6 @@ from dokimos.networks.semantics.rounding import rounding_bounds
 from dokimos.suites.instance import Label
 
 ONE = Fraction(1)
-Key = tuple[Fraction, frozenset[tuple[int, Fraction]]]
 
 
 class EquationData(Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,17 +84,18 @@ class ParityLockProof(CertificateKind):
         argument, rest = _without_gate(problem.network, given.gate)
         lock = before(problem.network, argument)
         _require_shut(piecewise_linear(lock), given)
-        proven = kind.prove(replace(problem, network=rest, asked=None), given.data)
+        asked = None if problem.asks_float32() else problem.asked
+        proven = kind.prove(replace(problem, network=rest, asked=asked), given.data)
 
         def in_float32() -> Fraction:
             if proven.float32 is None:
                 raise InvalidProof("the network without the gate is not proven in float32")
-            for box, _ in problem.property.questions():
+            for box in {box for box, _ in problem.property.questions()}:
                 rounding = rounding_bounds(lock, box.lower, box.upper, ulps=problem.ulps)
                 _require_shut(piecewise_linear(lock, rounding=rounding), given)
             return proven.float32 - _flushed(problem)
 
-        return Proven(proven.real, if_provable(in_float32))
+        return Proven(proven.real, problem.in_float32(in_float32))
 
 
 def _flushed(problem: Problem) -> Fraction:
@@ -207,13 +207,13 @@ class _Recogniser:
     def __init__(self, form: PiecewiseLinear, given: ParityLockData) -> None:
         self._form = form
         self._given = given
-        self._found: dict[Key, _Rectified] = {}
+        self._found: dict[AffineExpression, _Rectified] = {}
         #: η of every ReLU whose value lies in [0, 1 + η].
         self._bounded: dict[int, Fraction] = {}
         for number, inside in form.relus.items():
             clean, noise = self._clean(inside)
-            self._found.setdefault(_key(clean), _Rectified(variable(number), noise))
-            if len(clean.terms) == 1:
+            self._found.setdefault(clean, _Rectified(variable(number), noise))
+            if len(clean.variables) == 1:
                 ((before, factor),) = clean.terms.items()
                 if (clean.constant, factor) == (ONE, -ONE) and before in form.relus:
                     self._bounded[number] = noise
@@ -224,11 +224,11 @@ class _Recogniser:
     def _clean(self, e: AffineExpression) -> tuple[AffineExpression, Fraction]:
         """The expression without its noise, and a bound on the noise."""
         noise = self._form.noise
-        amount = sum((abs(c) * noise[v] for v, c in e.terms.items() if v in noise), ZERO)
-        return AffineExpression(e.constant, {v: c for v, c in e.terms.items() if v not in noise}), amount
+        amount = sum((abs(e.factor(v)) * noise[v] for v in e.variables if v in noise), ZERO)
+        return e.without(noise) if noise else e, amount
 
     def _rectified(self, inside: AffineExpression) -> _Rectified:
-        found = self._found.get(_key(inside))
+        found = self._found.get(inside)
         if found is None:
             raise InvalidProof("a part of the lock is not among the ReLUs of the network")
         return found
@@ -275,13 +275,9 @@ class _Recogniser:
         if self._given.gate >= len(self._form.outputs):
             raise InvalidProof(f"there is no gate {self._given.gate}")
         top, noise = self._clean(self._form.outputs[self._given.gate])
-        if len(top.terms) == 1:
+        if len(top.variables) == 1:
             ((number, factor),) = top.terms.items()
             if factor < 0 and number in self._form.relus:
                 inside, more = self._clean(self._form.relus[number])
                 return combine([(factor, inside)], top.constant), noise - factor * more
         return top, noise
-
-
-def _key(e: AffineExpression) -> Key:
-    return e.constant, frozenset(e.terms.items())

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable
+from dokimos.checker.base import CertificateKind, Problem, Proven
 from dokimos.checker.data import PLACE, read_data
 from dokimos.checker.lemmas.case_tree import TreeData, read_tree
 from dokimos.checker.lemmas.relu_layers import OutwardLeaves
@@ -82,4 +82,6 @@ class ReluTree(CertificateKind):
                 raise InvalidProof("no leaf holds any input, which is impossible")
             return min(known)
 
-        return Proven(real=margin(in_float32=False), float32=if_provable(lambda: margin(in_float32=True)))
+        return Proven(
+            real=margin(in_float32=False), float32=problem.in_float32(lambda: margin(in_float32=True))
+        )

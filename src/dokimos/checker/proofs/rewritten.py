@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable
+from dokimos.checker.base import CertificateKind, Problem, Proven
 from dokimos.checker.data import read_data
 from dokimos.checker.kinds import CERTIFICATES
 from dokimos.checker.lemmas.rounding_slack import output_errors
@@ -59,7 +59,7 @@ class Rewritten(CertificateKind):
         if not chain.equals(as_chain(problem.network)):
             raise InvalidProof("the steps do not turn the base network into the shipped network")
         proven = CERTIFICATES[given.kind].prove(replace(problem, network=base), given.data)
-        return Proven(proven.real, if_provable(lambda: _margin_after_rounding(problem, proven.real)))
+        return Proven(proven.real, problem.in_float32(lambda: _margin_after_rounding(problem, proven.real)))
 
 
 def _margin_after_rounding(problem: Problem, margin: Fraction) -> Fraction:

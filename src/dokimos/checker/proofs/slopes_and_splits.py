@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from dokimos.checker.base import CertificateKind, Problem, Proven, if_provable, refute
+from dokimos.checker.base import CertificateKind, Problem, Proven, refute
 from dokimos.checker.data import read_data
 from dokimos.checker.lemmas.objective import objective, ranges
 from dokimos.core.errors import InvalidProof
@@ -64,7 +64,7 @@ class SlopesAndSplits(CertificateKind):
 
         return Proven(
             real=refute(problem.property, exact.lower_bound),
-            float32=if_provable(lambda: refute(problem.property, float32_bound)),
+            float32=problem.in_float32(lambda: refute(problem.property, float32_bound)),
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, about, if_provable
+from dokimos.checker.base import CertificateKind, LowerBound, Problem, Proven, about
 from dokimos.checker.data import NoData, read_data
 from dokimos.checker.lemmas.nonexpansive import rounding_by_norm
 from dokimos.checker.lemmas.rounding_slack import output_errors
@@ -69,7 +69,7 @@ class Witness(CertificateKind):
             if found.violates:
                 margin = Fraction(0) if found.margin_lower is None else max(found.margin_lower, Fraction(0))
                 proofs = (partial(float32_margin, problem, point, found.outputs, error) for error in errors)
-                shown = (value for proof in proofs if (value := if_provable(proof)) is not None)
+                shown = (value for proof in proofs if (value := problem.in_float32(proof)) is not None)
                 proven = Proven(margin, next(shown, None))
                 if problem.asked is None or proven.reaches(problem.asked):
                     break

@@ -6,7 +6,7 @@ operations for each term, whereas separate fractions would each have to be reduc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
@@ -52,7 +52,7 @@ class AffineExpression:
         return {v: Fraction(n, self._denominator) for v, n in self._wholes.items()}
 
     @property
-    def variables(self) -> Iterable[int]:
+    def variables(self) -> Collection[int]:
         """The variables that have a coefficient."""
         return self._wholes.keys()
 
@@ -75,9 +75,17 @@ class AffineExpression:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AffineExpression):
             return NotImplemented
-        return (self.constant, self.terms) == (other.constant, other.terms)
+        return self._lowest == other._lowest
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(self._lowest)
+
+    @cached_property
+    def _lowest(self) -> tuple[int, int, frozenset[tuple[int, int]]]:
+        """The same for equal expressions: the integers, divided by what all of them share."""
+        shared = gcd(self._denominator, self._whole, *self._wholes.values())
+        wholes = frozenset((v, n // shared) for v, n in self._wholes.items())
+        return self._denominator // shared, self._whole // shared, wholes
 
     def __repr__(self) -> str:
         return f"AffineExpression({self.constant!r}, {self.terms!r})"
@@ -92,6 +100,11 @@ class AffineExpression:
     def renamed(self, names: Sequence[int]) -> AffineExpression:
         """The same coefficients for other variables: names[v] for v, all different."""
         wholes = {names[v]: n for v, n in self._wholes.items()}
+        return AffineExpression._over(self._denominator, self._whole, wholes)
+
+    def without(self, variables: Container[int]) -> AffineExpression:
+        """This expression with 0 in place of these variables."""
+        wholes = {v: n for v, n in self._wholes.items() if v not in variables}
         return AffineExpression._over(self._denominator, self._whole, wholes)
 
     def plus_variable(self, variable: int) -> AffineExpression:

@@ -105,17 +105,17 @@ class _Translation:
         magnitudes = None if sizes is None else _magnitudes(sizes, weights, bias)
         names = _names(rows)
         for m in range(weights.shape[1]):
-            support = [int(k) for k in np.flatnonzero(weights[:, m])]
-            column = {k: Fraction(float(weights[k, m])) for k in support}
+            support = np.flatnonzero(weights[:, m])
+            column = dict(zip(support.tolist(), map(Fraction, weights[support, m].tolist()), strict=True))
             constant = Fraction(float(bias[m]))
-            terms = len(support) + (constant != 0)
+            terms = len(column) + (constant != 0)
             lone = terms == 1 and (not column or abs(next(iter(column.values()))) == 1)
             whole_column = AffineExpression(constant, column)
             for r in range(rows.shape[0]):
                 if names is not None:
                     exact = whole_column.renamed(names[r])
                 else:
-                    exact = combine(((column[k], rows[r, k]) for k in support), constant)
+                    exact = combine(((factor, rows[r, k]) for k, factor in column.items()), constant)
                 if magnitudes is None or not terms:
                     out[r, m] = exact
                 elif lone:
