@@ -17,6 +17,7 @@ from dokimos.difficulty.profiling import extra_names
 from dokimos.properties.violation import violation_at
 from dokimos.suites.profile_file import COMPONENTS
 from dokimos.testing import ComponentContract
+from dokimos.testing.construction_contract import twins
 from tests.difficulty.inspections import observe_labelled
 
 FAMILIES = tuple(CONSTRUCTIONS)
@@ -25,7 +26,7 @@ HALVES = [(family, half) for family in FAMILIES for half in (0, 1)]
 
 @cache
 def observed(family: str, half: int) -> Inspection:
-    return observe_labelled(CONSTRUCTIONS[family](seed=0)[half], samples=200)
+    return observe_labelled(twins(CONSTRUCTIONS[family])[half], samples=200)
 
 
 def test_the_canonical_five_are_those_of_the_file() -> None:

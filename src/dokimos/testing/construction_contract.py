@@ -57,7 +57,7 @@ class ConstructionContract:
 
     def test_the_same_seed_gives_the_same_bytes(self, construction: AnyConstruction) -> None:
         """Every random choice comes from the generator that is passed."""
-        first, again = twins(construction), draw(construction, 0)
+        first, again = twins(construction), spelt(construction)
         assert first == again
         assert not set(contents(first)) & set(contents(twins(construction, 1)))
 
@@ -183,8 +183,7 @@ class ConstructionContract:
 
     def test_knobs_may_be_given_as_text(self, construction: AnyConstruction) -> None:
         """As the command line does."""
-        spelt = {k.name: str(k.default) for k in knobs_of(construction.knobs_class)}
-        assert contents(draw(construction, 0, **spelt)) == contents(twins(construction))
+        assert contents(spelt(construction)) == contents(twins(construction))
 
     def test_a_family_explains_itself(self, construction: AnyConstruction) -> None:
         """It has a name, a summary for `dokimos families`, and a docstring."""
@@ -206,6 +205,12 @@ def draw(construction: AnyConstruction, seed: int, **knobs: Any) -> Twins:
 def twins(construction: AnyConstruction, seed: int = 0) -> Twins:
     """The same with default knobs, drawn once."""
     return draw(construction, seed)
+
+
+@cache
+def spelt(construction: AnyConstruction) -> Twins:
+    """The same again, with the value of every knob given as text."""
+    return draw(construction, 0, **{k.name: str(k.default) for k in knobs_of(construction.knobs_class)})
 
 
 def property_of(labelled: LabelledInstance) -> Property:
