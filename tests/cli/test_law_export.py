@@ -89,6 +89,8 @@ def test_several_networks_in_one_property(folder: Path) -> None:
         (["--model", "helps.onnx", "--vnnlib", "3", "--out", "suite"], "1.0 or 2.0"),
         (["--model", "helps.onnx", "--tolerance", "2", "--out", "suite"], "not a percentage"),
         (["--model", "helps.onnx", "--out", "."], "already exists"),
+        (["--model", "helps.onnx", "--tolerance", "5%", "--out", "suite"], "--tolerance is about rows"),
+        (["--model", "helps.onnx", "--free", "age", "--out", "suite"], "--free is about rows"),
     ],
 )
 def test_what_cannot_be_exported_says_why(folder: Path, arguments: list[str], words: str) -> None:

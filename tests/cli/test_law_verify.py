@@ -100,10 +100,24 @@ def test_laws_around_rows(folder: Path) -> None:
     held = run("recheck", "--allow-code", folder / "out" / "income-1.json")
     assert held.exit_code == 0 and "2 proven, 1 violated" in held.stdout
     assert "not at hand" not in held.stdout
+    again = run("verify", folder / "income.law", *options, "--out", folder / "out")
+    assert again.exit_code == 1 and "2 proven, 1 violated" in again.stdout
     wrong = run("verify", folder / "income.law", "--rows", 3, "--tolerance", "1")
     assert isinstance(wrong.exception, InputError) and "not a percentage" in str(wrong.exception)
     none = run("recheck", "--allow-code", folder / "people.py")
     assert isinstance(none.exception, InputError)
+
+
+def test_an_interruption_says_what_the_same_command_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dokimos.verify_law", interrupted)
+    done = run("verify", folder / "income.law", "--model", folder / "rising.json")
+    assert done.exit_code == 130
+    assert done.output == "dokimos: interrupted; the same command starts from the beginning.\n"
 
 
 def test_rows_are_compared_with_the_data_set(folder: Path) -> None:

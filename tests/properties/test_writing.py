@@ -51,6 +51,14 @@ def test_vnnlib1_in_full() -> None:
     )
 
 
+def test_sums_have_no_factors_where_they_need_none() -> None:
+    """Marabou reads sums of outputs, but no factors."""
+    least = Linear((), ((0, F(-1)), (1, F(-1))), F(-1, 2))
+    text = write_vnnlib1(one_case((least,)))
+    assert text.endswith("(assert (>= (+ Y_0 Y_1) 0.5))\n")
+    assert parse_vnnlib(text) == one_case((least,))
+
+
 def test_vnnlib2_in_full() -> None:
     strict = Linear(((0, F(2)),), ((0, F(-1)),), F(1), True)
     text = write_vnnlib2(one_case((strict, LESS)), element_type="float32")

@@ -15,6 +15,8 @@ from dokimos.api.campaigns import run
 from dokimos.api.law_export import export_law
 from dokimos.api.law_instances import AskedInstance
 from dokimos.api.laws import LawSource
+from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.campaigns.records import RunRecord
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.question import LawQuestion
@@ -57,6 +59,7 @@ def ask_law(
     tolerances: Sequence[float | Fraction] = (Fraction(1, 100),),
     free: Sequence[str] = (),
     settings: VerifySettings | None = None,
+    progress: ProgressCallback[AskedLaw] = ignore,
 ) -> tuple[AskedLaw, ...]:
     """Ask a verifier whether a case violates laws on a network: `dokimos law verify --verifier`.
 
@@ -82,22 +85,34 @@ def ask_law(
             settings=settings,
             labelled=False,
         )
-        campaign = run(
-            exported.suite.folder, verifier, Path(folder) / "run", timeout_seconds=settings.seconds
-        )
         known = {each.name: each for each in exported.asked}
-        found = []
-        for record in campaign.records:
-            asked = known[record.instance]
-            answer, words, reason = LawAnswer.OPEN, "", record.detail or record.answer.value
-            if record.answer is Answer.UNSAT:
-                answer, reason = LawAnswer.PROVEN, ""
-            elif record.answer is Answer.SAT:
-                words = "" if record.witness is None else _violation(asked, record.witness)
-                answer = LawAnswer.VIOLATED if words else LawAnswer.OPEN
-                reason = "" if words else "its counterexample is not a case that violates the law"
-            found.append(AskedLaw(asked.place, record.verifier, answer, words, reason, record.wall_seconds))
+        found: list[AskedLaw] = []
+
+        def tell(update: ProgressUpdate[object]) -> None:
+            if isinstance(update.item, RunRecord):
+                found.append(_answer(known[update.item.instance], update.item))
+                progress(ProgressUpdate("asking", len(found), len(known), found[-1].place, found[-1]))
+
+        run(
+            exported.suite.folder,
+            verifier,
+            Path(folder) / "run",
+            timeout_seconds=settings.seconds,
+            progress=tell,
+        )
     return tuple(found)
+
+
+def _answer(asked: AskedInstance, record: RunRecord) -> AskedLaw:
+    said = (record.detail or record.answer.value).strip().splitlines()
+    answer, words, reason = LawAnswer.OPEN, "", said[-1].strip()  # of a traceback, the error
+    if record.answer is Answer.UNSAT:
+        answer, reason = LawAnswer.PROVEN, ""
+    elif record.answer is Answer.SAT:
+        words = "" if record.witness is None else _violation(asked, record.witness)
+        answer = LawAnswer.VIOLATED if words else LawAnswer.OPEN
+        reason = "" if words else "its counterexample is not a case that violates the law"
+    return AskedLaw(asked.place, record.verifier, answer, words, reason, record.wall_seconds)
 
 
 def _violation(asked: AskedInstance, witness: Point) -> str:

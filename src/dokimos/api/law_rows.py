@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -21,8 +21,8 @@ from dokimos.laws.language.syntax import Law
 from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.proving.rechecking import planned
 from dokimos.laws.proving.results import VerifySettings
-from dokimos.laws.proving.row_deciding import RowsDecision, verify_rows
-from dokimos.laws.proving.row_files import save_rows
+from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision, verify_rows
+from dokimos.laws.proving.row_files import known_rows, save_rows
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.strength_deciding import verify_strengths
 from dokimos.laws.proving.strength_files import save_strengths
@@ -54,7 +54,8 @@ def verify_law_rows(
     A tolerance is a share, 1 % unless given: numbers move by that share of their range, at least by 1;
     flags and choices stay as they are unless `free` names them. `settings.seconds` is the processor time
     for each row. The folder `out` gets a file for each law and tolerance, with a proof or a case for every
-    row that is decided.
+    row that is decided; it is written as rows are decided, and a later call checks what is there, and
+    decides the other rows only.
 
     Where the law compares a record with what a function makes of it that the domain says is LINEAR, such as
     a blur, it is decided for any strength of that at the row itself; with a tolerance, for full strength at
@@ -96,14 +97,42 @@ def verify_law_rows(
                 decision = _strengths(law, found, loaded, data, tolerance, chosen, saved, done)
             else:
                 assert tolerance is not None  # only strengths are decided without
-                decision = verify_rows(
-                    law, data.tolist(), tolerance, model=loaded, domain=found, settings=chosen, done=done
-                )
-                if saved is not None and not decision.reason:
-                    save_rows(decision, saved)
+                decision = _rows(law, found, loaded, data, tolerance, chosen, saved, done)
             verified.append(VerifiedRows(path, decision, None if decision.reason else saved))
             progress(ProgressUpdate("deciding", len(verified), len(files), place, verified[-1]))
     return tuple(verified)
+
+
+def _rows(
+    law: Law,
+    domain: Domain,
+    model: Any,
+    data: NDArray[Any],
+    tolerance: Tolerance,
+    settings: VerifySettings,
+    saved: Path | None,
+    done: Callable[[int], None],
+) -> RowsDecision:
+    plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
+    own = as_domain_model(model, plan.domain)
+    known: tuple[RowDecision, ...] = ()
+    if saved is not None and saved.exists():
+        known = known_rows(saved, plan, own, tolerance, data)
+        if known:
+            done(len(known))
+
+    def keep(so_far: RowsDecision) -> None:
+        if saved is not None:
+            save_rows(so_far, saved)
+        done(len(so_far.rows))
+
+    given = data.tolist()
+    decision = verify_rows(
+        law, given, tolerance, model=own, domain=domain, settings=settings, known=known, done=keep
+    )
+    if saved is not None and not decision.reason:
+        save_rows(decision, saved)
+    return decision
 
 
 def _strengths(

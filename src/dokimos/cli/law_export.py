@@ -26,9 +26,12 @@ def export(
         int | None, typer.Option(help="Make an instance around each of this many rows of the data.", min=1)
     ] = None,
     tolerance: Annotated[
-        str,
-        typer.Option(help="How far the numbers in a row may move, in percent of their range: 1%,2%,5%."),
-    ] = "1%",
+        str | None,
+        typer.Option(
+            help="With --rows: how far numbers may move, as a share of their range: 1%,2%,5% (1% unless "
+            "given)."
+        ),
+    ] = None,
     free: Annotated[
         str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
     ] = "",
@@ -51,7 +54,7 @@ def export(
     if model is None:
         one_thread()  # the domain may train its own model model
     import dokimos
-    from dokimos.cli.law_verify import shares
+    from dokimos.cli.law_verify import expect_rows, shares
     from dokimos.cli.output import progress_bar, say
     from dokimos.core.errors import InputError
     from dokimos.laws.proving.results import VerifySettings
@@ -59,6 +62,7 @@ def export(
 
     if vnnlib not in [each.value for each in Version]:
         raise InputError(f"--vnnlib: there is no version {vnnlib!r}; give 1.0 or 2.0.")
+    expect_rows(rows, tolerance, free)
     with progress_bar("exporting") as progress:
         exported = dokimos.export_law(
             laws,
@@ -66,7 +70,7 @@ def export(
             model=model,
             domain=domain,
             rows=rows,
-            tolerances=shares(tolerance),
+            tolerances=shares("1%" if tolerance is None else tolerance),
             free=[each.strip() for each in free.split(",") if each.strip()],
             version=Version(vnnlib),
             settings=VerifySettings(seconds=seconds, constrained=constrained, allow_code=not no_code),

@@ -37,6 +37,7 @@ def repair(
     from rich.text import Text
 
     import dokimos
+    from dokimos.cli.output import starting_over
     from dokimos.core.errors import InputError
     from dokimos.core.files import write_whole
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
@@ -48,7 +49,7 @@ def repair(
         raise InputError(f"--way: there is no {way!r}; give {', '.join(each.value for each in RepairWay)}.")
     settings = RepairSettings(way=RepairWay(way), epochs=epochs, verify=VerifySettings(seconds=seconds))
 
-    with printout("law repair", as_json) as said:
+    with starting_over(), printout("law repair", as_json) as said:
 
         def progress(update: ProgressUpdate[RepairedModel]) -> None:
             done = update.item.after

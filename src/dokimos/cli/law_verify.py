@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
@@ -14,6 +15,7 @@ from dokimos.cli import one_thread
 from dokimos.cli.law_options import DomainOption, Laws, NoCode
 
 if TYPE_CHECKING:
+    from dokimos.api.law_asking import AskedLaw
     from dokimos.api.law_proofs import VerifiedLaw
     from dokimos.api.law_rows import VerifiedRows
     from dokimos.api.progress import ProgressUpdate
@@ -57,24 +59,33 @@ def verify(
     out: Annotated[Path | None, typer.Option(help="A folder for proofs and violations.")] = None,
     no_code: NoCode = False,
 ) -> None:
-    """Decide laws for every case: proven, violated, or open. Exit code 0 if all are proven, else 1."""
+    """Decide laws for every case: proven, violated, or open. Exit code 0 if all are proven, else 1.
+
+    If interrupted with --rows and --out, the same command continues where it stopped.
+    """
     if model is None:
         one_thread()  # the domain may train its own model model
-    import dokimos
-    from dokimos.laws.proving.results import LawAnswer, VerifySettings
+    from dokimos.cli.output import starting_over
+    from dokimos.laws.proving.results import VerifySettings
 
-    if verifier is not None:
-        limit = 60.0 if seconds is None else seconds
-        asked = VerifySettings(seconds=limit, seed=seed, constrained=constrained, allow_code=not no_code)
-        _ask(laws, verifier, model, domain, asked, rows, tolerance, free, out)
-        return
-    if rows is not None:
-        limit = 10.0 if seconds is None else seconds
-        near = VerifySettings(seconds=limit, seed=seed, constrained=constrained, allow_code=not no_code)
-        _verify_rows(laws, model, domain, near, rows, tolerance, free, out)
-        return
-    seconds = 60.0 if seconds is None else seconds
-    settings = VerifySettings(seconds=seconds, seed=seed, constrained=constrained, allow_code=not no_code)
+    expect_rows(rows, tolerance, free)
+    limit = seconds if seconds is not None else 60.0 if rows is None or verifier is not None else 10.0
+    settings = VerifySettings(seconds=limit, seed=seed, constrained=constrained, allow_code=not no_code)
+    continues = rows is not None and out is not None
+    with nullcontext() if continues and verifier is None else starting_over():
+        if verifier is not None:
+            _ask(laws, verifier, model, domain, settings, rows, tolerance, free, out)
+        elif rows is not None:
+            _verify_rows(laws, model, domain, settings, rows, tolerance, free, out)
+        else:
+            _verify(laws, model, domain, settings, out)
+
+
+def _verify(
+    laws: list[Path], model: str | None, domain: str | None, settings: VerifySettings, out: Path | None
+) -> None:
+    import dokimos
+    from dokimos.laws.proving.results import LawAnswer
 
     def progress(update: ProgressUpdate[VerifiedLaw]) -> None:
         _show(update.item)
@@ -116,18 +127,23 @@ def _ask(
         tolerances=shares("1%" if tolerance is None else tolerance),
         free=[each.strip() for each in free.split(",") if each.strip()],
         settings=settings,
+        progress=lambda update: _show_asked(update.item),
     )
-    for one in found:
-        took = f"{one.seconds:.1f} s"
-        match one.answer:
-            case LawAnswer.PROVEN:
-                typer.echo(f"{one.place}: proven by {one.verifier}, not checked by Dokimos ({took})")
-            case LawAnswer.VIOLATED:
-                typer.echo(f"{one.place}: violated, found by {one.verifier} ({took})\n  - {one.words}")
-            case _:
-                typer.echo(f"{one.place}: open: {one.verifier}: {one.reason} ({took})")
     if any(one.answer is not LawAnswer.PROVEN for one in found):
         raise typer.Exit(1)
+
+
+def _show_asked(one: AskedLaw) -> None:
+    from dokimos.laws.proving.results import LawAnswer
+
+    took = f"{one.seconds:.1f} s"
+    match one.answer:
+        case LawAnswer.PROVEN:
+            typer.echo(f"{one.place}: proven by {one.verifier}, not checked by Dokimos ({took})")
+        case LawAnswer.VIOLATED:
+            typer.echo(f"{one.place}: violated, found by {one.verifier} ({took})\n  - {one.words}")
+        case _:
+            typer.echo(f"{one.place}: open: {one.verifier}: {one.reason} ({took})")
 
 
 def _verify_rows(
@@ -166,6 +182,15 @@ def _verify_rows(
     )
     if not all(one.decision.is_proven for one in verified):
         raise typer.Exit(1)
+
+
+def expect_rows(rows: int | None, tolerance: str | None, free: str) -> None:
+    """Raise InputError if an option about rows is given without rows."""
+    from dokimos.core.errors import InputError
+
+    given = "--tolerance" if tolerance is not None else "--free" if free else ""
+    if given and rows is None:
+        raise InputError(f"{given} is about rows: say around how many with --rows.")
 
 
 def shares(text: str) -> list[Fraction]:

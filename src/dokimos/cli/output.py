@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dokimos.cli import INTERRUPTED
 from dokimos.cli.heartbeat import heard, paused
 
 if TYPE_CHECKING:
@@ -122,6 +123,16 @@ def progress_bar(stage: str) -> Iterator[ProgressCallback[object]]:
 def _say_progress(update: ProgressUpdate[object]) -> None:
     of = "" if update.total is None else f"/{update.total}"
     say(f"{update.stage} {update.done}{of}: {update.note}")
+
+
+@contextmanager
+def starting_over() -> Iterator[None]:
+    """Inside this context, Ctrl-C ends a command that keeps nothing to continue from, and it says so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("dokimos: interrupted; the same command starts from the beginning.")
+        raise SystemExit(INTERRUPTED) from None
 
 
 @contextmanager

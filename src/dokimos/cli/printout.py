@@ -38,9 +38,11 @@ class Printout:
             self._document["tables"][name] = list(rows)
             self._heading(shown)
         elif shown is not None:
+            from rich.text import Text
+
             from dokimos.cli.output import console
 
-            console().print(shown)
+            console().print(shown, soft_wrap=isinstance(shown, Text))
 
     def tables(self, tables: Iterable[TableRows]) -> None:
         """Add tables to the document only."""

@@ -154,6 +154,8 @@ def _constraint(constraint: Linear, name: _Namer) -> str:
     if len(terms) == 2 and bound == 0 and {c for _, c in terms} == {1, -1}:
         left, right = sorted(terms, key=lambda term: -term[1])
         return f"({less} {left[0]} {right[0]})"
+    if len(terms) > 1 and all(c == -1 for _, c in terms):  # some tools read sums, but no factors
+        return f"({more} {_sum([(variable, -c) for variable, c in terms])} {exact_decimal(-bound)})"
     return f"({less} {_sum(terms)} {exact_decimal(bound)})"
 
 

@@ -165,7 +165,7 @@ def test_a_violation_is_exact_and_run_again() -> None:
 def test_what_is_no_such_network_is_refused(tmp_path: Path) -> None:
     layout = domain().layout
     assert layout is not None
-    with pytest.raises(Refusal, match="takes 3 columns"):
+    with pytest.raises(Refusal, match="takes 3 inputs, and records have"):
         NetworkReach(ModelBuilder([3]).affine(np.zeros((2, 3)), np.zeros(2)).build(2), layout, name="n")
     with pytest.raises(Refusal, match="one number"):
         NetworkReach(ModelBuilder([5]).affine(np.zeros((1, 5)), np.zeros(1)).build(1), layout, name="n")

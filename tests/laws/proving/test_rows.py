@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,8 @@ from dokimos.laws.models.model import Model
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import exactly_violated
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import RowsDecision, verify_rows
-from dokimos.laws.proving.row_files import read_rows, recheck_rows, save_rows
+from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision, verify_rows
+from dokimos.laws.proving.row_files import known_rows, read_rows, recheck_rows, save_rows
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.translation import translate
 from dokimos.laws.proving.zones import Options, Span, Zone
@@ -42,6 +43,8 @@ def test_the_cases_around_a_row() -> None:
     assert near is not None
     assert near.values[:3] == (Span(1, 3), Span(1, 1), Options(frozenset({1})))
     assert near.values[3] == question.zone.values[3]  # what the law sets goes where the law says
+    here = Tolerance(Fraction(0)).over(question, row)
+    assert here is not None and here.values[0] == Span(2, 2)
     far = Tolerance(Fraction(1, 2), ("kind", "paid")).over(question, row)
     assert far is not None
     assert far.values[:3] == (Span(0, 4), Span(0, 1), question.zone.values[2])
@@ -152,6 +155,45 @@ def test_the_file_is_checked_again_and_mutants_are_refused(found: RowsDecision, 
     ):
         with pytest.raises(UnreadableFile):
             checked(**damaged)
+
+
+def test_rows_that_a_file_has_are_not_decided_again(found: RowsDecision, tmp_path: Path) -> None:
+    """What it claims is checked first: with other data, another model or a false claim, it is nothing."""
+    path, data, model = tmp_path / "rows.json", records(), model_of(network(1))
+    save_rows(found, path)
+    held = json.loads(path.read_text())
+
+    def known(**given: Any) -> tuple[RowDecision, ...]:
+        asked = {"plan": plan(MORE), "model": model, "tolerance": found.tolerance, "data": data} | given
+        return known_rows(path, **asked)
+
+    assert [(each.row, each.answer, each.is_empty) for each in known()] == [
+        (each.row, each.answer, each.is_empty) for each in found.rows
+    ]
+    assert len(known(data=data[:7])) == 7
+    assert known(data=data[::-1]) == known(model=model_of(network(5))) == ()
+    assert known(tolerance=Tolerance(Fraction(1, 4))) == ()
+    bad = next(k for k, row in enumerate(held["rows"]) if row["case"])
+    lie = held["rows"][bad] | {"case": None, "cover": [None]}
+    for rows in ([lie], [held["rows"][0]] * 2):
+        _written(path, held | {"rows": rows})
+        assert known() == ()
+    _written(path, held | {"rows": [held["rows"][0], held["rows"][bad] | {"case": None}]})
+    first = known()
+    assert [each.row for each in first] == [0]  # the other one is open
+    path.write_text("nothing")
+    assert known() == ()
+    counts: list[int] = []
+    again = verify_rows(
+        law(MORE),
+        data.tolist(),
+        found.tolerance,
+        model=model,
+        domain=domain(),
+        known=found.rows[1:],
+        done=lambda so_far: counts.append(len(so_far.rows)),
+    )
+    assert counts == [len(data)] and [each.row for each in again.rows] == list(range(len(data)))
 
 
 def _written(path: Path, document: object) -> Path:

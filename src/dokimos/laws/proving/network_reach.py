@@ -41,7 +41,8 @@ class NetworkReach:
         self.network, self.layers = read_layers(content, name=name)
         if self.network.input_size != layout.width:
             raise Refusal(
-                f"the network takes {self.network.input_size} columns, records have {layout.width}"
+                f"the network takes {self.network.input_size} inputs, and records have {layout.width} "
+                "columns; give a network of this domain"
             )
         if self.classes < 2:
             raise Refusal("the network gives one number, not a score for each class")

@@ -94,12 +94,13 @@ def verify_rows(
     model: Any = None,
     domain: Domain | None = None,
     settings: VerifySettings | None = None,
-    done: Callable[[int], None] = lambda _: None,
+    known: Sequence[RowDecision] = (),
+    done: Callable[[RowsDecision], None] = lambda _: None,
 ) -> RowsDecision:
     """Decide a law for all cases around each of some rows, in `settings.seconds` of processor time each.
 
-    `done` is called with the number of rows that are decided. Raises LawError or InputError if the law, the
-    domain or the model is not usable.
+    Rows that are `known` are not decided again. `done` is called with what is known so far. Raises LawError
+    or InputError if the law, the domain or the model is not usable.
     """
     settings = settings or VerifySettings()
     plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
@@ -111,13 +112,16 @@ def verify_rows(
         given = [row_numbers(stated.question.layout, row) for row in rows]
         zones = [tolerance.over(stated.question, each) for each in given]
         work = _Rows(plan, stated, loaded, settings)
-        decided: list[RowDecision] = []
+        decided = {each.row: each for each in known}
         inside = [(n, each, zone) for n, (each, zone) in enumerate(zip(given, zones, strict=True)) if zone]
-        for start in range(0, len(inside), _TOGETHER):
-            decided += work.decide(inside[start : start + _TOGETHER])
-            done(len(decided))
-        outside = len(given) - len(inside)
-        found = replace(found, semantics=stated.semantics, rows=tuple(decided), outside=outside)
+        found = replace(found, semantics=stated.semantics, outside=len(given) - len(inside))
+        found = replace(found, rows=tuple(decided[n] for n in sorted(decided)))
+        asked = [each for each in inside if each[0] not in decided]
+        for start in range(0, len(asked), _TOGETHER):
+            made = work.decide(asked[start : start + _TOGETHER])
+            decided |= {each.row: each for each in made}
+            found = replace(found, rows=tuple(decided[n] for n in sorted(decided)))
+            done(found)
     except Refusal as refusal:
         found = replace(found, reason=str(refusal))
     return replace(found, seconds=time.process_time() - begun)

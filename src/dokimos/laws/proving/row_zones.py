@@ -19,6 +19,8 @@ from dokimos.laws.proving.zones import Number, Options, Span, Values, Zone, exac
 class Tolerance:
     """How far the features of a row may move: numbers by a `share` of their range, at least by 1.
 
+    A share of 0 moves nothing: the row itself.
+
     Features that are 0 or 1, and choices, stay as they are, except the `free` ones, which may have any
     value that the domain declares.
     """
@@ -79,7 +81,7 @@ class Tolerance:
         width = declared.high - declared.low
         if feature.kind is not Kind.INTEGER:
             return exact(self.share * width)
-        return 0 if width <= 1 else max(1, math.floor(self.share * width))
+        return 0 if width <= 1 or self.share == 0 else max(1, math.floor(self.share * width))
 
 
 def chosen(slot: Slot, row: Sequence[Number]) -> int:
