@@ -87,7 +87,10 @@ def test_several_networks_in_one_property(folder: Path) -> None:
     [
         (["--model", "trees.json", "--out", "suite"], "only laws on networks"),
         (["--model", "helps.onnx", "--vnnlib", "3", "--out", "suite"], "1.0 or 2.0"),
-        (["--model", "helps.onnx", "--tolerance", "2", "--out", "suite"], "not a percentage"),
+        (
+            ["--model", "helps.onnx", "--rows", "1", "--tolerance", "2", "--out", "suite"],
+            "not a percentage",
+        ),
         (["--model", "helps.onnx", "--out", "."], "already exists"),
         (["--model", "helps.onnx", "--tolerance", "5%", "--out", "suite"], "--tolerance is about rows"),
         (["--model", "helps.onnx", "--free", "age", "--out", "suite"], "--free is about rows"),
