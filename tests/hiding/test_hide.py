@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 import dokimos
 from dokimos.core.errors import ConstructionFailed, InputError
-from dokimos.hiding import trained_tier
+from dokimos.hiding import robust_base, trained_tier
 from dokimos.hiding.architectures import ARCHITECTURES, draw_network
 from dokimos.hiding.plants import draw_points
 from dokimos.hiding.settings import HideSettings, parse_shape
@@ -79,22 +79,25 @@ def test_a_base_that_is_not_proven_claims_no_volume(tmp_path: Path) -> None:
     assert "no volume is claimed" in (tmp_path / "out" / HIDE_REPORT).read_text()
 
 
-def test_training_goes_on_after_a_kill_as_if_it_had_not_stopped(tmp_path: Path) -> None:
-    settings = replace(TINY, tier="trained", epochs=24)
+def test_training_goes_on_after_a_kill_as_if_it_had_not_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(robust_base, "GROWING_STEPS", (100,))  # it need not be proven
+    settings = replace(TINY, tier="trained", epochs=14)
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     whole.mkdir()
     halves.mkdir()
     expected = train(settings, whole, lambda *_: None)
 
     def killed(epoch: int, _total: int, _note: str) -> None:
-        if epoch == 22:  # the last checkpoint is that of epoch 20
+        if epoch == 12:  # the last checkpoint is that of epoch 10
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(settings, halves, killed)
     seen: list[int] = []
     resumed = train(settings, halves, lambda epoch, *_: seen.append(epoch))
-    assert seen[0] == 21
+    assert seen[0] == 11
     assert resumed.file == expected.file
 
 
@@ -117,6 +120,8 @@ def test_unsat_that_is_not_proven_on_the_larger_box_is_shipped_without_a_label(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = replace(TINY, tier="trained", epochs=1, prove_seconds=0.5, filter="none")
+    trained = train(settings, tmp_path, lambda *_: None)
+    monkeypatch.setattr(trained_tier, "train", lambda *_: trained)
     made = dokimos.hide(tmp_path / "both", settings)
     assert sorted(t.label.value for e in made.suite.entries if (t := e.read_truth())) == ["sat", "unsat"]
     monkeypatch.setattr(trained_tier, "is_proven_on_enlarged", lambda _: False)
