@@ -112,3 +112,11 @@ def copy_of_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], P
     from tests.making import made_once  # only now: what it imports would be loaded before it is traced
 
     return made_once(tmp_path_factory, TINY)
+
+
+@pytest.fixture(scope="session")
+def checked_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the labels are kept that were checked in this run of the tests."""
+    from tests.making import checked_labels_of_the_run
+
+    return checked_labels_of_the_run(tmp_path_factory)

@@ -32,11 +32,22 @@ def shipped_once(factory: pytest.TempPathFactory, name: str) -> Suite:
     return _made(factory, name, shipped_recipe(name))
 
 
+def checked_labels_of_the_run(factory: pytest.TempPathFactory) -> Path:
+    """Where the labels are kept that were checked in this run: one that is proven need not be proven again."""
+    folder = _shared(factory) / "checked-labels"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _shared(factory: pytest.TempPathFactory) -> Path:
+    """The folder of this run of the tests, in however many processes."""
+    several = "PYTEST_XDIST_WORKER" in os.environ
+    return factory.getbasetemp().parent if several else factory.getbasetemp()
+
+
 def _made(factory: pytest.TempPathFactory, name: str, recipe: Recipe) -> Suite:
     """The suite, which one process of this run makes and the others wait for."""
-    several = "PYTEST_XDIST_WORKER" in os.environ
-    shared = factory.getbasetemp().parent if several else factory.getbasetemp()
-    folder = shared / f"suite-{name}"
+    folder = _shared(factory) / f"suite-{name}"
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return read_suite(folder) if folder.exists() else generate_suite(recipe, folder, jobs=1)

@@ -49,10 +49,15 @@ def copy_of_pair(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], P
 
 @pytest.fixture
 def workplace(
-    copy_of_pair: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copy_of_pair: Callable[[Path], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    checked_labels: Path,
 ) -> Path:
     """The folder that the functions are called in."""
     copy_of_pair(tmp_path / "tiny")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "labels").symlink_to(checked_labels)
     (tmp_path / "people.py").write_text(PEOPLE)
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

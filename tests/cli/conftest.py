@@ -39,9 +39,14 @@ def dokimos(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that a test installs or caches outlives it."""
-    monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path / "home"))
+def own_home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, checked_labels: Path
+) -> Path:
+    """Nothing that a test installs or caches outlives it, except the labels that it has checked."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "labels").symlink_to(checked_labels)
+    monkeypatch.setenv("DOKIMOS_HOME", str(home))
+    return home
 
 
 @pytest.fixture(autouse=True)

@@ -16,24 +16,16 @@ SHELLS = ("bash", "zsh", "fish")
 COMMAND = Path(sys.executable).with_name("dokimos")
 
 
-def _asked(shell: str, line: str, folder: Path) -> str:
-    """What the command answers when a shell asks what the last word of a line may become."""
+def _question(shell: str, line: str) -> dict[str, str]:
+    """How a shell asks the command what the last word of a line may become."""
     words = line.split(" ")
-    return subprocess.run(
-        [sys.executable, "-m", "dokimos"],
-        env={
-            **os.environ,
-            "_DOKIMOS_COMPLETE": f"complete_{shell}",
-            "COMP_WORDS": line,
-            "COMP_CWORD": str(len(words) - 1),
-            "_TYPER_COMPLETE_ARGS": line,
-            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
+    return {
+        "_DOKIMOS_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
 
 
 @pytest.mark.parametrize(
@@ -54,14 +46,26 @@ def _asked(shell: str, line: str, folder: Path) -> str:
         ("dokimos run --tim", "--timeout"),
     ],
 )
-def test_names_are_completed(line: str, word: str, tmp_path: Path) -> None:
+def test_names_are_completed(
+    line: str, word: str, dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "my-suite").mkdir()
-    assert word in _asked("bash", line, tmp_path).splitlines()
+    monkeypatch.chdir(tmp_path)
+    for name, value in _question("bash", line).items():
+        monkeypatch.setenv(name, value)
+    assert word in dokimos().out.splitlines()
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_shell_is_answered(shell: str, tmp_path: Path) -> None:
-    found = _asked(shell, "dokimos check qui", tmp_path)
+    found = subprocess.run(
+        [sys.executable, "-m", "dokimos"],
+        env=os.environ | _question(shell, "dokimos check qui"),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
     assert "quick" in found and "twins" not in found
 
 

@@ -16,7 +16,7 @@ HOME = os.environ.get("DOKIMOS_HOME")
 
 
 @pytest.fixture(autouse=True)
-def _own_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def own_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marabou lives in the user's own home: this takes the place of the fixture that hides it."""
     if HOME is None:
         monkeypatch.delenv("DOKIMOS_HOME", raising=False)

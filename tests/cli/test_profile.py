@@ -52,11 +52,15 @@ def test_a_second_time_it_is_there(dokimos: Dokimos, suite: Path) -> None:
 
 
 def test_one_instance_from_its_two_files(
-    dokimos: Dokimos, pair: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dokimos: Dokimos,
+    pair: tuple[Path, Path],
+    tmp_path: Path,
+    own_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert dokimos("profile", *pair, "--samples", 10).code == 0
-    (kept,) = (tmp_path / "home" / "pairs").glob("*/hinge__above/profiles/hinge__above.json")
+    (kept,) = (own_home / "pairs").glob("*/hinge__above/profiles/hinge__above.json")
     document = json.loads(kept.read_text())
     assert list(document["components"]) == list(COMPONENTS)
     assert dokimos("profile", *pair, "--samples", 10, "--out", tmp_path / "other").code == 0

@@ -207,7 +207,7 @@ def test_what_is_missing_of_a_campaign_is_said(dokimos: Dokimos, suite: Path, tm
 
 
 def test_a_shipped_suite_is_reproduced_by_its_name(
-    dokimos: Dokimos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dokimos: Dokimos, tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(monkeypatch, tmp_path, default={"behaviour": "wrong"})
     one = shipped_suite("scale").entries[0].name
@@ -216,7 +216,7 @@ def test_a_shipped_suite_is_reproduced_by_its_name(
     judged = dokimos("judge", run, "--rules", "exact")
     assert judged.code == 1
     assert "reproduce: dokimos run scale --verifier scripted --timeout 10" in judged.out
-    assert str(tmp_path / "home") not in judged.out
+    assert str(own_home) not in judged.out
 
 
 def test_a_cache_that_cannot_be_written_is_named(
