@@ -1,8 +1,9 @@
 """Fuzzes readers in processes of their own.
 
-    python -m tests.fuzz.fuzzing READERS [SEED [COUNT]]
+    python -m tests.fuzz.fuzzing READERS [SEEDS [COUNT]]
 
-READERS are separated by commas, or "all". Without a SEED, the inputs that have a name are read.
+READERS are separated by commas, or "all". SEEDS are, too; with "named", or without any, the inputs that
+have a name are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The process in which readers are tried out: `python -m tests.fuzz.worker READERS SEED COUNT FIRST`.
+"""The process in which readers are tried out: `python -m tests.fuzz.worker READERS SEEDS COUNT FIRST`.
 
-Reads COUNT mutants for each of the readers, or with SEED "named" the inputs that have a name, from number
-FIRST on; each with 5 s of CPU time and 2 GB more memory than the process had. Writes "at CASE" before
+Reads COUNT mutants for each of the readers and each of the SEEDS, or for the seed "named" the inputs that
+have a name, from number FIRST on; each with 5 s of CPU time and 2 GB more memory than the process had. Writes "at CASE" before
 each, and after it what went wrong, if anything did, as JSON. What exceeds a limit ends the process.
 """
 
@@ -44,18 +44,21 @@ class Case:
     is_good: bool = False
 
 
-def cases(names: list[str], seed: str, count: int, first: int) -> Iterator[Case]:
-    """All cases from number `first` on: of each reader the named ones, or `count` mutants."""
-    if seed == NAMED:
-        yield from itertools.islice(named(names), first, None)
-        return
-    for number in range(first, count * len(names)):
-        name = names[number // count]
+def cases(names: list[str], seeds: list[str], count: int, first: int) -> Iterator[Case]:
+    """All cases from number `first` on: for each seed the named ones, or `count` mutants of each reader."""
+    every = (named(names) if seed == NAMED else mutants(names, seed, count) for seed in seeds)
+    return itertools.islice(itertools.chain.from_iterable(every), first, None)
+
+
+def mutants(names: list[str], seed: str, count: int) -> Iterator[Case]:
+    """So many changed files for each reader."""
+    for name in names:
         reader, seeds = READERS[name], seeds_of(name)
-        rng = random.Random(f"{name} {seed} {number % count}")
-        origin = rng.randrange(len(seeds))
-        title = f"{name}: mutant {number % count}"
-        yield Case(reader, title, mutant(seeds[origin], reader.changes, rng), origin)
+        for number in range(count):
+            rng = random.Random(f"{name} {seed} {number}")
+            origin = rng.randrange(len(seeds))
+            content = mutant(seeds[origin], reader.changes, rng)
+            yield Case(reader, f"{name}: mutant {number}", content, origin)
 
 
 def named(names: list[str]) -> Iterator[Case]:
@@ -109,11 +112,11 @@ def try_out(case: Case, folder: Path) -> str | None:
     return None
 
 
-def main(names: list[str], seed: str, count: int, first: int) -> None:
+def main(names: list[str], seeds: list[str], count: int, first: int) -> None:
     logging.disable(logging.CRITICAL)
     said = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        for case in cases(names, seed, count, first):
+        for case in cases(names, seeds, count, first):
             said.write(f"at {case.title}\n")
             said.flush()
             limit(resource.RLIMIT_CPU, int(cpu_now()) + 1 + CPU_SECONDS)
@@ -132,4 +135,4 @@ def main(names: list[str], seed: str, count: int, first: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1].split(","), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1].split(","), sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4]))
