@@ -71,19 +71,15 @@ $(BIN)/python:
 
 # A stamp says that what it is named for is installed; it is older than the files that say what that is
 # when they have changed since.
-# What is listed is all that is needed here, so two pips install every other line of it at once, and another
-# one Dokimos. The last one looks for what they could not install and for what another machine needs besides,
-# and says what is wrong. Modules are compiled when they are imported, which few of them are: the largest of
-# those that tests need are imported meanwhile.
+# What is listed is all that is needed here, so it is installed as listed, quickly. Then pip looks for what was
+# left out and for what another machine needs besides, and says what is wrong. Modules are compiled when they
+# are imported, which few of them are: the largest of those that tests need are imported meanwhile.
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 .venv/.base .venv/.dev: .venv/.%: $(BIN)/python pyproject.toml requirements/%.txt
 	@echo "Installing requirements/$*.txt"; \
-	$(PIP_INSTALL) --no-deps -e . >/dev/null 2>&1 & own=$$!; \
-	for rest in 0 1; do \
-	  awk "NR % 2 == $$rest" requirements/$*.txt | $(PIP_INSTALL) --no-deps -r /dev/stdin >/dev/null 2>&1 & \
-	done; \
-	wait $$own || set -- -e .; wait; \
+	scripts/install_quickly.sh $(BIN)/python requirements/$*.txt; \
 	$(BIN)/python -c 'import torch, sklearn.ensemble, pandas, onnx, distributed' 2>/dev/null & \
+	$(BIN)/python -c 'import dokimos' 2>/dev/null || set -- -e .; \
 	$(PIP_INSTALL) -r requirements/$*.txt "$$@" && wait
 	@touch $@
 
