@@ -33,7 +33,7 @@ def shipped_once(factory: pytest.TempPathFactory, name: str) -> Suite:
 
 
 def checked_labels_of_the_run(factory: pytest.TempPathFactory) -> Path:
-    """Where the labels are kept that were checked in this run: one that is proven need not be proven again."""
+    """Where labels are kept that were checked in this run: what is proven need not be proven again."""
     folder = _shared(factory) / "checked-labels"
     folder.mkdir(exist_ok=True)
     return folder
