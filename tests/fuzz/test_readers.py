@@ -29,7 +29,7 @@ def in_words(faults: list[Fault]) -> str:
 
 @pytest.fixture(scope="module")
 def default_run() -> tuple[list[str], list[Fault]]:
-    """What the default run reads, and the faults, from one process, as the files to start from take time."""
+    """What the default run reads and the faults: one process, as the files to start from take time."""
     return fuzz(list(READERS), seed="named,few", count=FEW)
 
 

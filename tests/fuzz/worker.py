@@ -1,8 +1,9 @@
 """The process in which readers are tried out: `python -m tests.fuzz.worker READERS SEEDS COUNT FIRST`.
 
 Reads COUNT mutants for each of the readers and each of the SEEDS, or for the seed "named" the inputs that
-have a name, from number FIRST on; each with 5 s of CPU time and 2 GB more memory than the process had. Writes "at CASE" before
-each, and after it what went wrong, if anything did, as JSON. What exceeds a limit ends the process.
+have a name, from number FIRST on; each with 5 s of CPU time and 2 GB more memory than the process had.
+Writes "at CASE" before each, and after it what went wrong, if anything did, as JSON. What exceeds a limit
+ends the process.
 """
 
 from __future__ import annotations
