@@ -37,15 +37,20 @@ def _outputs(content: bytes, point: list[Fraction]) -> list[Fraction]:
 
 @pytest.mark.parametrize("text", [*LAWS[:4], "input x1; requires x1.points != 3; var x2 := x1[paid := 0];"])
 @pytest.mark.parametrize(
-    "constraint", ["points >= 0", 'paid == 0 ==> kind == "none"', "paid == 0 || points < 4"]
+    ("constraint", "boxes"),
+    [("points >= 0", 64), ('paid == 0 ==> kind == "none"', 0), ("paid == 0 || points < 4", 64)],
 )
-def test_records_are_unsafe_iff_they_violate_the_law(text: str, constraint: str) -> None:
+def test_records_are_unsafe_iff_they_violate_the_law(
+    text: str, constraint: str, boxes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every case, by the exact scores; ties are broken as the network breaks them."""
+    monkeypatch.setattr("dokimos.laws.proving.relational._MOST_BOXES", boxes)
     content = network(3)
     found, closer = stated(plan(text, constraint), content)
     question = found.question
     asked = relational_property(question, question.zone, closer.reach.network)
     assert asked is not None and len(asked.networks) == 2
+    assert (len(asked.cases) > 1) is (boxes > 0)
     closed = without_strict(asked)
     scores: dict[tuple[Fraction, ...], list[Fraction]] = {}
     seen = set()
@@ -65,9 +70,12 @@ def test_records_are_unsafe_iff_they_violate_the_law(text: str, constraint: str)
     assert seen == {True, False} if text == MORE else False in seen
 
 
-@pytest.mark.parametrize("text", [MORE, BY, LATER, SET])
-def test_the_product_is_the_copies_side_by_side(text: str) -> None:
+@pytest.mark.parametrize(("text", "boxes"), [(MORE, 64), (BY, 64), (LATER, 0), (SET, 64), (MORE, 0)])
+def test_the_product_is_the_copies_side_by_side(
+    text: str, boxes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every case is unsafe of the product iff it is of the copies; a difference is an input of its own."""
+    monkeypatch.setattr("dokimos.laws.proving.relational._MOST_BOXES", boxes)
     content = network(5)
     found, closer = stated(plan(text), content)
     question = found.question

@@ -21,6 +21,9 @@ from dokimos.networks.writing.builder import ModelBuilder, NotFloat32
 from dokimos.properties.lowering import Lowered
 from dokimos.properties.model import Box, Case, Conjunction, Linear, Point, Property, Signature
 
+#: What a constraint says of inputs, and the constraint.
+_Placed = tuple[dict[int, Fraction], Linear]
+
 
 @dataclass(frozen=True)
 class ProductInstance:
@@ -72,11 +75,6 @@ class _Differences:
     classes: int
 
     @property
-    def _case(self) -> Case:
-        (case,) = self.lowered.property.cases
-        return case
-
-    @property
     def _first_passed(self) -> int:
         return self.lowered.property.output_size - len(self.lowered.passed)
 
@@ -90,7 +88,7 @@ class _Differences:
     def _bounded(self) -> dict[int, tuple[int, Fraction]]:
         """For inputs b that every conjunction bounds against another: that one, a, and c in a − b <= c."""
         common: dict[tuple[int, int], Fraction] | None = None
-        for part in self._case.any_of:
+        for part in (part for case in self.lowered.property.cases for part in case.any_of):
             own: dict[tuple[int, int], Fraction] = {}
             for constraint in part:
                 terms = self._inputs_of(constraint)
@@ -106,8 +104,7 @@ class _Differences:
                 found[b] = a, c
         return found
 
-    def _box(self, known: Mapping[int, tuple[int, Fraction]]) -> Box:
-        box = self._case.box
+    def _box(self, box: Box, known: Mapping[int, tuple[int, Fraction]]) -> Box:
         lower, upper = list(box.lower), list(box.upper)
         for b, (a, c) in known.items():
             low = max(-c, box.lower[b] - box.upper[a])
@@ -117,37 +114,35 @@ class _Differences:
 
     def instance(self, layers: tuple[ReluLayer, ...], width: int) -> ProductInstance:
         """The copies side by side."""
-        known = self._bounded()
-        box = self._box(known)
-        sums = {k: (known[k][0], k) if k in known else (k,) for k in range(box.size)}
-        parts = [self._conjunction(part, known, box) for part in self._case.any_of]
-        passed = sorted({k for part in parts for inputs, _ in part for k in inputs})
-        outputs = self._first_passed
+        known, (old,) = self._bounded(), self.lowered.property.networks
+        size, outputs = self.lowered.property.input_size, self._first_passed
+        boxes = [self._box(case.box, known) for case in self.lowered.property.cases]
+        parts = [
+            [self._conjunction(part, known, case.box, box) for part in case.any_of]
+            for case, box in zip(self.lowered.property.cases, boxes, strict=True)
+        ]
+        passed = sorted({k for own in parts for part in own for inputs, _ in part for k in inputs})
         place = {k: outputs + number for number, k in enumerate(passed)}
-        any_of = tuple(
-            tuple(
-                Linear((), tuple(sorted([*own, *((place[k], f) for k, f in inputs.items())])), each.bound)
-                for inputs, each in part
-                for own in [[term for term in each.outputs if term[0] < outputs]]
-            )
-            for part in parts
+        cases = tuple(
+            Case(box, tuple(_placed(part, place, outputs) for part in own))
+            for box, own in zip(boxes, parts, strict=True)
         )
+        sums = {k: (known[k][0], k) if k in known else (k,) for k in range(size)}
         reads = tuple(sums[k] for k in self.lowered.links)
-        content = _built(layers, width, reads, passed, box)
-        (old,) = self.lowered.property.networks
-        shapes = (1, box.size), (1, outputs + len(passed))
+        lows = [min(float(box.lower[k]) for box in boxes) for k in passed]
+        content = _built(layers, width, reads, passed, lows, size)
+        shapes = (1, size), (1, outputs + len(passed))
         signature = Signature(old.name, old.input_name, shapes[0], old.output_name, shapes[1])
-        return ProductInstance(content, Property((signature,), (Case(box, any_of),)), reads)
+        return ProductInstance(content, Property((signature,), cases), reads)
 
     def _conjunction(
-        self, part: Conjunction, known: Mapping[int, tuple[int, Fraction]], box: Box
-    ) -> list[tuple[dict[int, Fraction], Linear]]:
+        self, part: Conjunction, known: Mapping[int, tuple[int, Fraction]], old: Box, box: Box
+    ) -> list[_Placed]:
         """The constraints, each with what it says of inputs, but for those that the box implies."""
         first = self._first_passed
-        found: list[tuple[dict[int, Fraction], Linear]] = []
+        found: list[_Placed] = []
         limits = []
         for b, (a, _) in known.items():
-            old = self._case.box
             for sign, end in ((1, old.upper[b]), (-1, -old.lower[b])):
                 limits.append(({a: Fraction(sign), b: Fraction(sign)}, Linear((), (), end)))
         for constraint in part:
@@ -166,6 +161,16 @@ class _Differences:
         ]
 
 
+def _placed(part: Sequence[_Placed], place: Mapping[int, int], outputs: int) -> Conjunction:
+    """The constraints, with what they say of inputs said of outputs that pass these on."""
+    made = []
+    for inputs, each in part:
+        own = [term for term in each.outputs if term[0] < outputs]
+        terms = sorted([*own, *((place[k], factor) for k, factor in inputs.items())])
+        made.append(Linear((), tuple(terms), each.bound))
+    return tuple(made)
+
+
 def _is_implied(inputs: Mapping[int, Fraction], bound: Fraction, box: Box) -> bool:
     most = sum((f * (box.upper[k] if f > 0 else box.lower[k]) for k, f in inputs.items()), Fraction(0))
     return most <= bound
@@ -176,12 +181,11 @@ def _built(
     width: int,
     reads: Sequence[tuple[int, ...]],
     passed: Sequence[int],
-    box: Box,
+    lows: Sequence[float],
+    size: int,
 ) -> bytes:
     copies = len(reads) // width
-    lows = np.array([float(box.lower[k]) for k in passed])
-    builder, last = ModelBuilder([box.size]), len(layers) - 1
-    size = box.size
+    builder, last = ModelBuilder([size]), len(layers) - 1
     for number, layer in enumerate(layers):
         made, taken = layer.weights.shape
         weights = np.zeros((copies * made + len(passed), size))
@@ -197,7 +201,7 @@ def _built(
             weights[copies * made + index, copies * taken + index if number else k] = 1.0
         shift = np.zeros(len(passed))
         if last > 0 and number in (0, last):
-            shift = lows if number else -lows
+            shift = np.array(lows) if number else -np.array(lows)
         biases = np.concatenate([*[layer.biases] * copies, shift])
         builder = (builder.relu() if number else builder).affine(weights, biases)
         size = len(biases)

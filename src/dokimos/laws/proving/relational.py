@@ -1,8 +1,8 @@
 """A law as a property of several networks, one for each record that the model decides on.
 
-The property given to a verifier is about real numbers: integers may have any value in between, and a choice
-may be any mixture of its remaining values. So `unsat` proves the law; the input of a `sat` is a violation
-if it is a valid record.
+The property given to a verifier is about real numbers: integers may have any value in between, and where
+there are many combinations of choices, a choice may be any mixture of its remaining values. So `unsat`
+proves the law; the input of a `sat` is a violation if it is a valid record.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
+from math import prod
 
 from dokimos.laws.domain.features import Kind, Slot
 from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.float32_ends import float32_end
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.terms import Comparison, Either, Formula, Quantity, Sign
-from dokimos.laws.proving.zones import Grid, Options, Span, Zone
+from dokimos.laws.proving.zones import Grid, Options, Span, Values, Zone
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Box, Case, Conjunction, Linear, Property, Relation, Signature
 
 #: The most conjunctions that a property may have.
 _MOST_CONJUNCTIONS = 10_000
+#: Choices with no more combinations than this have a box for each.
+_MOST_BOXES = 64
 #: No more of them than this are compared with each other.
 _MOST_COMPARED = 300
 
@@ -37,7 +40,8 @@ def relational_property(question: LawQuestion, zone: Zone, network: Network) -> 
     law holds in the zone where the property is `unsat`.
 
     *Proof.* Each variable of the question is read from the first record that has it; other records that
-    have it are linked to that by equalities. Columns are between their ends in the zone, or float32
+    have it are linked to that by equalities. Where choices have few combinations, each is a case of the
+    property. Columns are between their ends in the zone, or float32
     numbers around these; those of a choice
     are 0 or 1 and add up to 1 (at most 1 where "none" is left). Every condition of the question, and where
     the decisions are forbidden, is a formula over the variables: a comparison of one choice with a number
@@ -78,6 +82,13 @@ class _Relational:
         return found
 
     def property(self) -> Property | None:
+        cases = [replace(self, zone=zone)._case() for zone in _by_choices(self.zone)]
+        found = tuple(each for each in cases if each is not None)
+        if sum(len(case.any_of) for case in found) > _MOST_CONJUNCTIONS:
+            raise Refusal(f"the law has more than {_MOST_CONJUNCTIONS:,} combinations of conditions")
+        return Property(self._signatures(), found) if found else None
+
+    def _case(self) -> Case | None:
         question, places = self.question, self._places()
         if question.rules_out(self.zone):
             return None
@@ -88,14 +99,10 @@ class _Relational:
             for part in _parts([*question.conditions, each.where], self.zone):
                 conditions = [c for comparison in part for c in self._linear(comparison, places)]
                 conjunctions.append((*common, *conditions, *decisions))
-                if len(conjunctions) > _MOST_CONJUNCTIONS:
-                    raise Refusal(
-                        f"the law has more than {_MOST_CONJUNCTIONS:,} combinations of conditions"
-                    )
         box = self._box()
         if not conjunctions or box.is_empty:
             return None
-        return Property(self._signatures(), (Case(box, tuple(conjunctions)),))
+        return Case(box, tuple(conjunctions))
 
     def _signatures(self) -> tuple[Signature, ...]:
         shapes = self.network.input_shape, self.network.output_shape
@@ -216,6 +223,19 @@ class _Relational:
             for option, column in enumerate(columns):
                 found[column] = found.get(column, Fraction(0)) + factor * (option + shift)
         return tuple((column, each) for column, each in sorted(found.items()) if each), constant
+
+
+def _by_choices(zone: Zone) -> list[Zone]:
+    """Zones with one option of each choice, which make up the zone; itself where there would be many."""
+    if prod(len(each.left) for each in zone.values if isinstance(each, Options)) > _MOST_BOXES:
+        return [zone]
+    return [Zone(values) for values in product(*map(_one_by_one, zone.values))]
+
+
+def _one_by_one(values: Values) -> list[Values]:
+    if isinstance(values, Span):
+        return [values]
+    return [Options(frozenset({one})) for one in sorted(values.left)]
 
 
 def _parts(formulas: Sequence[Formula], zone: Zone) -> list[tuple[Comparison, ...]]:
