@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,17 @@ from dokimos.suites.instance import Instance, LabelledInstance, Semantics, Truth
 Pair = tuple[LabelledInstance, LabelledInstance]
 
 
-def draw(family: str, seed: int = 1, **knobs: Any) -> Pair:
+def draw_anew(family: str, seed: int = 1, **knobs: Any) -> Pair:
     """Siblings as the family writes them: class 0 should win (`test_mixing` is about the rest)."""
     drawn = CONSTRUCTIONS[family].draw(
         seed=seed, timeout_seconds=60, disguise=(), with_twin=True, knobs=knobs, mix=False
     )
     robust, twin = drawn.instances
     return robust, twin
+
+
+#: The same, drawn once: many tests look at one pair, or compare others with it.
+draw = lru_cache(maxsize=64, typed=True)(draw_anew)
 
 
 def truth_of(labelled: LabelledInstance) -> Truth:

@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_files_and_another_seed_others() -> None:
     ],
 )
 def test_every_knob_is_alive(change: dict[str, Any]) -> None:
-    plain, changed = (Polynomial()(seed=2, **{**SMALL, **more})[0] for more in ({}, change))
+    plain, changed = (draw("polynomial", 2, **{**SMALL, **more})[0] for more in ({}, change))
     files = [(x.instance.network_file, x.instance.property_file) for x in (plain, changed)]
     assert files[0] != files[1]
 
