@@ -165,3 +165,35 @@ def test_the_precision_is_restored() -> None:
         assert flint.ctx.prec == 999
         raise RuntimeError
     assert flint.ctx.prec == before
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((3, 4), (4, 2)),
+        ((1, 4), (4, 2)),
+        ((5, 2, 3), (3, 4)),
+        ((2, 1, 3, 4), (5, 4, 2)),
+        ((40, 30), (30, 20)),
+    ],
+)
+def test_products_of_matrices_hold_the_exact_ones(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=shape) * 10.0 ** rng.integers(-9, 9, size=shape) for shape in (left, right))
+    exact = np.matmul(*(np.vectorize(Fraction, otypes=[object])(x) for x in (a, b)))
+    with ball.precision(64):
+        found = ball.TABLE["MatMul"](Node("MatMul", ("a", "b"), "y"), [ball.lift(a), ball.lift(b)])
+    assert found.shape == exact.shape
+    sizes = np.matmul(abs(a), abs(b))
+    for one, value, size in zip(found.flat, exact.flat, sizes.flat, strict=True):
+        bounds = bounds_of(one)
+        assert bounds is not None and bounds[0] <= value <= bounds[1]
+        assert float(one.rad()) <= 1e-15 * size
+
+
+def test_a_number_that_is_not_known_spoils_its_row_and_column_only() -> None:
+    a, b = (ball.lift(np.ones(shape)) for shape in ((30, 20), (20, 25)))
+    a[3, 4], b[5, 6] = arb.nan(), arb.pos_inf()
+    found = ball.TABLE["MatMul"](Node("MatMul", ("a", "b"), "y"), [a, b])
+    spoilt = {(i, j) for i, j in np.ndindex(found.shape) if not found[i, j].is_finite()}
+    assert spoilt == {(i, j) for i, j in np.ndindex(found.shape) if i == 3 or j == 6}

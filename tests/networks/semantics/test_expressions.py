@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dokimos.networks.semantics.expressions import AffineExpression, combine, variable
 
-NUMBERS = st.fractions(max_denominator=60).filter(lambda x: abs(x) < 10**6) | st.just(Fraction(0))
+NUMBERS = st.builds(Fraction, st.integers(-(10**6), 10**6) | st.just(0), st.integers(1, 60))
 TERMS = st.dictionaries(st.integers(0, 4), NUMBERS, max_size=4)
 EXPRESSIONS = st.builds(AffineExpression, NUMBERS, TERMS)
 POINTS = st.lists(NUMBERS, min_size=6, max_size=6)

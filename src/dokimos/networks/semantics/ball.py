@@ -15,7 +15,7 @@ from typing import Any
 
 import flint
 import numpy as np
-from flint import arb, fmpq
+from flint import arb, arb_mat, fmpq
 from numpy.typing import NDArray
 
 from dokimos.networks.graph import Node, Shape
@@ -128,16 +128,28 @@ def _power(x: Any, exponent: float) -> Any:
     return result if exponent >= 0 else 1 / result
 
 
+def _product(a: Array, b: Array) -> Array:
+    """Matrix products as np.matmul has them; those of several rows by Arb, which rounds each sum once."""
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-2] < 2 or 0 in (*a.shape, *b.shape):
+        return np.asarray(np.matmul(a, b), dtype=object)
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    left, right = (np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b))
+    out = np.empty((*stack, a.shape[-2], b.shape[-1]), dtype=object)
+    for at in np.ndindex(stack):
+        out[at] = (arb_mat(left[at].tolist()) * arb_mat(right[at].tolist())).tolist()
+    return out
+
+
 def _matmul(node: Node, arguments: Sequence[Array | None]) -> Array:
     a, b = _given(arguments)
-    return np.asarray(np.matmul(a, b), dtype=object)
+    return _product(a, b)
 
 
 def _gemm(node: Node, arguments: Sequence[Array | None]) -> Array:
     a, b, *bias = _given(arguments)
     left = a.T if node.integer("transA") else a
     right = b.T if node.integer("transB") else b
-    total = np.matmul(left, right) * arb(node.real("alpha"))
+    total = _product(left, right) * arb(node.real("alpha"))
     for c in bias:
         total = total + c * arb(node.real("beta"))
     return np.asarray(total, dtype=object)
@@ -145,7 +157,7 @@ def _gemm(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
     x, weights, *bias = _given(arguments)
-    total = convolve(node, x, weights, zero=arb(0), product=np.matmul)
+    total = convolve(node, x, weights, zero=arb(0), product=_product)
     for b in bias:
         total = total + per_channel(b, x.ndim)
     return total

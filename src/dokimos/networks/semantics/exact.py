@@ -145,7 +145,8 @@ def _enclosed(
     """The outputs in balls, from the tensors that are known exactly on."""
     left = replace(network, nodes=tuple(node for node in network.nodes if node.output not in exact))
     needed = {name: exact[name] for node in left.nodes for name in node.inputs if name in exact}
-    bits = min(_FIRST_BITS, max_bits)
+    # Balls of fewer bits than the width has can only be that narrow where they are exact.
+    bits = min(max(_FIRST_BITS, 1 << relative_width.denominator.bit_length().bit_length()), max_bits)
     while True:
         with ball.precision(bits):
             source = ball.from_fractions(point, network.input_shape)
@@ -170,8 +171,10 @@ def _enclosed(
 
 def _is_narrow(lower: Fraction, upper: Fraction, relative_width: Fraction) -> bool:
     # Every value between the bounds must pass, so the smallest magnitude among them decides.
-    smallest = Fraction(0) if lower <= 0 <= upper else min(abs(lower), abs(upper))
-    return upper - lower <= relative_width * max(Fraction(1), smallest)
+    width = upper - lower
+    return width <= relative_width or (
+        not lower <= 0 <= upper and width <= relative_width * min(abs(lower), abs(upper))
+    )
 
 
 def bounds_of(value: Any) -> tuple[Fraction, Fraction] | None:
