@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dokimos.checker import check
+from dokimos.checker import check, prove
 from dokimos.core.errors import InvalidProof
-from dokimos.suites.instance import Instance, Label
+from dokimos.suites.instance import Certificate, Instance, Label
 from dokimos.testing import relu_oracle as oracle
 from tests.checker.files import instance_of, model, question, stated
 
@@ -137,7 +137,8 @@ def test_the_smallest_float32_counts() -> None:
         instance = instance_of(network, question([(-1, 1)], 1, "(<= Y_0 0)"))
         assert oracle.is_sat(network, instance.property_file) is not holds
         if holds:
-            proven = check(instance, stated(instance, "ordered-pairs", PAIRS, real=Fraction(1, 2**149)))
+            check(instance, stated(instance, "ordered-pairs", PAIRS, real=Fraction(1, 2**149)))
+            proven = prove(instance, Certificate("ordered-pairs", PAIRS), Label.UNSAT, None)
             assert proven.float32 is None
         else:
             with pytest.raises(InvalidProof):

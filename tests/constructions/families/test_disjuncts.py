@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 
-from dokimos.checker import check
+from dokimos.checker import prove
 from dokimos.core.errors import ConstructionFailed
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.networks.semantics.exact import evaluate
 from dokimos.properties.model import Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.writing import write_vnnlib1
-from dokimos.suites.instance import Certificate, Claim, Instance, Label, LabelledInstance, Semantics, Truth
+from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance
 from tests.constructions.siblings import differing_weights, draw, truth_of
 
 
@@ -38,14 +36,8 @@ def is_proven(labelled: LabelledInstance, left_out: int) -> bool:
     network = labelled.instance.network_file
     instance = Instance("rest", network, text)
     slopes = ["1"] * (2 * question.output_size)
-    truth = Truth(
-        Label.UNSAT,
-        {Semantics.REAL: Claim(True, Fraction(0))},
-        Certificate("slopes-and-splits", {"slopes": slopes}),
-        instance.network_sha256,
-        instance.property_sha256,
-    )
-    return check(instance, truth).float32 is not None
+    certificate = Certificate("slopes-and-splits", {"slopes": slopes})
+    return prove(instance, certificate, Label.UNSAT, None).float32 is not None
 
 
 @pytest.mark.parametrize("boxes", [0, 1])
