@@ -120,6 +120,26 @@ def test_an_interruption_says_what_the_same_command_does(
     assert done.output == "dokimos: interrupted; the same command starts from the beginning.\n"
 
 
+def test_the_whole_domain_is_decided_without_its_data(folder: Path) -> None:
+    """And the command that is printed checks the proof again, as it stands."""
+    (folder / "people.py").write_text(DOMAIN + "def inputs():\n    raise OSError('no such file')\n")
+    found = run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", folder / "out")
+    assert found.exit_code == 0 and "proven for the whole domain" in found.stdout
+    command = found.stdout.split("dokimos law ")[1].split()
+    assert command[:2] == ["recheck", "--allow-code"]
+    assert run(*command).exit_code == 0
+    refused = run("recheck", command[2])
+    assert isinstance(refused.exception, InputError) and "--allow-code runs it" in str(refused.exception)
+    rows = run("verify", folder / "income.law", "--model", folder / "rising.json", "--rows", 1)
+    assert isinstance(rows.exception, InputError) and "no such file" in str(rows.exception)
+
+
+def test_a_table_that_cannot_be_written_is_refused_before_the_repair(folder: Path) -> None:
+    options = ("--model", "x.onnx", "--out", folder / "y.onnx", "--table", folder / "none" / "t.md")
+    found = run("repair", folder / "income.law", *options)
+    assert isinstance(found.exception, InputError) and "the table cannot be written" in str(found.exception)
+
+
 def test_rows_are_compared_with_the_data_set(folder: Path) -> None:
     """A proof around rows that are not those of the data set, or not in that place, does not hold."""
     rows = "def inputs():\n    return [[30, 20], [40, 50], [50, 70]]\n"

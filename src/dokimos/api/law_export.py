@@ -119,7 +119,7 @@ def _law_on(
     """A law that is read, and the network that it is about. Raises what reading them raises."""
     law = read_law(path)
     found = law_domain(law, path, domain, allow_code=settings.allow_code)
-    found = None if found is None else with_table(found)
+    found = None if found is None else with_table(found, "range" if rows is None else "test")
     named = isinstance(model, str | Path)
     loaded = load_model(model, found, allow_code=settings.allow_code) if named else model
     plan = planned(law, found, constrained=settings.constrained, allow_code=settings.allow_code)

@@ -56,7 +56,7 @@ def verify_law(
     verified: list[VerifiedLaw] = []
     for path, law in [(path, read_law(path)) for path in files]:
         found = law_domain(law, path, domain, allow_code=chosen.allow_code)
-        found = None if found is None else with_table(found)
+        found = None if found is None else with_table(found, "range")
         named = isinstance(model, str | Path)
         loaded = load_model(model, found, allow_code=chosen.allow_code) if named else model
         decision = verifying.verify_law(law, model=loaded, domain=found, settings=chosen)

@@ -9,11 +9,11 @@ from pathlib import Path
 from dokimos.api.law_rows import row_labels
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.laws.domain.definition import call_domain
-from dokimos.laws.domain.lookup import load_domain
+from dokimos.laws.domain.lookup import domain_file, load_domain
 from dokimos.laws.domain.tables import with_table
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.pools import as_records
-from dokimos.laws.models.lookup import as_domain_model, load_model
+from dokimos.laws.models.lookup import as_domain_model, is_code, load_model
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving import proof_files, row_files, strength_files
 from dokimos.laws.proving.expressions import Refusal
@@ -65,7 +65,11 @@ def recheck_law(
         place = domain if domain is not None else saved.domain
         if place is None:
             raise InputError(f"{path}: names no domain; give --domain.")
-        found = with_table(load_domain(place, allow_code=allow_code or domain is not None))
+        named = [place] if domain is None and domain_file(place) is not None else []
+        named += [saved.model] if model is None and is_code(saved.model) else []
+        if named and not allow_code:
+            raise InputError(f"{path}: names Python code, {named[0]}; --allow-code runs it.")
+        found = with_table(load_domain(place, allow_code=allow_code or domain is not None), "range")
         loaded = load_model(
             saved.model if model is None else model, found, allow_code=allow_code or model is not None
         )

@@ -39,7 +39,7 @@ def repair(
     import dokimos
     from dokimos.cli.output import starting_over
     from dokimos.core.errors import InputError
-    from dokimos.core.files import write_whole
+    from dokimos.core.files import expect_writable, write_whole
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
     from dokimos.laws.repair.repairing import RepairSettings
     from dokimos.laws.repair.training import RepairWay
@@ -49,6 +49,8 @@ def repair(
         raise InputError(f"--way: there is no {way!r}; give {', '.join(each.value for each in RepairWay)}.")
     settings = RepairSettings(way=RepairWay(way), epochs=epochs, verify=VerifySettings(seconds=seconds))
 
+    if table is not None:
+        expect_writable(table, what="table", example="repair.md")
     with starting_over(), printout("law repair", as_json) as said:
 
         def progress(update: ProgressUpdate[RepairedModel]) -> None:

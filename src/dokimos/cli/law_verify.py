@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from dokimos.api.law_proofs import VerifiedLaw
     from dokimos.api.law_rows import VerifiedRows
     from dokimos.api.progress import ProgressUpdate
-    from dokimos.laws.proving.results import VerifySettings
+    from dokimos.laws.proving.results import LawDecision, VerifySettings
+    from dokimos.laws.proving.row_deciding import RowsDecision
 
 
 def verify(
@@ -165,9 +166,8 @@ def _verify_rows(
             return
         typer.echo(rows_words(update.item.decision))
         if update.item.saved is not None:
-            typer.echo(
-                f"  saved in {update.item.saved}: dokimos law recheck {quote(str(update.item.saved))}"
-            )
+            command = _recheck(update.item.decision)
+            typer.echo(f"  saved in {update.item.saved}: {command} {quote(str(update.item.saved))}")
 
     verified = dokimos.verify_law_rows(
         laws,
@@ -215,8 +215,16 @@ def _show(verified: VerifiedLaw) -> None:
     typer.echo(decision_words(verified.decision))
     if verified.saved is not None:
         is_proven = verified.decision.answer is LawAnswer.PROVEN
-        command = "recheck" if is_proven else "replay --allow-code"
-        typer.echo(f"  saved in {verified.saved}: dokimos law {command} {quote(str(verified.saved))}")
+        command = _recheck(verified.decision) if is_proven else "dokimos law replay --allow-code"
+        typer.echo(f"  saved in {verified.saved}: {command} {quote(str(verified.saved))}")
+
+
+def _recheck(decision: LawDecision | RowsDecision) -> str:
+    """The command that checks what was saved again, up to the name of the file."""
+    from dokimos.laws.models.lookup import is_code
+
+    own = (decision.domain.place or "").endswith(".py") or is_code(decision.model.name)
+    return "dokimos law recheck" + " --allow-code" * own
 
 
 def recheck(

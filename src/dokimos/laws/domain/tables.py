@@ -60,7 +60,7 @@ def with_table(domain: Domain, source: str = "test") -> Domain:
     """The domain; if its inputs are a DataFrame, its features are the columns.
 
     Features that the domain declares stay, with the dtypes of their columns. Inputs are fetched only if
-    tests use them, or if nothing else declares the features. Raises InputError.
+    they are used (the source "test"), or if nothing else declares the features. Raises InputError.
     """
     if domain.inputs is None or (source != "test" and domain.layout is not None):
         return domain
