@@ -28,16 +28,19 @@ state: .venv/.base
 	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
 	$(if $(STATE),,$(BIN)/python scripts/state_of_verifiers.py --group study)
 
-# The tests that must not be disturbed run in one process, the others in two, and ruff and mypy while these
-# wait: each gives way to those named before it. What the first and the last say comes at the end. (Not by
-# $(MAKE) lint: make runs lines that name itself even where it is only to show them.)
+# The tests that must not be disturbed run in one process, the others in two that share them, and ruff and mypy
+# while these wait: each gives way to those named before it. One is shown at work; what the others say comes at
+# the end. (Not by $(MAKE) lint: make runs lines that name itself even where it is only to show them.)
 test: .venv/.dev browser
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
-	@nice sh -c '$(LINT)' >.lint.log 2>&1 & lint=$$!; \
-	$(BIN)/pytest -n 0 --part alone >.alone.log 2>&1 & alone=$$!; \
-	$(BIN)/coverage erase; nice -n 5 $(BIN)/pytest -n 2 --part others --coverage; tests=$$?; \
-	wait $$alone; alone=$$?; cat .alone.log; wait $$lint; linted=$$?; cat .lint.log; \
-	rm -f .alone.log .lint.log; [ $$tests -eq 0 ] && [ $$alone -eq 0 ] && [ $$linted -eq 0 ]
+	@logs=$$(mktemp -d); share=$$(mktemp -d); trap 'rm -rf "$$logs" "$$share"' EXIT; \
+	tests="nice -n 5 $(BIN)/pytest --part others --coverage --share=$$share -o console_output_style=classic"; $(BIN)/coverage erase; \
+	nice sh -c '$(LINT)' >"$$logs/lint" 2>&1 & lint=$$!; \
+	$(BIN)/pytest --part alone >"$$logs/alone" 2>&1 & alone=$$!; \
+	$$tests >"$$logs/others" 2>&1 & others=$$!; \
+	$$tests; ended=$$?; \
+	wait $$others || ended=$$?; wait $$alone || ended=$$?; wait $$lint || ended=$$?; \
+	cat "$$logs/others" "$$logs/alone" "$$logs/lint"; [ $$ended -eq 0 ]
 	@$(BIN)/coverage combine --quiet
 	@for package in $(PROVEN_PACKAGES); do \
 	  echo "coverage of $$package:"; \

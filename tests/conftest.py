@@ -18,22 +18,12 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from tests.covering import Covering
-from tests.processes import (
-    PARTS,
-    ROOT,
-    SharedProcesses,
-    check_marks,
-    is_in,
-    load_backwards,
-    order_of,
-    place_of,
-)
+from tests.processes import PARTS, SharedFiles, check_marks, is_in, place_of
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -56,6 +46,7 @@ knobs = { size = 5, depth = 0, pairs = 2 }
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--coverage", action="store_true", help="measure the packages that are held to it")
     parser.addoption("--part", choices=PARTS, help="only the tests that must run alone, or only the others")
+    parser.addoption("--share", type=Path, help="a folder, for processes that share the tests")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -63,30 +54,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    if config.option.coverage and (is_worker or not config.option.numprocesses):
+    if config.option.coverage:
         config.pluginmanager.register(Covering(), "covering")
+    if config.option.share:
+        config.pluginmanager.register(SharedFiles(config.option.share), "sharing")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {item: place_of(item) for item in items}
-    for item, place in places.items():
-        check_marks(item, place)
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: order_of(places[item]))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """In a fresh clone each test file is to be rewritten and compiled: two processes meet halfway."""
-    everything = [Path(name).resolve() for name in session.config.args] == [ROOT]
-    if everything and os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
-        load_backwards(session.config.option.part)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:
-    return SharedProcesses(config, log)
+    for item in items:
+        check_marks(item, place_of(item))
 
 
 def pytest_collection_finish() -> None:
@@ -107,16 +83,23 @@ def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def copy_of_tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Copies the suite of the tiny recipe, made once for the whole run, to a place of one's own."""
-    from tests.making import made_once  # only now: what it imports would be loaded before it is traced
-
-    return made_once(tmp_path_factory, TINY)
+def run_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of this run of the tests, which all of its processes share."""
+    shared: Path | None = request.config.option.share
+    return shared or tmp_path_factory.getbasetemp()
 
 
 @pytest.fixture(scope="session")
-def checked_labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the labels are kept that were checked in this run of the tests."""
-    from tests.making import checked_labels_of_the_run
+def copy_of_tiny(run_folder: Path) -> Callable[[Path], Path]:
+    """Copies the suite of the tiny recipe, made once for the whole run, to a place of one's own."""
+    from tests.making import made_once  # only now: what it imports would be loaded before it is traced
 
-    return checked_labels_of_the_run(tmp_path_factory)
+    return made_once(run_folder, TINY)
+
+
+@pytest.fixture(scope="session")
+def checked_labels(run_folder: Path) -> Path:
+    """Where labels are kept that were checked in this run: what is proven need not be proven again."""
+    folder = run_folder / "checked-labels"
+    folder.mkdir(exist_ok=True)
+    return folder

@@ -42,9 +42,9 @@ def model():
 
 
 @pytest.fixture(scope="session")
-def copy_of_pair(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+def copy_of_pair(run_folder: Path) -> Callable[[Path], Path]:
     """Copies the smallest suite that there is, an instance and its twin, made once for the whole run."""
-    return made_once(tmp_path_factory, PAIR)
+    return made_once(run_folder, PAIR)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ Whoever trusts a label trusts every module that the checker imports, wherever in
 and the packages around these modules. They are counted in lines of code: no blanks, comments or docstrings.
 To print the list:
 
-    python -m pytest -n 0 -s tests/checker/test_trusted_core.py
+    python -m pytest -s tests/checker/test_trusted_core.py
 
 A commit that makes the checker know more (an operator, a kind of proof) may raise a number, and says so.
 """

@@ -55,8 +55,8 @@ def test_every_shipped_suite_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_a_shipped_suite_is_what_it_was(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    suite = shipped_once(tmp_path_factory, name)
+def test_a_shipped_suite_is_what_it_was(name: str, run_folder: Path) -> None:
+    suite = shipped_once(run_folder, name)
     recorded = RECORDED[name]
     assert digest(suite.folder) == (recorded["files"], recorded["sha256"])
     made = truths_of(suite)

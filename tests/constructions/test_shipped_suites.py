@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
@@ -27,8 +28,8 @@ APART = {"dials", "disjuncts", "ops", "parity-lock", "residual", "scale", "two-c
 FAMILIES = set(CONSTRUCTIONS) - APART
 
 
-def entries_of(name: str, factory: pytest.TempPathFactory) -> list[tuple[SuiteEntry, Truth]]:
-    suite = shipped_once(factory, name)
+def entries_of(name: str, run_folder: Path) -> list[tuple[SuiteEntry, Truth]]:
+    suite = shipped_once(run_folder, name)
     assert len(suite.entries) == shipped_recipe(name).size
     found = [(entry, truth) for entry in suite.entries if (truth := entry.read_truth()) is not None]
     assert len(found) == len(suite.entries)
@@ -36,9 +37,9 @@ def entries_of(name: str, factory: pytest.TempPathFactory) -> list[tuple[SuiteEn
 
 
 def test_quick_has_every_family_with_both_labels_proven_in_float32(
-    tmp_path_factory: pytest.TempPathFactory,
+    run_folder: Path,
 ) -> None:
-    entries = entries_of("quick", tmp_path_factory)
+    entries = entries_of("quick", run_folder)
     assert len(entries) <= 50
     families = FAMILIES | {"disjuncts", "ops", "parity-lock", "scale"}
     assert {(entry.family, truth.label) for entry, truth in entries} == {
@@ -50,9 +51,9 @@ def test_quick_has_every_family_with_both_labels_proven_in_float32(
         assert check_entry(entry).problem == ""
 
 
-def test_counterexamples_of_quick_lie_in_any_disjunct(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_counterexamples_of_quick_lie_in_any_disjunct(run_folder: Path) -> None:
     places = []
-    for entry, truth in entries_of("quick", tmp_path_factory):
+    for entry, truth in entries_of("quick", run_folder):
         instance = entry.read_instance()
         question = read_vnnlib(instance.property_file, file=entry.name)
         if truth.witness is None or len(question.cases) > 1 or len(question.cases[0].any_of) < 2:
@@ -226,17 +227,17 @@ def test_veristress_is_the_published_combinations() -> None:
 
 @pytest.mark.slow
 def test_veristress_has_225_distinct_instances_each_proven(
-    tmp_path_factory: pytest.TempPathFactory,
+    run_folder: Path,
 ) -> None:
-    entries = entries_of("veristress", tmp_path_factory)
+    entries = entries_of("veristress", run_folder)
     assert Counter(entry.family for entry, _ in entries) == PUBLISHED
     assert len({(entry.network_sha256, entry.property_sha256) for entry, _ in entries}) == 225
     assert all(check_entry(entry).is_proven for entry, _ in entries)
 
 
 @pytest.mark.slow
-def test_edge_is_proven_for_the_reals_only(tmp_path_factory: pytest.TempPathFactory) -> None:
-    entries = entries_of("edge", tmp_path_factory)
+def test_edge_is_proven_for_the_reals_only(run_folder: Path) -> None:
+    entries = entries_of("edge", run_folder)
     assert {entry.family for entry, _ in entries} == FAMILIES | {"disjuncts"}
     for _, truth in entries:
         assert truth.claims[Semantics.REAL].proven
@@ -244,24 +245,22 @@ def test_edge_is_proven_for_the_reals_only(tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.slow
-def test_twins_are_all_violated(tmp_path_factory: pytest.TempPathFactory) -> None:
-    entries = entries_of("twins", tmp_path_factory)
+def test_twins_are_all_violated(run_folder: Path) -> None:
+    entries = entries_of("twins", run_folder)
     assert {entry.family for entry, _ in entries} == FAMILIES
     assert {truth.label for _, truth in entries} == {Label.SAT}
 
 
 @pytest.mark.slow
-def test_ladder_climbs_every_family(tmp_path_factory: pytest.TempPathFactory) -> None:
-    entries = entries_of("ladder", tmp_path_factory)
+def test_ladder_climbs_every_family(run_folder: Path) -> None:
+    entries = entries_of("ladder", run_folder)
     assert {entry.family for entry, _ in entries} == FAMILIES
     assert {truth.label for _, truth in entries} == {Label.UNSAT}
 
 
 @pytest.mark.parametrize(("name", "count"), [("scale", 30), ("disjuncts", 66), ("ops", 120)])
-def test_a_suite_apart_holds_both_labels_of_its_family(
-    tmp_path_factory: pytest.TempPathFactory, name: str, count: int
-) -> None:
-    entries = entries_of(name, tmp_path_factory)
+def test_a_suite_apart_holds_both_labels_of_its_family(run_folder: Path, name: str, count: int) -> None:
+    entries = entries_of(name, run_folder)
     assert len(entries) == count
     assert {(entry.family, truth.label) for entry, truth in entries} == {(name, label) for label in Label}
     for entry, truth in entries:
