@@ -86,6 +86,7 @@ def test_neurons_of_a_network_are_seen() -> None:
     assert run(WIDE, model=model, of=numbers(), search="coverage", budget=300).tested == 300
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("search", GUIDED)
 def test_how_long_parts_take_changes_nothing(search: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []

@@ -125,6 +125,7 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "tested in order" in said and "95 %" not in said
 
 
+@pytest.mark.no_cover
 def test_a_function_for_batches_gets_a_generator_for_each_case() -> None:
     def shake_batch(records: Any, rngs: Any) -> Any:
         records[:, 1] += [rng.integers(0, 9) for rng in rngs]

@@ -15,6 +15,7 @@ from tests.laws.language.strategies import BLOCKS, COMMENTS, EXPRESSIONS, GAPS
 from tests.laws.language.test_parser import ACCEPTED, condition
 
 
+@pytest.mark.no_cover
 @given(expression=EXPRESSIONS)
 @settings(deadline=None, max_examples=150)
 def test_expressions_are_read_back_as_they_were(expression: laws.Expression) -> None:
@@ -37,6 +38,7 @@ def test_nothing_that_is_easily_misread(text: str, printed: str) -> None:
     assert condition(printed) == condition(text)
 
 
+@pytest.mark.no_cover
 @given(data=st.data(), expression=EXPRESSIONS, block=BLOCKS)
 @settings(deadline=None, max_examples=100)
 def test_formatting_keeps_the_meaning_and_is_stable(

@@ -126,6 +126,7 @@ class _counting:  # noqa: N801
 CITIES = ("Athens", "Bern", "Cairo")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("city", [None, category("city", *CITIES), choice("city", *CITIES, none=True)])
 def test_a_missing_string_is_the_same_alone_and_in_a_batch(city: Feature | None) -> None:
     table = people().drop(columns="member")

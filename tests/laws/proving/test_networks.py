@@ -121,6 +121,7 @@ def test_false_proofs_are_refused() -> None:
             check_cover(found.question, Cover(each), closer)
 
 
+@pytest.mark.no_cover
 def test_a_proof_of_another_network_is_refused() -> None:
     """The proof of a network is none of those that violate the law, however little they differ in shape."""
     _, _, cover, _ = _proven()

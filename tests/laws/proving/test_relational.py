@@ -70,6 +70,7 @@ def test_records_are_unsafe_iff_they_violate_the_law(
     assert seen == {True, False} if text == MORE else False in seen
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("text", "boxes"), [(MORE, 64), (BY, 64), (LATER, 0), (SET, 64), (MORE, 0)])
 def test_the_product_is_the_copies_side_by_side(
     text: str, boxes: int, monkeypatch: pytest.MonkeyPatch

@@ -79,6 +79,7 @@ def test_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path, violati
     assert all(any(np.array_equal(each, row) for row in states_low) for each in pool.newest + pool.older)
 
 
+@pytest.mark.no_cover
 def test_normal_training_learns_nothing_of_its_tests(tmp_path: Path, violating: None) -> None:
     normal = trained(tmp_path / "normal", Arm.NORMAL, 2)
     guided = trained(tmp_path / "guided", Arm.GUIDED, 2)

@@ -53,6 +53,7 @@ def test_words_become_pieces(text: str, pieces: list[str]) -> None:
     assert [known[number] for number in numbers] == ["[CLS]", *pieces, "[SEP]"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("case", WORDPIECE["texts"], ids=lambda case: ascii(case["text"])[:30])
 def test_pieces_of_all_kinds_of_text(case: dict[str, Any]) -> None:
     known = WORDPIECE["vocabulary"]
@@ -260,6 +261,7 @@ def plain_readers(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reviews, "_readers", cache(lambda: lambda vectors: vectors))
 
 
+@pytest.mark.no_cover
 def test_readers_tell_good_from_bad_and_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOKIMOS_HOME", str(tmp_path))
     rng = np.random.default_rng(0)

@@ -92,6 +92,7 @@ def test_the_data_is_what_the_columns_say(name: str) -> None:
             )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", TABLES)
 def test_networks_learn_and_laws_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = with_data(name)
