@@ -35,6 +35,8 @@ PARTS = ("alone", "others")
 ALONE_MARKS = {"browser", "marabou", "verifiers"}
 #: Tests in these files share the statements that take one of them seconds to prove.
 TOGETHER = ("checker/test_damage.py", "checker/test_mutants.py", "contracts/test_certificates.py")
+#: Tests in these files look at the same pair of each family.
+PAIRS = ("contracts/test_constructions.py", "contracts/test_profiles.py")
 #: Tests in these files look at the imports of all sources, which are read once.
 SOURCES = ("laws/test_rooms.py", "test_imports.py")
 #: These take longest, and come first, so that no process has to wait for another one's at the end.
@@ -75,7 +77,7 @@ def _order_of(place: str) -> int:
 
 def _kept_together(place: str) -> str:
     """What the files have in common that one process takes together with this one."""
-    return next((kept[0] for kept in (ALONE, TOGETHER, SOURCES) if place.startswith(kept)), place)
+    return next((kept[0] for kept in (ALONE, TOGETHER, PAIRS, SOURCES) if place.startswith(kept)), place)
 
 
 def shares(files: Iterable[Path]) -> list[list[Path]]:

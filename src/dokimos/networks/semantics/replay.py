@@ -250,6 +250,8 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
         return Fraction(wide)
     with np.errstate(over="ignore", under="ignore"):
         guess = np.float32(wide)
+        if float(guess) == x:
+            return x
         around = [np.nextafter(guess, np.float32(-np.inf)), guess, np.nextafter(guess, np.float32(np.inf))]
     if not np.isfinite(guess):
         return None
