@@ -17,10 +17,9 @@ from dokimos.laws.studies.guided_records import Arm, GuidedRecords, PhaseRecord
 from dokimos.laws.studies.guided_table import paired_runs
 
 if TYPE_CHECKING:
+    from dokimos.laws.studies.guided_turns import Turn
+    from dokimos.laws.studies.lander_bugs import StatePools
     from dokimos.laws.studies.lander_guided import GuidedSettings
-
-#: How many phases of one run are trained before the other run of the pair takes its turn.
-_PHASES_IN_TURN = 5
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,7 @@ def guide_training(
     out: str | Path = "law-guide",
     seeds: int = 5,
     steps: int = 300_000,
+    jobs: int = 1,
     settings: GuidedSettings | None = None,
     progress: ProgressCallback[None] = ignore,
 ) -> GuidedComparison:
@@ -48,17 +48,18 @@ def guide_training(
     For each of `seeds` seeds, both kinds of training run for at least `steps` steps, in whole phases.
     Writes `out`.md, `out`.svg and `out`.json after each phase, and checkpoints and policies to the folder
     `out`-runs. If interrupted (Ctrl-C), the same call continues where it stopped; with more steps or seeds,
-    it adds to what is there.
+    it adds to what is there. With `jobs`, so many trainings run at the same time, with the same results.
 
     >>> dokimos.guide_training(steps=0)
     Traceback (most recent call last):
-    dokimos.core.errors.InputError: A training needs at least one step and one seed.
+    dokimos.core.errors.InputError: A training needs at least one step, one seed and one job.
     """
+    from dokimos.laws.studies.guided_turns import side_by_side, train
     from dokimos.laws.studies.lander_bugs import fuzzed_states
-    from dokimos.laws.studies.lander_guided import GuidedRun, GuidedSettings
+    from dokimos.laws.studies.lander_guided import GuidedSettings
 
-    if seeds < 1 or steps < 1:
-        raise InputError("A training needs at least one step and one seed.")
+    if seeds < 1 or steps < 1 or jobs < 1:
+        raise InputError("A training needs at least one step, one seed and one job.")
     chosen = settings or GuidedSettings()
     base = Path(out)
     expect_writable(base.with_name(f"{base.name}.md"), what="comparison", example="law-guide")
@@ -68,26 +69,34 @@ def guide_training(
         is_interrupted = False
         try:
             states = fuzzed_states(chosen.states)
-            for seed, arm, goal in _stages(seeds, phases):
-                folder = base.with_name(f"{base.name}-runs") / f"seed-{seed}-{arm.value}"
-                run = GuidedRun(arm, seed, folder=folder, settings=chosen, states=states)
-                files.expect_records_of(run.phase, seed, arm, folder)
-                run.train(goal, files.keep)
+            files.gather()
+            for asked in _rounds(seeds, phases, at_once=max(1, jobs // 2)):
+                turns = [files.turn(*each, states) for each in asked]
+                if jobs == 1:
+                    for turn in turns:
+                        train(turn, files.keep)
+                    continue
+                for records in side_by_side([each for each in turns if each.known < each.goal], jobs=jobs):
+                    for record in records:
+                        files.keep(record)
         except KeyboardInterrupt:
             is_interrupted = True
+            files.gather()
         files.write_page()
     return GuidedComparison(files.page, files.data, files.figure, files.count, files.asked, is_interrupted)
 
 
-def _stages(seeds: int, phases: int) -> Iterator[tuple[int, Arm, int]]:
-    """Which run to train next, and up to which phase.
+def _rounds(seeds: int, phases: int, *, at_once: int) -> Iterator[list[tuple[int, Arm, int]]]:
+    """Which runs to train next, and up to which phase; those of a round do not wait for each other.
 
     The two runs of a seed take turns, so that pairs can be compared before they are finished.
     """
-    for seed in range(seeds):
-        for goal in range(_PHASES_IN_TURN, phases + _PHASES_IN_TURN, _PHASES_IN_TURN):
-            for arm in Arm:
-                yield seed, arm, min(goal, phases)
+    from dokimos.laws.studies.guided_turns import PHASES_IN_TURN
+
+    for first in range(0, seeds, at_once):
+        group = range(first, min(first + at_once, seeds))
+        for goal in range(PHASES_IN_TURN, phases + PHASES_IN_TURN, PHASES_IN_TURN):
+            yield [(seed, arm, min(goal, phases)) for seed in group for arm in Arm]
 
 
 class _Files:
@@ -105,6 +114,7 @@ class _Files:
         self.page, self.data, self.figure = (
             base.with_name(f"{base.name}.{suffix}") for suffix in ("md", "json", "svg")
         )
+        self._runs = base.with_name(f"{base.name}-runs")
         self.runs = [(seed, arm) for seed in range(seeds) for arm in Arm]
         self.asked = len(self.runs) * phases
         self._settings, self._seeds, self._phases, self._progress = settings, seeds, phases, progress
@@ -115,13 +125,25 @@ class _Files:
         """How many of the tests that were asked for are done."""
         return sum(min(self._phases, len(self._records.run(seed, arm))) for seed, arm in self.runs)
 
-    def expect_records_of(self, phase: int, seed: int, arm: Arm, folder: Path) -> None:
-        """Raise InputError if a training has got further than its records."""
-        if len(self._records.run(seed, arm)) < phase:
-            known = f"{self.data} does not have all its tests"
-            raise InputError(
-                f"{folder}: its checkpoint is from phase {phase}, but {known}; remove the folder."
-            )
+    def folder(self, seed: int, arm: Arm) -> Path:
+        """Where a run has its checkpoint and its policies."""
+        return self._runs / f"seed-{seed}-{arm.value}"
+
+    def gather(self) -> None:
+        """Take over the records that runs in other processes have left when they were interrupted."""
+        from dokimos.laws.studies.guided_turns import records_left
+
+        for seed, arm in self.runs:
+            left = records_left(self.folder(seed, arm), self._settings).run(seed, arm)
+            for record in left[len(self._records.run(seed, arm)) :]:
+                self._records.add(record)
+
+    def turn(self, seed: int, arm: Arm, goal: int, states: StatePools) -> Turn:
+        """The next turn of a run."""
+        from dokimos.laws.studies.guided_turns import Turn
+
+        known = len(self._records.run(seed, arm))
+        return Turn(seed, arm, goal, known, self.data, self.folder(seed, arm), self._settings, states)
 
     def keep(self, record: PhaseRecord) -> None:
         """Save one more record, and report it."""

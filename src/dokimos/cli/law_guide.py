@@ -23,6 +23,10 @@ def guide(
     steps: Annotated[
         int, typer.Option(help="Steps of each training, rounded up to whole phases of 10,240.", min=1)
     ] = 300_000,
+    jobs: Annotated[
+        int,
+        typer.Option(help="How many trainings to run at the same time; the results are the same.", min=1),
+    ] = 1,
 ) -> None:
     """Train policies for LunarLander, with and without guidance by violations of a law, and compare them.
 
@@ -34,7 +38,7 @@ def guide(
     from dokimos.cli.output import progress_bar
 
     with progress_bar("guide") as show:
-        found = dokimos.guide_training(out=out, seeds=seeds, steps=steps, progress=show)
+        found = dokimos.guide_training(out=out, seeds=seeds, steps=steps, jobs=jobs, progress=show)
     typer.echo(
         f"{found.page}: {found.tests:,} tests of {found.asked:,} asked for; the numbers are in {found.data}"
     )

@@ -12,7 +12,7 @@ import pytest
 import dokimos
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.studies.domains import lunar_lander as lander
-from dokimos.laws.studies.guided_records import Arm, PhaseRecord
+from dokimos.laws.studies.guided_records import Arm, GuidedRecords, PhaseRecord
 from dokimos.laws.studies.lander_bugs import StatePools, policy_of, violates
 from dokimos.laws.studies.lander_checkpoints import read_checkpoint
 from dokimos.laws.studies.lander_guided import GuidedRun, GuidedSettings, probability_after
@@ -186,6 +186,38 @@ def test_the_command_writes_its_files_and_goes_on(tmp_path: Path, monkeypatch: p
         InputError, match=r"its checkpoint is from phase 2, but .* does not have all its tests"
     ):
         dokimos.guide_training(out=out, seeds=1, steps=300, settings=TINY)
+
+
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_runs_side_by_side_end_as_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    """The same policies and records, byte for byte; what a run leaves outlives the file of all."""
+    if processes == 1:
+        alone = "dokimos.laws.studies.guided_turns.each"
+        monkeypatch.setattr(alone, lambda function, items, jobs: enumerate(map(function, items)))
+    monkeypatch.setattr("dokimos.laws.studies.lander_bugs.fuzzed_states", lambda count: states())
+    found = [
+        dokimos.guide_training(out=tmp_path / f"by-{jobs}", seeds=1, steps=300, jobs=jobs, settings=TINY)
+        for jobs in (1, 2)
+    ]
+    assert [each.tests for each in found] == [4, 4]
+    records = [
+        {record.key: alike(record) for record in GuidedRecords(each.data, TINY.recipe).run(0, arm)}
+        for each in found
+        for arm in Arm
+    ]
+    assert records[:2] == records[2:] and all(map(len, records))
+    for arm in Arm:
+        for phase in (1, 2):
+            one, other = (
+                tmp_path / f"by-{jobs}-runs" / f"seed-0-{arm.value}" / f"phase-{phase:03}.onnx"
+                for jobs in (1, 2)
+            )
+            assert one.read_bytes() == other.read_bytes()
+    found[1].data.unlink()
+    again = dokimos.guide_training(out=tmp_path / "by-2", seeds=1, steps=300, jobs=2, settings=TINY)
+    assert again.tests == 4
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
