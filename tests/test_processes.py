@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import ROOT, SOURCES, TOGETHER, SharedFiles, is_in, shares
+from tests.processes import PAIRS, ROOT, SOURCES, TOGETHER, SharedFiles, is_in, shares
 
 FILES = sorted(ROOT.rglob("test_*.py"))
 
@@ -19,7 +19,7 @@ def test_every_file_is_in_one_share(part: str | None) -> None:
 
 def test_files_that_share_what_they_make_are_taken_together() -> None:
     found = [[path.relative_to(ROOT).as_posix() for path in share] for share in shares(FILES)]
-    for together in (TOGETHER, SOURCES):
+    for together in (TOGETHER, PAIRS, SOURCES):
         assert sum(set(together) <= set(share) for share in found) == 1
 
 

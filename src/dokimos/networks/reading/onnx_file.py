@@ -7,6 +7,7 @@ the file says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -218,8 +219,7 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Sha
     types, data = {}, {}
     for name in filter(None, node.input):
         array = lowering.value(name)
-        kind = onnx.helper.np_dtype_to_tensor_dtype(lowering.kind(name))
-        types[name] = onnx.helper.make_tensor_type_proto(kind, lowering.shape(name))
+        types[name] = _type_of(lowering.kind(name), lowering.shape(name))
         if array is not None and (array.dtype.kind in "iub" or node.op_type in lower_resampling.RULES):
             data[name] = numpy_helper.from_array(array, name)
     try:
@@ -233,6 +233,12 @@ def _inferred(lowering: Lowering, node: onnx.NodeProto, opset: int) -> tuple[Sha
             lowering.place, f"node {node.output[0]!r} ({node.op_type}): {reason}."
         ) from error
     return tuple(_shape_of(inferred.get(name)) for name in node.output)
+
+
+@lru_cache(maxsize=4096)
+def _type_of(kind: np.dtype[Any], shape: Shape) -> onnx.TypeProto:
+    """A tensor's type for ONNX's inference, which only reads it."""
+    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(kind), shape)
 
 
 def _shape_of(kind: onnx.TypeProto | None) -> Shape | None:
