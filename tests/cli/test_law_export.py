@@ -73,6 +73,37 @@ def test_what_a_network_does_beyond_the_domain_is_not_asked(folder: Path) -> Non
     assert "1 labelled sat by a violation, 0 unsat by a proof" in found.output
 
 
+def test_three_records_are_paired_with_the_one_between(folder: Path) -> None:
+    """x, x + d and x + d + e: the second record is compared with both of the others."""
+    (folder / "three.law").write_text(
+        LAW.split("var")[0]
+        + """var a := randInt(x1.income + 1, 99);
+var b := randInt(a + 1, 100);
+var x2 := x1[income := a];
+var x3 := x1[income := b];
+output d1;
+output d2;
+output d3;
+{
+    d1 = predict(x1)
+    d2 = predict(x2)
+    d3 = predict(x3)
+}
+ensures d1 <= d2 && d2 <= d3;
+"""
+    )
+    for network, counts in (
+        ("helps", "0 labelled sat by a violation, 1 unsat"),
+        ("harms", "1 labelled sat"),
+    ):
+        found = run("three.law", "--model", f"{network}.onnx", "--out", network)
+        assert counts in found.output
+        (entry,) = dokimos.read_suite(network).entries
+        truth = entry.read_truth()
+        assert truth is not None
+        check(Instance("x", entry.network_path.read_bytes(), entry.property_path.read_bytes()), truth)
+
+
 def test_several_networks_in_one_property(folder: Path) -> None:
     found = run("more.law", "--model", "helps.onnx", "--vnnlib", "2.0", "--out", "suite")
     assert found.exit_code == 0, found.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
@@ -33,6 +34,8 @@ _EQUAL = 1e-9
 _MOST_SUMS = 40
 #: Pieces bounded at once.
 _BATCH = 64
+#: Of so many copies, each is tried as the one that the others are paired with.
+_MOST_COPIES = 4
 #: By how much constraints that are used may fail.
 _SLACK = Fraction(1, 2**16)
 #: What a bound must be above, relative to the bounds of all constraints.
@@ -57,14 +60,15 @@ def prove_in_pairs(
     """
     deadline = time.monotonic() + seconds
     layers = relu_layers(network)
-    pairs = pairs_of(layers)
     questions = asked.questions()
-    if not pairs or not questions or not all(part for _, part in questions):
+    if not questions or not all(part for _, part in questions):
         return None
-    try:
-        twins = paired(layers, pairs)
-    except InvalidProof:
+    pairings = _pairings(layers, most=_MOST_COPIES if use_constraints else 1)
+    if not pairings:
         return None
+    pairs, twins = pairings[0]
+    if len(pairings) > 1:  # several copies: the one that most constraints compare others with
+        pairs, twins = max(pairings, key=lambda each: _decided_at_once(each[1], questions, deadline))
     trees: list[list[int]] = []
     sums: list[list[list[str]]] = []
     used: list[list[int]] = []
@@ -86,6 +90,36 @@ def prove_in_pairs(
         room -= len(trees[-1])
     data = {"pairs": [list(pair) for pair in pairs], "trees": trees, "sums": sums}
     return {**data, "used": used, "slack": str(slack)} if any(used) else data
+
+
+def _pairings(layers: Sequence[ReluLayer], *, most: int) -> list[tuple[list[Pair], PairedLayers]]:
+    """Pairs of ReLUs that are alike, and the layers with these; of three copies, each may be the first."""
+    usual = pairs_of(layers)
+    alike: dict[int, list[int]] = {}
+    for p, q in usual:
+        alike.setdefault(p, [p]).append(q)
+    copies = max(map(len, alike.values()), default=0)
+    found = []
+    for first in range(min(copies, most) if copies > 2 else 1):
+        pairs = usual
+        if first:
+            bases = [(group[min(first, len(group) - 1)], group) for group in alike.values()]
+            pairs = sorted((base, q) for base, group in bases for q in group if q != base)
+        with suppress(InvalidProof):
+            found.append((pairs, paired(layers, pairs)))
+    return found if usual else []
+
+
+def _decided_at_once(
+    layers: PairedLayers, questions: Sequence[tuple[Box, Conjunction]], deadline: float
+) -> int:
+    """How many questions are decided on the whole box."""
+    count = 0
+    for box, conjunction in questions:
+        known = loosened(conjunction, range(min(len(conjunction), MOST_USED)), _SLACK)
+        goals = (*conjunction, *summed(conjunction, _sums(conjunction)))
+        count += _PairSearch(layers, known, box, goals, len(conjunction)).run(1, deadline)
+    return count
 
 
 def pairs_of(layers: Sequence[ReluLayer]) -> list[Pair]:

@@ -51,7 +51,8 @@ def product_instance(network: Network, lowered: Lowered) -> ProductInstance:
     Theorem. Let Q be the property of `lowered`, and z an input of its network. Where Q bounds z_b against
     z_a in every conjunction, z_a − z_b <= c, let d = z_b − z_a be an input instead of z_b: the points of
     the box of Q that are unsafe are those with a d in [max(−c, l_b − u_a), u_b − l_a] (these ends rounded
-    outward to float32), l_b <= z_a + d <= u_b, and z_a + d for z_b in everything else.
+    outward to float32), l_b <= z_a + d <= u_b, and z_a + d for z_b in everything else. So for one z_b after
+    the other; z_a may be such a sum itself.
 
     The layers of the copies are the blocks of one layer each; the first reads the inputs that add up to
     that of the copy. An input z >= l that is passed on is max(0, z − l) behind the first layer, which
@@ -100,7 +101,7 @@ class _Differences:
         found: dict[int, tuple[int, Fraction]] = {}
         for (a, b), c in sorted((common or {}).items()):
             bases = {base for base, _ in found.values()}
-            if a not in found and b not in found and b not in bases:
+            if b not in found and b not in bases:
                 found[b] = a, c
         return found
 
@@ -127,8 +128,7 @@ class _Differences:
             Case(box, tuple(_placed(part, place, outputs) for part in own))
             for box, own in zip(boxes, parts, strict=True)
         )
-        sums = {k: (known[k][0], k) if k in known else (k,) for k in range(size)}
-        reads = tuple(sums[k] for k in self.lowered.links)
+        reads = tuple(_sum(k, known) for k in self.lowered.links)
         lows = [min(float(box.lower[k]) for box in boxes) for k in passed]
         content = _built(layers, width, reads, passed, lows, size)
         shapes = (1, size), (1, outputs + len(passed))
@@ -142,15 +142,15 @@ class _Differences:
         first = self._first_passed
         found: list[_Placed] = []
         limits = []
-        for b, (a, _) in known.items():
+        for b in known:
             for sign, end in ((1, old.upper[b]), (-1, -old.lower[b])):
-                limits.append(({a: Fraction(sign), b: Fraction(sign)}, Linear((), (), end)))
+                limits.append((dict.fromkeys(_sum(b, known), Fraction(sign)), Linear((), (), end)))
         for constraint in part:
             inputs: dict[int, Fraction] = {}
             for j, factor in constraint.outputs:
                 if j >= first:
                     k = self.lowered.passed[j - first]
-                    for each in (known[k][0], k) if k in known else (k,):
+                    for each in _sum(k, known):
                         inputs[each] = inputs.get(each, Fraction(0)) + factor
             own = {k: factor for k, factor in inputs.items() if factor}
             found.append((own, constraint))
@@ -159,6 +159,11 @@ class _Differences:
             for inputs, each in (*found, *limits)
             if any(j < first for j, _ in each.outputs) or not _is_implied(inputs, each.bound, box)
         ]
+
+
+def _sum(k: int, known: Mapping[int, tuple[int, Fraction]]) -> tuple[int, ...]:
+    """The inputs whose sum an input of the copies is: what it is bounded against, and a difference."""
+    return (*_sum(known[k][0], known), k) if k in known else (k,)
 
 
 def _placed(part: Sequence[_Placed], place: Mapping[int, int], outputs: int) -> Conjunction:
