@@ -60,6 +60,8 @@ def _rule(node: Node, given: Tensor, others: Sequence[Tensor | None]) -> Tensor:
 
 
 def _range_rule(node: Node, given: Tensor, others: Sequence[Tensor | None]) -> Tensor:
+    if node.op == "Relu":
+        return torch.relu(given)
     low, high = given
     if node.op in _MONOTONE:
         return torch.stack([_rule(node, low, others), _rule(node, high, others)])

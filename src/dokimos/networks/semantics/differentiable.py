@@ -106,8 +106,13 @@ def _gemm(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
     a, b, *c = _given(arguments)
     a = a.mT if node.integer("transA") else a
     b = b.mT if node.integer("transB") else b
-    product = node.real("alpha") * (a @ b)
-    return product + node.real("beta") * c[0] if c else product
+    product = _times(node.real("alpha"), a @ b)
+    return product + _times(node.real("beta"), c[0]) if c else product
+
+
+def _times(factor: float, x: Tensor) -> Tensor:
+    """The product; what 1 changes nothing of need not be computed, nor differentiated."""
+    return x if factor == 1 else factor * x
 
 
 def _batch_normalization(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
