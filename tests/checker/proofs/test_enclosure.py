@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from onnx import numpy_helper
 from dokimos.checker.base import Proven
 from dokimos.checker.check import prove
 from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES, halves, pieces
-from dokimos.constructions import CONSTRUCTIONS
 from dokimos.constructions.operators import VARIANTS
 from dokimos.core.errors import InvalidProof, UnreadableFile
 from dokimos.networks.reading.onnx_file import read_onnx
@@ -28,6 +28,7 @@ from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import violation_at
 from dokimos.suites.instance import Certificate, Instance, Label, LabelledInstance
 from tests.checker.files import instance_of, model, question
+from tests.making import shipped_once
 
 #: Operators that take every number to a number, and what they read beside the tensor.
 SMOOTH: dict[str, tuple[str, ...]] = {
@@ -255,9 +256,17 @@ def test_many_random_trees_prove_something_and_none_a_false_label() -> None:
     assert proven >= 20
 
 
-@cache
-def proven_variant(name: str) -> LabelledInstance:
-    return CONSTRUCTIONS["ops"](seed=2, variant=name)[0]
+@pytest.fixture(scope="module")
+def proven_variants(run_folder: Path) -> dict[str, LabelledInstance]:
+    """The robust instance of each variant in the shipped suite, which other tests need, too."""
+    found = {}
+    for entry in shipped_once(run_folder, "ops").entries:
+        instance, truth = entry.read_instance(), entry.read_truth()
+        if truth is not None and truth.label is Label.UNSAT:
+            made = json.loads(entry.truth_path.read_text(encoding="utf-8"))["origin"]["parameters"]
+            found[made["variant"]] = LabelledInstance(instance, truth)
+    assert set(found) == set(VARIANTS)
+    return found
 
 
 def changed(network: bytes, rng: np.random.Generator) -> bytes:
@@ -287,11 +296,13 @@ def known_to_be_sat(instance: Instance) -> bool:
 
 
 @pytest.mark.no_cover
-def test_mutants_of_every_variant_are_not_proven_where_they_are_false() -> None:
+def test_mutants_of_every_variant_are_not_proven_where_they_are_false(
+    proven_variants: dict[str, LabelledInstance],
+) -> None:
     """Changed weights, with the proof of the unchanged network."""
     refused = kept = 0
     for name in VARIANTS:
-        base = proven_variant(name)
+        base = proven_variants[name]
         assert base.truth is not None
         data = base.truth.certificate
         rng = np.random.default_rng(list(name.encode()))
@@ -309,9 +320,9 @@ def test_mutants_of_every_variant_are_not_proven_where_they_are_false() -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax-coerced", "conv-pads", "max-pool-negative", "pow-square"])
-def test_a_moved_bound_is_not_proven(name: str) -> None:
+def test_a_moved_bound_is_not_proven(name: str, proven_variants: dict[str, LabelledInstance]) -> None:
     """The threshold moved to where a corner reaches it."""
-    base = proven_variant(name)
+    base = proven_variants[name]
     assert base.truth is not None
     text = base.instance.property_file.decode()
     head, _, bound = text.rpartition("(assert (>= Y_0 ")
