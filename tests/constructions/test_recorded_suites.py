@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from tests.making import shipped_once
 RECORD = Path(__file__).with_name("recorded_suites.json")
 RECORDED: dict[str, dict[str, Any]] = json.loads(RECORD.read_text(encoding="utf-8"))
 #: These take minutes.
+#: Some margins come from a linear program, whose last digits are not those of every machine.
+LP_DIGITS = Fraction(1, 10**8)
 LONG = ("axes", "ladder", "large", "twins", "veristress", "veristress-wide")
 SUITES = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RECORDED]
 
@@ -65,7 +68,7 @@ def test_a_shipped_suite_is_what_it_was(name: str, run_folder: Path) -> None:
         (label, *margins), (same, *least) = made[instance].split(), before.split()
         assert label == same
         for margin, bound in zip(margins, least, strict=True):
-            assert bound == "-" or parse_decimal(margin) >= parse_decimal(bound)
+            assert bound == "-" or parse_decimal(margin) >= (1 - LP_DIGITS) * parse_decimal(bound)
 
 
 def record(name: str, folder: Path) -> None:
