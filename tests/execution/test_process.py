@@ -133,11 +133,15 @@ def test_a_detached_grandchild_does_not_survive_a_normal_end(tmp_path: Path) -> 
 
 
 def test_cpu_time_includes_children_that_were_never_waited_for(tmp_path: Path) -> None:
-    busy = "import time\nwhile time.process_time() < 0.5: pass"
+    busy = "import time\nwhile time.process_time() < 0.5: pass\nopen('done', 'w')\ntime.sleep(60)"
     code = (
-        f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {busy!r}])\ntime.sleep(30)"
+        "import os, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {busy!r}])\n"
+        "while not os.path.exists('done'): time.sleep(0.05)\n"
+        "time.sleep(0.5)"  # in which a sample is taken
     )
-    outcome = run(python(code), tmp_path, Limits(wall_seconds=3))
+    outcome = run(python(code), tmp_path, Limits(wall_seconds=60))
+    assert outcome.termination is Termination.EXITED
     assert outcome.cpu_seconds >= 0.5
 
 

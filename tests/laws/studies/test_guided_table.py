@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dokimos.api.law_guiding import _stages
+from dokimos.api.law_guiding import _rounds
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.laws.studies.guided_page import figure, markdown
 from dokimos.laws.studies.guided_records import Arm, GuidedRecords, PhaseRecord
@@ -115,10 +115,18 @@ def test_the_figure_has_two_lines_and_their_bands_in_each_part(tmp_path: Path) -
 
 
 def test_both_runs_of_a_seed_are_trained_in_turn() -> None:
-    found = [(seed, arm.value, goal) for seed, arm, goal in _stages(2, 12)]
+    found = [(seed, arm.value, goal) for turns in _rounds(2, 12, at_once=1) for seed, arm, goal in turns]
     first = [(0, arm, goal) for goal in (5, 10, 12) for arm in ("normal", "guided")]
     assert found == [*first, *((1, arm, goal) for _, arm, goal in first)]
-    assert [goal for *_, goal in _stages(1, 5)] == [5, 5]
+    assert [goal for turns in _rounds(1, 5, at_once=1) for *_, goal in turns] == [5, 5]
+
+
+def test_both_runs_of_several_seeds_are_trained_at_once() -> None:
+    first, second = _rounds(3, 4, at_once=2)
+    assert [(seed, arm.value) for seed, arm, _ in first] == [
+        (seed, arm) for seed in (0, 1) for arm in ("normal", "guided")
+    ]
+    assert {seed for seed, *_ in second} == {2}
 
 
 def test_files_of_others_are_refused(tmp_path: Path) -> None:
