@@ -129,8 +129,8 @@ def instance(
             sha256(asked),
             witness,
         )
-        spelt = None if witness is None else [str(float(x)) for x in witness]
-        content = json.dumps({"label": label.value, "witness": spelt})
+        written = None if witness is None else [str(float(x)) for x in witness]
+        content = json.dumps({"label": label.value, "witness": written})
         (folder / "truth" / f"{name}.json").write_text(content)
     return StubInstance(name, family, *paths, sha256(network), sha256(asked), truth)
 

@@ -79,10 +79,10 @@ def test_draws_with_one_seed_share_a_network(tmp_path: Path) -> None:
 
 def test_spelling_out_a_recipe_changes_no_instance(tmp_path: Path) -> None:
     recipe = tiny(TINY + SHARED)
-    spelt = with_seeds(recipe)
-    assert [draw.count for draw in spelt.draws] == [1] * 4
-    assert spelt.size == recipe.size
-    suites = [generate_suite(r, tmp_path / n, jobs=1) for r, n in ((recipe, "a"), (spelt, "b"))]
+    written = with_seeds(recipe)
+    assert [draw.count for draw in written.draws] == [1] * 4
+    assert written.size == recipe.size
+    suites = [generate_suite(r, tmp_path / n, jobs=1) for r, n in ((recipe, "a"), (written, "b"))]
     first, second = ({entry.name for entry in suite.entries} for suite in suites)
     assert first == second
 

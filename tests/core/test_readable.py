@@ -51,11 +51,11 @@ def test_a_number_that_is_not_zero_never_looks_like_zero() -> None:
 def test_the_full_spelling_is_the_number_or_a_cut_of_it(value: Fraction) -> None:
     number = exact_number(value)
     with localcontext(prec=1000):
-        spelt = Fraction(Decimal(number.full.removesuffix("…")))
+        written = Fraction(Decimal(number.full.removesuffix("…")))
     if number.full.endswith("…"):
-        assert abs(spelt) < abs(value) < abs(spelt) * (1 + Fraction(1, 10**398))
+        assert abs(written) < abs(value) < abs(written) * (1 + Fraction(1, 10**398))
     else:
-        assert spelt == value
+        assert written == value
     assert abs(Fraction(Decimal(number.short)) - value) <= abs(value) / 10**5
 
 

@@ -76,8 +76,8 @@ def test_a_point_outside_the_box() -> None:
 
 
 def test_out_of_the_box_by_a_double_but_not_by_a_float() -> None:
-    spelt = (F("1.0000000000000002"), F(3, 4))
-    replays = replay_witness(question(), spelt)
+    written = (F("1.0000000000000002"), F(3, 4))
+    replays = replay_witness(question(), written)
     assert replays.as_written is not None
     assert not replays.as_written.in_box
     assert not replays.as_written.witness_in_float32

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from dokimos.core.errors import UnreadableFile
 from dokimos.properties.model import Linear, Terms
-from dokimos.properties.sexpr import CONNECTIVES, Atom, Group, Source, excerpt, spelt
+from dokimos.properties.sexpr import CONNECTIVES, Atom, Group, Source, excerpt, written
 
 #: A formula larger than this is refused rather than multiplied out.
 MAX_CONJUNCTIONS = 65_536
@@ -196,14 +196,14 @@ def _take_term(top: _Open | None, term: Affine, item: Atom | Group, words: Words
         raise words.source.error(item.offset, "expected a comparison, 'and' or 'or', found a term")
     if top.joined is not None:
         word = top.group.items[0]
-        raise words.source.error(item.offset, f"{spelt(word)!r} joins comparisons, but this is a term")
+        raise words.source.error(item.offset, f"{written(word)!r} joins comparisons, but this is a term")
     top.terms.append(term)
 
 
 def _take_formula(top: _Open, formula: Dnf, item: Group, words: Words) -> None:
     if top.joined is None:
         word = top.group.items[0]
-        raise words.source.error(item.offset, f"{spelt(word)!r} takes terms, but this is a formula")
+        raise words.source.error(item.offset, f"{written(word)!r} takes terms, but this is a formula")
     if not top.joined.add(formula):
         raise too_many(words.source, top.group.offset)
 
@@ -269,12 +269,12 @@ def _checked(group: Group, words: Words) -> Group:
     if not isinstance(first, Atom) or first.text not in _OPERATORS:
         second = items[1] if len(items) == 3 else None
         if isinstance(second, Atom) and second.text in _OPERATORS:
-            prefix = f"({second.text} {spelt(items[0])} {spelt(items[2])})"
+            prefix = f"({second.text} {written(items[0])} {written(items[2])})"
             raise source.error(
                 group.offset,
                 f"the operator {second.text!r} is between its operands; write it first: {prefix}",
             )
-        found = excerpt(spelt(first))
+        found = excerpt(written(first))
         known = ", ".join(sorted((_OPERATORS - COMPARISONS) | words.comparisons))
         raise source.error(first.offset, f"expected an operator, found {found}; known: {known}")
     if first.text in COMPARISONS:

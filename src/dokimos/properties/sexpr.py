@@ -140,6 +140,6 @@ def head(group: Group) -> str:
     return first.text if isinstance(first, Atom) else ""
 
 
-def spelt(expression: Expression) -> str:
+def written(expression: Expression) -> str:
     """The expression as short text: the contents of groups are left out."""
     return expression.text if isinstance(expression, Atom) else "(…)"

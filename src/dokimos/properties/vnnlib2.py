@@ -114,10 +114,10 @@ class _Words(Numbers):
         raise self.source.error(offset, "VNN-LIB 2.0 has no declare-const; use declare-network")
 
     def version(self, group: Group) -> None:
-        spelt = "".join(item.text if isinstance(item, Atom) else "()" for item in group.items[1:])
-        if spelt != "<2.0>":
+        written = "".join(item.text if isinstance(item, Atom) else "()" for item in group.items[1:])
+        if written != "<2.0>":
             raise self.source.error(
-                group.offset, f"the version {excerpt(spelt)} is not known; expected <2.0>"
+                group.offset, f"the version {excerpt(written)} is not known; expected <2.0>"
             )
 
     def declare_network(self, group: Group) -> None:

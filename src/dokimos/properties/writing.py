@@ -95,11 +95,11 @@ def write_vnnlib2(property: Property, *, comment: str = "", element_type: str = 
 
 
 def _element_namer(property: Property) -> _Namer:
-    def spelt(tensors: list[tuple[str, tuple[int, ...]]]) -> list[str]:
+    def written(tensors: list[tuple[str, tuple[int, ...]]]) -> list[str]:
         return [spell_element(name, shape, k) for name, shape in tensors for k in range(prod(shape))]
 
-    inputs = spelt([(n.input_name, n.input_shape) for n in property.networks])
-    outputs = spelt([(n.output_name, n.output_shape) for n in property.networks])
+    inputs = written([(n.input_name, n.input_shape) for n in property.networks])
+    outputs = written([(n.output_name, n.output_shape) for n in property.networks])
     for product in property.products:
         factors = (inputs[v] if v >= 0 else outputs[~v] for v in product)
         outputs.append(f"(* {' '.join(factors)})")
@@ -160,7 +160,7 @@ def _constraint(constraint: Linear, name: _Namer) -> str:
 
 
 def _sum(terms: list[tuple[str, Fraction]]) -> str:
-    spelt = [variable if c == 1 else f"(* {exact_decimal(c)} {variable})" for variable, c in terms]
-    if len(spelt) == 1:
-        return spelt[0]
-    return f"(+ {' '.join(spelt)})" if spelt else "0.0"
+    written = [variable if c == 1 else f"(* {exact_decimal(c)} {variable})" for variable, c in terms]
+    if len(written) == 1:
+        return written[0]
+    return f"(+ {' '.join(written)})" if written else "0.0"

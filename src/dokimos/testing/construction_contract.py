@@ -57,7 +57,7 @@ class ConstructionContract:
 
     def test_the_same_seed_gives_the_same_bytes(self, construction: AnyConstruction) -> None:
         """Every random choice comes from the generator that is passed."""
-        first, again = twins(construction), spelt(construction)
+        first, again = twins(construction), drawn_from_text(construction)
         assert first == again
         assert not set(contents(first)) & set(contents(twins(construction, 1)))
 
@@ -183,7 +183,7 @@ class ConstructionContract:
 
     def test_knobs_may_be_given_as_text(self, construction: AnyConstruction) -> None:
         """As the command line does."""
-        assert contents(spelt(construction)) == contents(twins(construction))
+        assert contents(drawn_from_text(construction)) == contents(twins(construction))
 
     def test_a_family_explains_itself(self, construction: AnyConstruction) -> None:
         """It has a name, a summary for `dokimos families`, and a docstring."""
@@ -208,7 +208,7 @@ def twins(construction: AnyConstruction, seed: int = 0) -> Twins:
 
 
 @cache
-def spelt(construction: AnyConstruction) -> Twins:
+def drawn_from_text(construction: AnyConstruction) -> Twins:
     """The same again, with the value of every knob given as text."""
     return draw(construction, 0, **{k.name: str(k.default) for k in knobs_of(construction.knobs_class)})
 

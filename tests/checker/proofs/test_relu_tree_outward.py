@@ -284,9 +284,9 @@ def test_no_weights_prove_what_is_false(seed: int) -> None:
     point = [Fraction(int(rng.integers(-4, 5)), 4) * small.radius for _ in range(2)]
     y = small.outputs(point)
     bounds = [float32_above(y[0] + Fraction(1, 8)), float32_above(y[1] + Fraction(1, 8))]
-    spelt = [f"(<= Y_{j} {exact_decimal(bound)})" for j, bound in enumerate(bounds)]
+    written = [f"(<= Y_{j} {exact_decimal(bound)})" for j, bound in enumerate(bounds)]
     side = exact_decimal(small.radius)
-    asked = question([(f"-{side}", side)] * 2, 2, *spelt)
+    asked = question([(f"-{side}", side)] * 2, 2, *written)
     tree = random_tree(rng, small.relus())
     for leaf in tree["leaves"]:
         leaf["constraints"] = [str(Fraction(int(rng.integers(0, 9)), 4)) for _ in range(2)]
