@@ -28,19 +28,19 @@ state: .venv/.base
 	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
 	$(if $(STATE),,$(BIN)/python scripts/state_of_verifiers.py --group study)
 
-# The tests that must not be disturbed run in one process, the others in two that share them, and ruff and mypy
-# while these wait: each gives way to those named before it. One is shown at work; what the others say comes at
-# the end. (Not by $(MAKE) lint: make runs lines that name itself even where it is only to show them.)
+# The tests that must not be disturbed run in one process, the others in three that share them, so that two have
+# work while one waits, and ruff and mypy give way to all. One is shown at work; what the others say comes at the
+# end. (Not by $(MAKE) lint: make runs lines that name itself even where it is only to show them.)
 test: .venv/.dev browser
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
-	@logs=$$(mktemp -d); share=$$(mktemp -d); trap 'rm -rf "$$logs" "$$share"' EXIT; \
-	tests="nice -n 5 $(BIN)/pytest --part others --coverage --share=$$share -o console_output_style=classic"; $(BIN)/coverage erase; \
-	nice sh -c '$(LINT)' >"$$logs/lint" 2>&1 & lint=$$!; \
-	$(BIN)/pytest --part alone >"$$logs/alone" 2>&1 & alone=$$!; \
-	$$tests >"$$logs/others" 2>&1 & others=$$!; \
-	$$tests; ended=$$?; \
-	wait $$others || ended=$$?; wait $$alone || ended=$$?; wait $$lint || ended=$$?; \
-	cat "$$logs/others" "$$logs/alone" "$$logs/lint"; [ $$ended -eq 0 ]
+	@logs=$$(mktemp -d); share=$$(mktemp -d); trap 'rm -rf "$$logs" "$$share"' EXIT; $(BIN)/coverage erase; \
+	others="nice -n 5 $(BIN)/pytest -o console_output_style=classic --part others --share=$$share --coverage"; \
+	$$others >"$$logs/1" 2>&1 & begun=$$!; \
+	$$others >"$$logs/2" 2>&1 & begun="$$begun $$!"; \
+	$(BIN)/pytest --part alone >"$$logs/3" 2>&1 & begun="$$begun $$!"; \
+	nice sh -c '$(LINT)' >"$$logs/4" 2>&1 & begun="$$begun $$!"; \
+	$$others; ended=$$?; for process in $$begun; do wait $$process || ended=$$?; done; \
+	cat "$$logs"/*; [ $$ended -eq 0 ]
 	@$(BIN)/coverage combine --quiet
 	@for package in $(PROVEN_PACKAGES); do \
 	  echo "coverage of $$package:"; \
