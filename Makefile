@@ -28,17 +28,16 @@ state: .venv/.base
 	$(BIN)/python scripts/state_of_verifiers.py $(STATE)
 	$(if $(STATE),,$(BIN)/python scripts/state_of_verifiers.py --group study)
 
-# The tests that must not be disturbed run in one process, the others in three that share them, so that two have
-# work while one waits, and ruff and mypy give way to all. One is shown at work; what the others say comes at the
-# end. (Not by $(MAKE) lint: make runs lines that name itself even where it is only to show them.)
+# The tests that must not be disturbed run in one process, the others in two that share them, and ruff and mypy
+# give way to all of these. One is shown at work; what the others say comes at the end. (Not by $(MAKE) lint: make
+# runs lines that name itself even where it is only to show them.)
 test: .venv/.dev browser
 	@$(BIN)/dokimos verifiers install marabou || echo "Marabou could not be installed: its tests are left out"
 	@logs=$$(mktemp -d); share=$$(mktemp -d); trap 'rm -rf "$$logs" "$$share"' EXIT; $(BIN)/coverage erase; \
 	others="nice -n 5 $(BIN)/pytest -o console_output_style=classic --part others --share=$$share --coverage"; \
 	$$others >"$$logs/1" 2>&1 & begun=$$!; \
-	$$others >"$$logs/2" 2>&1 & begun="$$begun $$!"; \
-	$(BIN)/pytest --part alone >"$$logs/3" 2>&1 & begun="$$begun $$!"; \
-	nice sh -c '$(LINT)' >"$$logs/4" 2>&1 & begun="$$begun $$!"; \
+	$(BIN)/pytest --part alone >"$$logs/2" 2>&1 & begun="$$begun $$!"; \
+	nice sh -c '$(LINT)' >"$$logs/3" 2>&1 & begun="$$begun $$!"; \
 	$$others; ended=$$?; for process in $$begun; do wait $$process || ended=$$?; done; \
 	cat "$$logs"/*; [ $$ended -eq 0 ]
 	@$(BIN)/coverage combine --quiet
