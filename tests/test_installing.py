@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -78,3 +80,22 @@ def test_it_works_in_a_clean_environment_with_its_declared_dependencies(
     assert "No wrong answers" in ran(tmp_path, dokimos, "judge", "run")
     ran(tmp_path, dokimos, "report", "run", "--html", "report.html")
     assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["base", "dev"])
+def test_the_list_of_versions_has_all_that_is_asked_for(name: str) -> None:
+    lock = runpy.run_path(str(ROOT / "scripts" / "lock.py"))
+    asked = {_package(each) for each in lock["wanted"](lock["EXTRAS"][name])}
+    lines = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    assert asked <= {_package(line) for line in lines}
+
+
+def test_the_demo_has_the_extra_that_its_profiles_need() -> None:
+    assert "$(call dokimos,profile" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    lock = runpy.run_path(str(ROOT / "scripts" / "lock.py"))
+    assert "gradients" in lock["EXTRAS"]["base"]
+
+
+def _package(requirement: str) -> str:
+    """The name in a requirement, as an index has it."""
+    return re.split(r"[\[<>=~! ;]", requirement, maxsplit=1)[0].replace("_", "-").lower()
