@@ -69,7 +69,8 @@ def fuzz_domain(
     """Find records for testing laws, by walking on from earlier records: `dokimos law fuzz`.
 
     The domain needs FEATURES, start() and walk(). `out` ends in .npy or .json; `test_law` takes it as the
-    source pool:FILE. `model` plays (default: the domain's own model).
+    source pool:FILE. `model` plays (default: the domain's own model). If interrupted (Ctrl-C), the pool has
+    what was found up to then.
 
     >>> dokimos.fuzz_domain("people.py", "pool.json", size=10).records
     10
@@ -89,7 +90,16 @@ def fuzz_domain(
     def step(count: int) -> None:
         progress(ProgressUpdate("fuzzing", count, size, f"found {count:,} of {size:,}", None))
 
-    records = fuzz(found.start, found.walk, predict, found.layout, size=size, seed=seed, progress=step)
+    records = fuzz(
+        found.start,
+        found.walk,
+        predict,
+        found.layout,
+        size=size,
+        seed=seed,
+        progress=step,
+        until_interrupted=True,
+    )
     write_whole(path, pool_file(records, path.suffix), make_folder=False)
     return FuzzedPool(path, len(records))
 

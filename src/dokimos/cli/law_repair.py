@@ -32,14 +32,15 @@ def repair(
     table: Annotated[Path | None, typer.Option(help="A Markdown file to write the table to.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a network to keep laws and its answers; then decide the laws. Exit code 0 if all are proven."""
+    """Train a network to keep laws and its answers; then decide the laws. Exit code 0 if all are proven.
+
+    If interrupted, the same command continues where it stopped.
+    """
     one_thread()
     from rich.text import Text
 
     import dokimos
-    from dokimos.cli.output import starting_over
     from dokimos.core.errors import InputError
-    from dokimos.core.files import expect_writable, write_whole
     from dokimos.laws.proving.results import LawAnswer, VerifySettings
     from dokimos.laws.repair.repairing import RepairSettings
     from dokimos.laws.repair.training import RepairWay
@@ -49,9 +50,7 @@ def repair(
         raise InputError(f"--way: there is no {way!r}; give {', '.join(each.value for each in RepairWay)}.")
     settings = RepairSettings(way=RepairWay(way), epochs=epochs, verify=VerifySettings(seconds=seconds))
 
-    if table is not None:
-        expect_writable(table, what="table", example="repair.md")
-    with starting_over(), printout("law repair", as_json) as said:
+    with printout("law repair", as_json) as said:
 
         def progress(update: ProgressUpdate[RepairedModel]) -> None:
             done = update.item.after
@@ -67,13 +66,11 @@ def repair(
             settings=settings,
             seeds=range(seeds),
             out=out,
+            table=table,
             progress=progress,
         )
-        page = repair_table(made, way)
-        if table is not None:
-            write_whole(table, page.encode("utf-8"))
         rows = ({"seed": each.seed, "before": each.before, "after": each.after} for each in made)
-        said.table("trainings", rows, Text(page))
+        said.table("trainings", rows, Text(repair_table(made, way)))
         best = max(each.after.proven for each in made)
         said.line(f"{out}: written; to decide laws on it: dokimos law verify … --model {out}")
         if best < len(made[0].after.answers) or LawAnswer.PROVEN not in made[0].after.answers:

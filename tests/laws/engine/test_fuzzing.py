@@ -62,14 +62,17 @@ def test_an_interruption_keeps_what_was_found() -> None:
         return walk(record, rng, predict)
 
     seen: list[int] = []
-    pool = fuzz(start, interrupted, one, LAYOUT, size=500, progress=seen.append)
+    pool = fuzz(start, interrupted, one, LAYOUT, size=500, progress=seen.append, until_interrupted=True)
     assert 1 <= len(pool) < 500 and seen == sorted(seen)
+    walks = 0
+    with pytest.raises(KeyboardInterrupt):  # a pool that is kept by its size is never shorter
+        fuzz(start, interrupted, one, LAYOUT, size=500)
 
     def at_once(rng: np.random.Generator) -> Any:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fuzz(at_once, walk, one, LAYOUT, size=5)
+        fuzz(at_once, walk, one, LAYOUT, size=5, until_interrupted=True)
 
 
 def test_what_cannot_be_fuzzed() -> None:

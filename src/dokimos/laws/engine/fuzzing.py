@@ -32,13 +32,15 @@ def fuzz(
     size: int,
     seed: int = 0,
     progress: Progress | None = None,
+    until_interrupted: bool = False,
 ) -> NDArray[Any]:
     """A pool of `size` records that are far from each other in the features that have a range.
 
     Each walk starts from a record of the pool, or from a fresh one. A record on the way is kept if its
     features are in their ranges and it is farther than a radius from everything in the pool; the radius
-    shrinks when nothing new is found. An interruption (Ctrl-C) returns what has been found so far. The same
-    arguments give the same pool. Raises InputError if no feature has a range, or nothing is found.
+    shrinks when nothing new is found. With `until_interrupted`, an interruption (Ctrl-C) returns what has
+    been found so far. Otherwise the same arguments give the same pool. Raises InputError if no feature has
+    a range, or nothing is found.
     """
     measured = [
         slot for slot in layout.slots if slot.feature.low is not None and slot.feature.high is not None
@@ -62,7 +64,7 @@ def fuzz(
             if progress is not None:
                 progress(min(len(pool.records), size))
     except KeyboardInterrupt:
-        if not pool.records:
+        if not pool.records or not until_interrupted:
             raise
     if not pool.records:
         raise InputError("Fuzzing found no records: start() and walk() gave none.")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import numpy as np
 
+from dokimos import __version__
 from dokimos.core.errors import InputError
+from dokimos.core.files import read_whole
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.features import Kind, Layout, Slot
 from dokimos.laws.engine.pools import as_records
@@ -19,7 +24,7 @@ from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.network_closing import NetworkCloser
 from dokimos.laws.proving.question import LawQuestion
 from dokimos.laws.proving.rechecking import planned, state_law
-from dokimos.laws.proving.results import VerifySettings
+from dokimos.laws.proving.results import LawAnswer, VerifySettings
 from dokimos.laws.repair.linear_part import ScoredNetwork
 from dokimos.laws.repair.measuring import HeldOut, ModelMeasures, measure
 from dokimos.laws.repair.requirements import slope_requirements
@@ -56,6 +61,18 @@ class RepairedModel:
     seed: int
 
 
+@dataclass(frozen=True)
+class RepairSteps:
+    """What is finished of a repair with one seed: the network's content, and how both networks perform."""
+
+    content: bytes | None = None
+    before: ModelMeasures | None = None
+    after: ModelMeasures | None = None
+
+
+_NOTHING = RepairSteps()
+
+
 class Repair:
     """Laws, a domain with rows, and a network: everything that does not depend on the seed.
 
@@ -71,6 +88,8 @@ class Repair:
                 f"The domain {domain.name} needs FEATURES and `inputs` to keep the answers on."
             )
         layout = domain.layout
+        #: What `law verify` says of the old network, once that is known: it does not depend on the seed.
+        self._old_answers: tuple[LawAnswer, ...] | None = None
         self._questions, self._closer = self._stated()
         try:
             self._requirements = slope_requirements(self._questions)
@@ -100,11 +119,60 @@ class Repair:
             raise InputError("Give at least one law to repair the network for.")
         return questions, closer
 
-    def run(self, settings: RepairSettings, done: Callable[[str], None] = lambda _: None) -> RepairedModel:
-        """Repair the network with one seed, which decides the held-out rows and the training."""
+    def key(self, settings: RepairSettings) -> str:
+        """A hash of everything that the outcome depends on, apart from the seed."""
+        domain, model = self._domain, self._model
+        assert domain.layout is not None and isinstance(model.made_of, bytes)  # a network was stated
+        own = Path(domain.place) if domain.place and Path(domain.place).is_file() else None
+        labels = None if self._labels is None else self._labels.tolist()
+        parts = (
+            [__version__, *map(_version, ("numpy", "onnxruntime", "torch"))],
+            [law.text for law in self._laws],
+            [domain.name, domain.classes, domain.constraints, domain.layout.features],
+            None if own is None else sha256(read_whole(own)).hexdigest(),
+            [sha256(model.made_of).hexdigest(), model.sha256],
+            [self.rows.shape, sha256(self.rows.tobytes()).hexdigest(), labels],
+            replace(settings, seed=0),
+        )
+        return sha256("\n".join(map(repr, parts)).encode()).hexdigest()
+
+    def run(
+        self,
+        settings: RepairSettings,
+        known: RepairSteps = _NOTHING,
+        keep: Callable[[RepairSteps], None] = lambda _: None,
+    ) -> RepairedModel:
+        """Repair the network with one seed, which decides the held-out rows and the training.
+
+        Steps that are `known` from an earlier call with the same settings are not done again; `keep` is
+        called with what is known after each step.
+        """
         order = np.random.default_rng(settings.seed).permutation(len(self.rows))
         held, seen = np.split(order, [round(_HELD_OUT * len(order))])
-        rows = self.rows[seen]
+        content = known.content
+        if content is None:
+            content = self._trained(settings, self.rows[seen])
+            keep(known := replace(known, content=content))
+        columns = sorted({each.column for each in self._requirements})
+        kept = HeldOut(
+            self.rows[held],
+            None if self._labels is None else self._labels[held],
+            tuple((k, float(self._low[k]), float(self._high[k])) for k in columns),
+        )
+        before = known.before
+        if before is None:
+            before = self._measured(self._model, kept, settings, self._old_answers)
+            keep(known := replace(known, before=before))
+        self._old_answers = before.answers
+        after = known.after
+        if after is None:
+            new = onnx_model(content, self._domain, name=f"the repaired {self._domain.name}")
+            after = self._measured(new, kept, settings, None)
+            keep(replace(known, after=after))
+        return RepairedModel(content, before, after, settings.seed)
+
+    def _trained(self, settings: RepairSettings, rows: Floats) -> bytes:
+        """The content of the file of the repaired network."""
         rng = np.random.default_rng(settings.seed)
         network = repaired(
             self.task(rows),
@@ -113,20 +181,13 @@ class Repair:
             seed=settings.seed,
             find=lambda now: self._pairs(now, rows, rng),
         )
-        done("trained")
-        content = network.onnx(self._low, self._high)
-        new = onnx_model(content, self._domain, name=f"the repaired {self._domain.name}")
-        columns = sorted({each.column for each in self._requirements})
-        kept = HeldOut(
-            self.rows[held],
-            None if self._labels is None else self._labels[held],
-            tuple((k, float(self._low[k]), float(self._high[k])) for k in columns),
-        )
-        before, after = (
-            measure(each, self._model, self._laws, self._domain, kept, settings.verify, done=done)
-            for each in (self._model, new)
-        )
-        return RepairedModel(content, before, after, settings.seed)
+        return network.onnx(self._low, self._high)
+
+    def _measured(
+        self, model: Model, held: HeldOut, settings: RepairSettings, answers: tuple[LawAnswer, ...] | None
+    ) -> ModelMeasures:
+        found = (self._model, self._laws, self._domain, held, settings.verify)
+        return measure(model, *found, answers=answers)
 
     def task(self, rows: Floats) -> RepairTask:
         """The training task: keep the answers on these rows."""
@@ -159,6 +220,13 @@ class Repair:
             return None
         first, second, above, below = zip(*found, strict=True)
         return ViolatingPairs(np.stack(first), np.stack(second), np.array(above), np.array(below))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _put_rows(question: LawQuestion, cases: Floats, rows: Floats, rng: np.random.Generator) -> None:

@@ -189,11 +189,7 @@ class _Training:
         adam = Adam((each for each in self._parameters if each.requires_grad), rate=_RATE)
         price, is_certified = _PRICE, self._way is RepairWay.CERTIFIED
         for epoch in range(epochs + (_MORE_EPOCHS if is_certified else 0)):
-            if (
-                is_certified
-                and epoch >= epochs
-                and float(self._slopes().detach().min()) >= _ENOUGH * _MARGIN
-            ):
+            if is_certified and epoch >= epochs and self._is_enough():
                 break
             pairs = find(self._network()) if self._way is RepairWay.CASES else None
             adam.rate = _RATE * max(0.1, 1 - epoch / epochs)
