@@ -2,17 +2,21 @@
 
 A truth file is a claim. Before it makes an answer wrong, the checker proves the label again, from the
 files, and the cross-check compares with the runtimes, in a separate process with 60 seconds of CPU time.
-The result is kept in Dokimos' home, never beside the suite, under the hashes of the truth file, the network
-and the property, and the version of Dokimos.
+That process stays for the next label: to load what it needs takes longer than most proofs. The result is
+kept in Dokimos' home, never beside the suite, under the hashes of the truth file, the network and the
+property, and the version of Dokimos.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Protocol
 
@@ -23,8 +27,8 @@ from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.core.strict_json import read, write
 from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Termination
-from dokimos.execution.process import run_limited
+from dokimos.execution.outcomes import Outcome, Termination
+from dokimos.execution.warm_worker import WarmStart, WarmWorkers
 from dokimos.judging.label_process import ProofFinding
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
@@ -135,19 +139,44 @@ def _keep(place: Path, finding: _Finding) -> None:
         return  # a home that cannot be written to costs time, and nothing else
 
 
+@cache
+def _start(cpu_seconds: float) -> WarmStart:
+    """How to start a process that checks labels, in the environment of the first time."""
+    call = our_module("dokimos.judging.label_process")
+    limits = Limits(wall_seconds=_WALL_SECONDS, cpu_seconds=cpu_seconds)
+    return WarmStart.of(call.command, {**os.environ, **call.environment}, limits)
+
+
+@cache
+def _workers() -> WarmWorkers:
+    """The processes that check labels for this one. They end with it."""
+    folder = tempfile.TemporaryDirectory(prefix="dokimos-labels-")
+    workers = WarmWorkers(Path(folder.name), most=1)
+    # Not by atexit, which is not called in the processes that `multiprocessing` starts.
+    Finalize(None, folder.cleanup, exitpriority=1)
+    Finalize(None, workers.end, exitpriority=2)
+    return workers
+
+
+def _has_crashed(outcome: Outcome) -> bool:
+    """Whether the process ended by itself without a finding. What it was asked before may be the cause."""
+    return outcome.termination is Termination.SIGNALLED or outcome.exit_code not in (None, 0)
+
+
 def _check(instance: LabelledFiles, cpu_seconds: float) -> tuple[LabelCheck, bool]:
     """The checker's result in a separate process, and whether it would be the same again."""
     files = (instance.network_path, instance.property_path, instance.truth_path)
     with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
-        result = Path(folder, "result.json")
-        arguments = (str(result), instance.name, *(str(path.absolute()) for path in files))
-        call = our_module("dokimos.judging.label_process", *arguments)
-        outcome = run_limited(
-            call.command,
-            limits=Limits(wall_seconds=_WALL_SECONDS, cpu_seconds=cpu_seconds),
+        asked = Path(folder, "asked")
+        asked.mkdir()
+        result = asked / "result.json"
+        outcome, _ = _workers().ask(
+            _start(cpu_seconds),
+            (str(result), instance.name, *(str(path.absolute()) for path in files)),
+            folder=asked,
             log=Path(folder, "log.txt"),
-            cwd=Path(folder),
-            environment={**os.environ, **call.environment},
+            cancel=threading.Event(),
+            is_odd=_has_crashed,
         )
         if outcome.termination is Termination.EXITED and outcome.exit_code == 0:
             finding = read(result.read_bytes(), ProofFinding, file=result, what="a finding")

@@ -1,6 +1,6 @@
-"""Checks one label: `python -m dokimos.judging.label_process RESULT NAME NETWORK PROPERTY TRUTH`.
+"""Checks a label: `python -m dokimos.judging.label_process RESULT NAME NETWORK PROPERTY TRUTH`.
 
-Writes a `ProofFinding` to RESULT, in JSON.
+Writes a `ProofFinding` to RESULT, in JSON. It can also check one after another (see `warm_queries.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dokimos.core.files import write_whole
 from dokimos.core.strict_json import write
 from dokimos.crosscheck.cross_check import cross_check
 from dokimos.suites.entry import SuiteEntry
+from dokimos.verifiers.runners.warm_queries import serve
 
 
 @dataclass(frozen=True)
@@ -45,4 +46,4 @@ def main(result: str, name: str, network: str, property_: str, truth: str) -> No
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve(lambda: main(*sys.argv[1:]))
