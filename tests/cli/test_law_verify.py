@@ -64,6 +64,8 @@ def test_a_law_that_is_proven_and_rechecked(folder: Path) -> None:
     done = run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", out)
     assert done.exit_code == 0, done.output
     assert "income.law: proven for the whole domain" in done.stdout and "leaf pairs" in done.stdout
+    again = run("verify", folder / "income.law", "--model", folder / "rising.json", "--out", out)
+    assert again.exit_code == 0 and "kept from before" in again.stdout and "leaf pairs" not in again.stdout
     proof = out / "income.json"
     assert isinstance(run("recheck", proof).exception, InputError)  # the domain is code
     held = run("recheck", "--allow-code", proof)

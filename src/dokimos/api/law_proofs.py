@@ -8,12 +8,16 @@ from typing import Any
 
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.tables import with_table
 from dokimos.laws.language.parser import read_law
-from dokimos.laws.models.lookup import load_model
+from dokimos.laws.language.syntax import Law
+from dokimos.laws.models.lookup import as_domain_model, load_model
 from dokimos.laws.proving import verifying
 from dokimos.laws.proving.proof_files import save_proof
+from dokimos.laws.proving.rechecking import planned
 from dokimos.laws.proving.results import LawAnswer, LawDecision, VerifySettings
+from dokimos.laws.reporting.known_decisions import known_decision
 from dokimos.laws.reporting.violation_files import save_result
 
 
@@ -39,7 +43,8 @@ def verify_law(
 
     `model` is a file or any object that predicts (default: the domain's own); laws can be decided for
     trees, forests and networks. Each law is proven, violated, left open, or refused with a reason. For each
-    law that is decided, a proof or a violation to replay is written to the folder `out`.
+    law that is decided, a proof or a violation to replay is written to the folder `out`; a later call
+    checks what is there, and decides the other laws only.
 
     >>> older = '{"feature": [0, -1, -1], "threshold": [40.5, 0, 0], "left": [1, 1, 2], "right": [2, 1, 2],'
     >>> older += '"value": [[0, 0], [1, 0], [0, 1]]}'
@@ -59,11 +64,23 @@ def verify_law(
         found = None if found is None else with_table(found, "range")
         named = isinstance(model, str | Path)
         loaded = load_model(model, found, allow_code=chosen.allow_code) if named else model
-        decision = verifying.verify_law(law, model=loaded, domain=found, settings=chosen)
-        saved = None if out is None else _saved(decision, Path(out) / f"{path.stem}.json")
+        saved = None if out is None else Path(out) / f"{path.stem}.json"
+        decision = None if saved is None else _known(saved, law, loaded, found, chosen)
+        if decision is None:
+            decision = verifying.verify_law(law, model=loaded, domain=found, settings=chosen)
+            saved = None if saved is None else _saved(decision, saved)
         verified.append(VerifiedLaw(path, decision, saved))
         progress(ProgressUpdate("deciding", len(verified), len(files), str(path), verified[-1]))
     return tuple(verified)
+
+
+def _known(
+    path: Path, law: Law, model: Any, domain: Domain | None, settings: VerifySettings
+) -> LawDecision | None:
+    if not path.exists():
+        return None
+    plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
+    return known_decision(path, plan, as_domain_model(model, plan.domain), settings)
 
 
 def _saved(decision: LawDecision, path: Path) -> Path | None:

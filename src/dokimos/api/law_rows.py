@@ -25,7 +25,7 @@ from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision, verify_
 from dokimos.laws.proving.row_files import known_rows, save_rows
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.strength_deciding import verify_strengths
-from dokimos.laws.proving.strength_files import save_strengths
+from dokimos.laws.proving.strength_files import StrengthsFile
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,26 @@ def _strengths(
     tolerance: Tolerance | None,
     settings: VerifySettings,
     saved: Path | None,
-    done: Any,
+    done: Callable[[int], None],
 ) -> RowsDecision:
     plan = planned(law, domain, constrained=settings.constrained, allow_code=settings.allow_code)
     own = as_domain_model(model, plan.domain)
     labels = row_labels(plan.domain, len(data))
-    decision = verify_strengths(plan, own, data, labels, tolerance, settings=settings, done=done)
-    if saved is not None and not decision.reason:
-        save_strengths(decision, data, labels, saved, any_strength=tolerance is None)
+    file = None if saved is None else StrengthsFile(saved, data, labels, tolerance)
+    known = () if file is None else file.known(plan, own)
+    if known:
+        done(len(known))
+
+    def keep(so_far: RowsDecision) -> None:
+        if file is not None:
+            file.save(so_far)
+        done(len(so_far.rows))
+
+    decision = verify_strengths(
+        plan, own, data, labels, tolerance, settings=settings, known=known, done=keep
+    )
+    if file is not None and not decision.reason:
+        file.save(decision)
     return decision
 
 

@@ -62,18 +62,18 @@ def verify(
 ) -> None:
     """Decide laws for every case: proven, violated, or open. Exit code 0 if all are proven, else 1.
 
-    If interrupted with --rows and --out, the same command continues where it stopped.
+    If interrupted with --out, the same command continues where it stopped.
     """
     if model is None:
-        one_thread()  # the domain may train its own model model
+        one_thread()  # the domain may train its own model
     from dokimos.cli.output import starting_over
     from dokimos.laws.proving.results import VerifySettings
 
     expect_rows(rows, tolerance, free)
     limit = seconds if seconds is not None else 60.0 if rows is None or verifier is not None else 10.0
     settings = VerifySettings(seconds=limit, seed=seed, constrained=constrained, allow_code=not no_code)
-    continues = rows is not None and out is not None
-    with nullcontext() if continues and verifier is None else starting_over():
+    continues = out is not None and verifier is None
+    with nullcontext() if continues else starting_over():
         if verifier is not None:
             _ask(laws, verifier, model, domain, settings, rows, tolerance, free, out)
         elif rows is not None:

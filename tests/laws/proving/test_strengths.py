@@ -27,7 +27,7 @@ from dokimos.laws.proving.row_deciding import RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.segments import SegmentReach
 from dokimos.laws.proving.strength_deciding import exactly_violates, verify_strengths
-from dokimos.laws.proving.strength_files import read_strengths, recheck_strengths, save_strengths
+from dokimos.laws.proving.strength_files import StrengthsFile, read_strengths, recheck_strengths
 from dokimos.laws.proving.strengths import row_fractions, state_strengths
 from dokimos.laws.reporting.decision_words import rows_words
 from tests.laws.proving.test_networks import network
@@ -143,7 +143,7 @@ def test_functions_that_are_not_linear_prove_nothing_near_a_row() -> None:
 
 def _saved(path: Path, tolerance: Tolerance | None) -> dict[str, Any]:
     found = decided(1, tolerance)
-    save_strengths(found, ROWS, LABELS, path, any_strength=tolerance is None)
+    StrengthsFile(path, ROWS, LABELS, tolerance).save(found)
     return dict(json.loads(path.read_text()))
 
 
@@ -187,9 +187,40 @@ def test_a_tolerance_is_not_any_strength(tmp_path: Path) -> None:
     inner = [each for each in found.rows if each.case is not None and each.case[0] not in (0, 1)]
     assert inner
     path = tmp_path / "rows.json"
-    save_strengths(replace(found, rows=tuple(inner)), ROWS, LABELS, path, any_strength=True)
+    StrengthsFile(path, ROWS, LABELS, None).save(replace(found, rows=tuple(inner)))
     _recheck(path)
     document = json.loads(path.read_text()) | {"tolerance": "1/8"}
     path.write_text(json.dumps(document))
     with pytest.raises(InvalidProof, match="does not violate"):
         _recheck(path)
+
+
+@pytest.mark.parametrize("tolerance", [None, STEP])
+def test_rows_that_are_decided_already_are_checked_not_decided_again(
+    tmp_path: Path, tolerance: Tolerance | None
+) -> None:
+    """An interrupted call has left a file with some rows: the next one decides the others."""
+    path = tmp_path / "rows.json"
+    file, settings = StrengthsFile(path, ROWS, LABELS, tolerance), VerifySettings()
+    assert file.known(plan(), model(1)) == ()
+    found = decided(1, tolerance)
+    some = found.rows[::2]
+    file.save(replace(found, rows=some))
+    known = file.known(plan(), model(1))
+    assert list(known) == [each for each in some if each.answer is not LawAnswer.OPEN]
+    assert {each.answer for each in known} == {LawAnswer.PROVEN, LawAnswer.VIOLATED}
+    asked: list[RowsDecision] = []
+    again = verify_strengths(
+        plan(), model(1), ROWS, LABELS, tolerance, settings=settings, known=known, done=asked.append
+    )
+    assert again.rows == found.rows and len(asked) == 1
+    other = STEP if tolerance is None else None
+    assert StrengthsFile(path, ROWS, LABELS, other).known(plan(), model(1)) == ()
+    assert StrengthsFile(path, ROWS + 1, LABELS, tolerance).known(plan(), model(1)) == ()
+    false = json.loads(path.read_text())
+    for each in false["rows"]:
+        each |= {"cover": [None], "strength": None}
+    path.write_text(json.dumps(false))
+    assert file.known(plan(), model(1)) == ()
+    path.write_text(path.read_text()[:-9])
+    assert file.known(plan(), model(1)) == ()

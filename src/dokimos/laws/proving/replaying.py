@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dokimos.core.errors import InputError
+from dokimos.laws.domain.features import Kind, Slot
 from dokimos.laws.engine.cases import LawCase
 from dokimos.laws.engine.confirmation import put_in_words
 from dokimos.laws.engine.frame import Frame, Records
@@ -17,7 +19,9 @@ from dokimos.laws.engine.runner import Runner
 from dokimos.laws.engine.shrinking import run_cases, shrink
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.question import LawQuestion
+from dokimos.laws.proving.row_zones import chosen, row_numbers
 from dokimos.laws.proving.searching import ExactCase
+from dokimos.laws.proving.terms import Quantity
 from dokimos.laws.proving.zones import Number, exact
 
 #: The class of a record, given column by column; None if it is not determined.
@@ -67,11 +71,42 @@ class CaseReplay:
                 return False
         return True
 
+    def case_of(self, given: LawCase) -> ExactCase | None:
+        """The case of the question that a case of the law is; None if it is none. Raises Refusal.
+
+        What the inputs and the draws are is known; each of them is linear in the variables, which are found
+        one after the other.
+        """
+        question = self._question
+        if len(given.draws) != len(question.draws):
+            return None
+        known: list[tuple[Quantity, Number]] = []
+        for each in question.inputs:
+            row = row_numbers(question.layout, given.inputs[each.name])
+            known += zip(each.features, (_value(slot, row) for slot in question.layout.slots), strict=True)
+        known += zip(question.draws, (exact(Fraction(each)) for each in given.draws), strict=True)
+        found: dict[int, Number] = {}
+        for _ in question.variables:
+            for quantity, value in known:
+                left = [(variable, factor) for variable, factor in quantity.terms if variable not in found]
+                if len(left) == 1:
+                    ((variable, factor),) = left
+                    rest = quantity.constant + sum(f * found[v] for v, f in quantity.terms if v in found)
+                    found[variable] = exact(Fraction(value - rest) / factor)
+        if len(found) < len(question.variables):
+            return None
+        case = tuple(found[number] for number in range(len(question.variables)))
+        return case if all(quantity.at(case) == value for quantity, value in known) else None
+
     def _law_case(self, case: ExactCase) -> LawCase:
         question = self._question
         inputs = {each.name: question.columns(each, case) for each in question.inputs}
         draws = tuple(_plain(each.at(case)) for each in question.draws)
         return LawCase(inputs, dict.fromkeys(inputs), draws, seed=0, values={})
+
+
+def _value(slot: Slot, row: Sequence[Number]) -> Number:
+    return chosen(slot, row) if slot.feature.kind is Kind.CHOICE else row[slot.start]
 
 
 def _plain(value: Number) -> int | float:

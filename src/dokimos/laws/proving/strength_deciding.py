@@ -31,8 +31,8 @@ from dokimos.laws.proving.zones import Zone
 
 #: Pieces that the strengths of one row are cut into, at most.
 _MOST_PIECES = 4096
-#: Rows between two words on how far it is.
-_TOGETHER = 500
+#: Rows that are decided before the next word on what is known so far.
+_TOGETHER = 250
 
 
 def verify_strengths(
@@ -43,9 +43,13 @@ def verify_strengths(
     tolerance: Tolerance | None,
     *,
     settings: VerifySettings,
-    done: Callable[[int], None] = lambda _: None,
+    known: Sequence[RowDecision] = (),
+    done: Callable[[RowsDecision], None] = lambda _: None,
 ) -> RowsDecision:
-    """Decide a law for any strength at each row; with a tolerance, at full strength near each row."""
+    """Decide a law for any strength at each row; with a tolerance, at full strength near each row.
+
+    Rows that are `known` are not decided again. `done` is called with what is known so far.
+    """
     begun = time.process_time()
     none = Tolerance(Fraction(0))
     found = RowsDecision(plan.law, plan.domain, model, settings, tolerance or none, semantics=REAL)
@@ -53,12 +57,14 @@ def verify_strengths(
         law = state_strengths(plan, model)
         found = replace(found, over=law.over(tolerance))
         deciding = _Deciding(law, SegmentReach(law.layers), tolerance)
-        decided = []
-        for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
-            decided.append(deciding.decide(number, row_fractions(row), label))
-            if len(decided) % _TOGETHER == 0:
-                done(len(decided))
-        found = replace(found, rows=tuple(decided))
+        decided = {each.row: each for each in known}
+        asked = [number for number in range(len(rows)) if number not in decided]
+        for start in range(0, len(asked), _TOGETHER):
+            for number in asked[start : start + _TOGETHER]:
+                decided[number] = deciding.decide(number, row_fractions(rows[number]), labels[number])
+            found = replace(found, rows=tuple(decided[number] for number in sorted(decided)))
+            done(found)
+        found = replace(found, rows=tuple(decided[number] for number in sorted(decided)))
     except Refusal as refusal:
         found = replace(found, reason=str(refusal))
     return replace(found, seconds=time.process_time() - begun)

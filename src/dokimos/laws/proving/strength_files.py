@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from dokimos.core import strict_json
-from dokimos.core.errors import InvalidProof, UnreadableFile
+from dokimos.core.errors import DokimosError, InvalidProof, UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.models.model import Model
 from dokimos.laws.proving.covers import Cover
+from dokimos.laws.proving.expressions import Refusal
 from dokimos.laws.proving.proof_heads import (
     HeadForm,
     SavedHead,
@@ -34,7 +35,7 @@ from dokimos.laws.proving.proof_heads import (
     written_cover,
 )
 from dokimos.laws.proving.results import LawAnswer
-from dokimos.laws.proving.row_deciding import RowsDecision
+from dokimos.laws.proving.row_deciding import RowDecision, RowsDecision
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.laws.proving.strength_deciding import exactly_violates, runs_violate
 from dokimos.laws.proving.strengths import StrengthLaw, row_fractions, state_strengths
@@ -88,25 +89,57 @@ class SavedStrengths(SavedHead):
     rows: tuple[SavedStrength, ...]
 
 
-def save_strengths(
-    decision: RowsDecision, data: NDArray[Any], labels: Sequence[Any], path: Path, *, any_strength: bool
-) -> None:
-    """Write what was decided at each row."""
-    form = _StrengthsForm(
-        **head_fields(decision.law, decision.domain, decision.model, decision.settings),
-        tolerance=None if any_strength else str(decision.tolerance.share),
-        rows=[
-            _StrengthForm(
-                row=each.row,
-                sha256=_hash(row_fractions(data[each.row])),
-                label=labels[each.row],
-                cover=None if each.cover is None else written_cover(each.cover),
-                strength=None if each.case is None else str(each.case[0]),
+class StrengthsFile:
+    """The file of what was decided at the rows of a data set, which is written as rows are decided."""
+
+    def __init__(
+        self, path: Path, data: NDArray[Any], labels: Sequence[Any], tolerance: Tolerance | None
+    ) -> None:
+        self._path, self._data, self._labels, self._tolerance = path, data, labels, tolerance
+        self._hashes: dict[int, str] = {}
+
+    def save(self, decision: RowsDecision) -> None:
+        """Write what was decided at each row."""
+        for each in decision.rows:
+            if each.row not in self._hashes:
+                self._hashes[each.row] = _hash(row_fractions(self._data[each.row]))
+        form = _StrengthsForm(
+            **head_fields(decision.law, decision.domain, decision.model, decision.settings),
+            tolerance=None if self._tolerance is None else str(self._tolerance.share),
+            rows=[
+                _StrengthForm(
+                    row=each.row,
+                    sha256=self._hashes[each.row],
+                    label=self._labels[each.row],
+                    cover=None if each.cover is None else written_cover(each.cover),
+                    strength=None if each.case is None else str(each.case[0]),
+                )
+                for each in decision.rows
+            ],
+        )
+        write_whole(self._path, strict_json.write(form, indent=None))
+
+    def known(self, plan: LawPlan, model: Model) -> tuple[RowDecision, ...]:
+        """The decided rows of a file that an earlier call has left, checked again; none where one fails."""
+        try:
+            saved = read_strengths(self._path)
+            decided = [each for each in saved.rows if each.answer is not LawAnswer.OPEN]
+            saved = replace(saved, rows=tuple(each for each in decided if each.row < len(self._data)))
+            if saved.tolerance != self._tolerance:
+                return ()
+            recheck_strengths(plan, model, saved, self._data, self._labels)
+        except (DokimosError, Refusal):
+            return ()
+        return tuple(
+            RowDecision(
+                each.row,
+                (),
+                each.answer,
+                each.cover,
+                None if each.strength is None else (each.strength,),
             )
-            for each in decision.rows
-        ],
-    )
-    write_whole(path, strict_json.write(form, indent=None))
+            for each in saved.rows
+        )
 
 
 def read_strengths(path: Path) -> SavedStrengths:

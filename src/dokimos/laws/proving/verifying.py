@@ -56,7 +56,7 @@ def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Dea
     decided = closer.reach.decided if isinstance(closer, NetworkCloser) else None
     replay = CaseReplay(plan, start.model, stated.question, decided)
     tables = CaseTables(stated.question, _scores(start.model))
-    steps = _Steps(start.settings, stated, tables, _confirms(replay, stated), deadline)
+    steps = _Steps(start.settings, stated, tables, confirms(replay, stated), deadline)
     for step, end in steps.network(closer) if isinstance(closer, NetworkCloser) else steps.trees(closer):
         if end.case is not None:
             violation = replay.violation(end.case)
@@ -67,8 +67,8 @@ def _decided(start: LawDecision, plan: LawPlan, stated: StatedLaw, deadline: Dea
     return replace(start, step=step, share=end.share)
 
 
-def _confirms(replay: CaseReplay, stated: StatedLaw) -> Callable[[ExactCase], bool]:
-    """Whether a case violates the law when the model is run; for a network, also exactly."""
+def confirms(replay: CaseReplay, stated: StatedLaw) -> Callable[[ExactCase], bool]:
+    """Tells whether a case violates the law when the model is run; for a network, also exactly."""
     closer = stated.closer
     if isinstance(closer, TreeCloser):
         return replay.violates
