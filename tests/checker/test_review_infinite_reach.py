@@ -33,6 +33,7 @@ def odd_power(degree: int, lower: str, upper: str) -> Instance:
     return instance_of(network, question([(lower, upper)], 1, "(<= Y_0 0.0)"))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("plan", [WHOLE, HALVED, SLICED])
 @pytest.mark.parametrize("degree", [1, 3, 5])
 @pytest.mark.parametrize("ends", [(f"-{HUGE}", HUGE), (f"-{HUGE}", "1.0"), ("-1.0", HUGE)])

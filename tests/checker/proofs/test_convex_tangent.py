@@ -29,6 +29,7 @@ def attempt(drawn: SmallPolynomial, point: list[Fraction]) -> Fraction:
     return prove(drawn.instance(), Certificate("convex-tangent", data), Label.UNSAT, None).real
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("degree", [1, 2, 3, 4, 7])
 def test_a_tangent_at_the_lowest_grid_point_proves_most_of_the_margin(degree: int) -> None:
     proven = 0

@@ -126,6 +126,7 @@ def test_cases_that_all_fail_alike_are_given_up_on() -> None:
         assert (found.failed, found.is_given_up, found.is_exhaustive) == (20, True, False)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "text",
     [

@@ -110,6 +110,7 @@ def one(expression: laws.Expression, row: int) -> Any:
     raise AssertionError(expression)
 
 
+@pytest.mark.no_cover
 @given(expression=CONDITIONS)
 @settings(deadline=None, max_examples=100)
 def test_batches_agree_with_python_case_by_case(expression: laws.Expression) -> None:

@@ -135,6 +135,7 @@ def test_the_command_refuses(tmp_path: Path) -> None:
         raise cli("fuzz", tmp_path / "game.py", "--out", tmp_path / "p.npy").exception or AssertionError
 
 
+@pytest.mark.no_cover
 def test_functions_that_run_the_model_belong_into_the_block(tmp_path: Path) -> None:
     (tmp_path / "game.py").write_text(
         DOMAIN + "\ndef play(x, predict):\n    return int(predict(x[None])[0])\n"

@@ -42,6 +42,7 @@ def test_an_interruption_keeps_all_but_the_last_moment() -> None:
     assert 0 < run(every, model=interrupted, exhaustive=True).tested < 450
 
 
+@pytest.mark.no_cover
 def test_parts_change_no_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     laws = (
         MORE_FELONIES,

@@ -76,6 +76,7 @@ def test_a_regressor_gets_laws_with_a_tolerance(tmp_path: Path) -> None:
     assert [(result.failed, result.violated) for result in tested.results] == [(0, 0)] * 3
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("text", "names"),
     [

@@ -149,6 +149,7 @@ def test_of_a_long_line_the_part_around_the_place_is_shown() -> None:
     assert shown[2].index("^") == shown[1].index("?")
 
 
+@pytest.mark.no_cover
 @given(text=st.text(alphabet=st.sampled_from("inputvar x1;:={}()[].\"'#/*&|!<>-+\n\\df0.9"), max_size=60))
 @settings(deadline=None, max_examples=300)
 def test_any_text_is_a_law_or_an_error_with_a_place(text: str) -> None:
@@ -158,6 +159,7 @@ def test_any_text_is_a_law_or_an_error_with_a_place(text: str) -> None:
         assert str(problem).startswith(f"law:{problem.at.line}:{problem.at.column}: ")
 
 
+@pytest.mark.no_cover
 @given(cut=st.integers(0, 500))
 @settings(deadline=None, max_examples=60)
 def test_truncated_laws(cut: int) -> None:

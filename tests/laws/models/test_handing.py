@@ -55,6 +55,7 @@ def of_people(**more: Any) -> Domain:
 MOVED = 'input x1; requires x1.city != "Bern"; var x2 := x1[city := "Bern"];'
 
 
+@pytest.mark.no_cover
 def test_a_pipeline_fitted_on_a_dataframe_is_tested_on_its_columns() -> None:
     result = run(f"{MOVED} ENSURES d1 == d2", model=pipeline(people()), of=of_people())
     table = people()[people()["city"] != "Bern"]
@@ -65,6 +66,7 @@ def test_a_pipeline_fitted_on_a_dataframe_is_tested_on_its_columns() -> None:
     assert "city 'Bern' instead of " in result.violations[0].words
 
 
+@pytest.mark.no_cover
 def test_declared_features_serve_as_well_in_any_order() -> None:
     features = [category("city", "Athens", "Bern", "Cairo"), flag("member"), real("income"), integer("age")]
     declared = of_people(FEATURES=features)

@@ -136,6 +136,7 @@ def test_a_proof_of_another_network_is_refused() -> None:
     assert refused > 3
 
 
+@pytest.mark.no_cover
 def test_float32_is_claimed_only_beyond_rounding() -> None:
     """A network that gives the same scores for all records keeps its law, but rounding may break ties."""
     steep = ModelBuilder([5]).affine(np.array([[0.0] * 5, [1, 0, 0, 0, 0]]), np.array([2.5, 0.0])).build(2)

@@ -104,6 +104,7 @@ def _columns(question: LawQuestion, record: PredictedRecord, case: ExactCase) ->
     return list(map(Fraction, question.exact_columns(record, case)))
 
 
+@pytest.mark.no_cover
 def test_a_difference_that_is_bounded_proves_what_copies_alone_do_not() -> None:
     """More points never lower the class of a rising network: one piece is enough."""
     content = network(2, rising=1.0)

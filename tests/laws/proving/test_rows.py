@@ -81,6 +81,7 @@ def found() -> RowsDecision:
     return _decided(network(1), Tolerance(Fraction(1, 5)))
 
 
+@pytest.mark.no_cover
 def test_every_row_has_the_answer_of_all_cases_around_it(found: RowsDecision) -> None:
     made, closer = stated(plan(MORE), network(1))
     answers = set()

@@ -43,6 +43,7 @@ def test_the_file_says_everything(tmp_path: Path) -> None:
     assert content["is_exhaustive"] is True
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -86,6 +87,7 @@ def test_whatever_a_violation_says_it_runs_or_is_refused_in_one_sentence(tmp_pat
     assert read > 50
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("part", ["law", "model", "domain", "source", "counts", "rate", "seed", "folder"])
 def test_whatever_a_file_says_it_is_read_or_refused_in_one_sentence(tmp_path: Path, part: str) -> None:
     path = saved(tmp_path, keep=1, budget=1, exhaustive=False)

@@ -59,6 +59,7 @@ def violating(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{module}._RISE_STEPS", 64)
 
 
+@pytest.mark.no_cover
 def test_interrupted_training_ends_as_if_it_had_not_been(tmp_path: Path, violating: None) -> None:
     whole = trained(tmp_path / "whole", Arm.GUIDED, 3)
     with pytest.raises(Stopped):

@@ -162,6 +162,7 @@ def test_walks_pass_states_in_flight(game: Game) -> None:
     assert (lander.clearance_batch(np.stack(passed)) > 0).all()
 
 
+@pytest.mark.no_cover
 def test_laws_play_twenty_games_a_test(game: Game, tmp_path: Path) -> None:
     games: list[tuple[float, int]] = []
 

@@ -46,6 +46,7 @@ def test_there_are_all_laws() -> None:
         find_study("compass")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("path", LAWS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_shipped_laws_are_laid_out_and_check(path: Path) -> None:
     law = read_law(path)
