@@ -96,7 +96,7 @@ def test_the_page_has_eight_columns_and_says_what_is_unfinished(tmp_path: Path) 
     assert row == "| 1 | 20,480 | 11 | 50.0 | 7 | 50.0 | 12 | 100.0 | 8 | 100.0 |"
     assert "Finished: 0 of 8 runs, in 12 CPU-minutes so far." in page and "seed 2 guided (2 of 3" in page
     assert "| bugs of the policy with the fewest bugs | 3 | -4.0 | -7.4 to -0.6 |" in page
-    assert "90 % intervals" in page and "](x.svg)" in page
+    assert "90 % intervals" in page and "](x.svg)" in page and "Every interval holds 0" not in page
     empty = markdown(GuidedRecords(tmp_path / "n", ""), [], figure="", seeds=1, steps=1, phases=1)
     assert "No seed has results for both arms yet." in empty
     crashing = paired_runs(kept(tmp_path / "y.json", *(record(1, 0, -9.0, arm=arm) for arm in Arm)))
@@ -104,6 +104,26 @@ def test_the_page_has_eight_columns_and_says_what_is_unfinished(tmp_path: Path) 
     assert "| 0 | 10,240 | – | – | – |" in page
     assert "There is no pair in which both runs have a policy" in page
     assert "one seed only" in page
+
+
+def test_a_finished_page_says_when_nothing_is_shown(tmp_path: Path) -> None:
+    bugs = {Arm.NORMAL: (3, 6, 4), Arm.GUIDED: (4, 5, 4)}
+    records = kept(
+        tmp_path / "x.json",
+        *(record(1, bugs[arm][seed], 10.0 * seed, seed=seed, arm=arm) for arm in Arm for seed in range(3)),
+    )
+    page = markdown(records, paired_runs(records), figure="", seeds=3, steps=10_240, phases=1)
+    assert "Finished: 6 of 6 runs, in 6 CPU-minutes.\n" in page
+    assert "Every interval holds 0: these seeds do not show that guidance helps or harms." in page
+
+
+def test_no_axis_goes_below_no_bugs_or_is_taken_up_by_crashes(tmp_path: Path) -> None:
+    runs = [(seed, arm) for seed in range(3) for arm in Arm]
+    crashes = [record(1, 9 * (seed == 0), -2000.0, seed=seed, arm=arm) for seed, arm in runs]
+    landings = [record(2, 3, 100.0, seed=seed, arm=arm) for seed, arm in runs]
+    drawn = figure(paired_runs(kept(tmp_path / "x.json", *crashes, *landings)))
+    labels = [each.text or "" for each in ElementTree.fromstring(drawn).iter() if "text" in each.tag]
+    assert {label for label in labels if label.startswith("-")} == {"-400", "-300", "-200", "-100"}
 
 
 def test_the_figure_has_two_lines_and_their_bands_in_each_part(tmp_path: Path) -> None:

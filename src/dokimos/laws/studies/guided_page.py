@@ -32,6 +32,8 @@ states, with gymnasium's heuristic as the policy. The paper does not say how man
 which states it counts on, so its numbers (2 to 34 bugs) cannot be compared directly.
 """
 _WIDTH, _HEIGHT = 760, 220
+#: The first policies crash, at -1,000 and less: drawn to scale, they would leave no room for the others.
+_LEAST_REWARD = -400.0
 _BAND = ".figure .band{opacity:.16}"
 
 
@@ -49,7 +51,8 @@ def markdown(
     shade = (
         f"shaded: {100 * LEVEL:.0f} % intervals (Student's t over the seeds)" if many else "one seed only"
     )
-    lines.append(f"Means over the seeds that have got that far; {shade}.\n")
+    lines.append(f"Means over the seeds that have got that far; {shade}.")
+    lines.append(f"What lies below a reward of {_LEAST_REWARD:.0f} is drawn there.\n")
     return "\n".join(lines)
 
 
@@ -58,7 +61,8 @@ def _progress(records: GuidedRecords, *, seeds: int, steps: int, phases: int) ->
     runs = [(seed, arm, records.run(seed, arm)) for seed in range(seeds) for arm in Arm]
     whole = sum(len(run) >= phases for *_, run in runs)
     cpu = sum(run[-1].cpu_seconds for *_, run in runs if run)
-    lines = [f"{asked} Finished: {whole} of {len(runs)} runs, in {cpu / 60:,.0f} CPU-minutes so far."]
+    until_now = " so far" * (whole < len(runs))
+    lines = [f"{asked} Finished: {whole} of {len(runs)} runs, in {cpu / 60:,.0f} CPU-minutes{until_now}."]
     part = [
         f"seed {seed} {arm.value} ({len(run)} of {phases} tests)"
         for seed, arm, run in runs
@@ -97,6 +101,8 @@ def _differences(found: Sequence[Difference], pairs: Sequence[PairedRuns]) -> li
         lines.append(_row([each.column, str(each.pairs), f"{each.mean:.1f}", between]))
     if len({pair.steps for pair in pairs}) > 1:
         lines.append("\nThese means include pairs of different lengths.")
+    if all(each.interval and each.interval.low <= 0 <= each.interval.high for each in found):
+        lines.append("\nEvery interval holds 0: these seeds do not show that guidance helps or harms.")
     return lines
 
 
@@ -109,20 +115,24 @@ def figure(pairs: Sequence[PairedRuns]) -> str:
     sheet = Sheet()
     keys = [(f"{arm.value} training", None, series_class(number), True) for number, arm in enumerate(Arm)]
     top = draw_keys(sheet, keys, x=6, y=18, right=_WIDTH - 6) + 34
-    for name, of in (("mean reward", "reward"), ("bugs on 50 held-out states", "held_out")):
+    for name, of, least in (
+        ("mean reward", "reward", _LEAST_REWARD),
+        ("bugs on 50 held-out states", "held_out", 0.0),
+    ):
         area = Area(left=52, top=top, right=_WIDTH - 30, bottom=top + _HEIGHT)
-        _draw(sheet, area, name, {arm: curve(pairs, arm, of) for arm in Arm})
+        _draw(sheet, area, name, {arm: curve(pairs, arm, of) for arm in Arm}, least)
         top = area.bottom + 66
     words = "Mean reward and mean number of bugs over the steps of normal and of guided training."
     drawn = Figure("guided", "Guided and normal training", words, _WIDTH, int(top - 20), sheet.body)
     return drawn.standalone(drawing_style() + _BAND)
 
 
-def _draw(sheet: Sheet, area: Area, name: str, curves: dict[Arm, list[CurvePoint]]) -> None:
+def _draw(sheet: Sheet, area: Area, name: str, curves: dict[Arm, list[CurvePoint]], least: float) -> None:
     points = [point for each in curves.values() for point in each]
     ends = [end for point in points if point.interval for end in (point.interval.low, point.interval.high)]
-    x = linear([0.0, *(float(point.steps) for point in points)], area.left, area.right)
-    y = linear([*(point.mean for point in points), *ends], area.bottom, area.top)
+    x = linear([0.0, *(float(point.steps) for point in points)], area.left, area.right, steps=8)
+    shown = [max(least, value) for value in (*(point.mean for point in points), *ends)]
+    y = linear(shown, area.bottom, area.top)
     draw_axes(sheet, area, x.ticks, y.ticks, x_title="steps", y_title=name)
     for number, line in enumerate(curves.values()):
         kind = series_class(number)
