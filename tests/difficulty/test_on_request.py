@@ -10,8 +10,10 @@ import pytest
 import dokimos
 from dokimos.difficulty.components import EXTRAS
 from dokimos.difficulty.profiling import extra_names
-from dokimos.difficulty.proof_size import smallest_proof
+from dokimos.difficulty.proof_size import ProofSearchLimits, smallest_proof
+from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
+from dokimos.properties.model import Property
 from dokimos.properties.reading import read_vnnlib
 from dokimos.testing.files import question
 from tests.difficulty.inspections import dense, observe
@@ -50,10 +52,43 @@ def test_proofs_without_splits_have_one_leaf_a_conjunction() -> None:
 def test_splits_are_counted() -> None:
     """2·max(0, x) − 2·max(0, x) + 1/2 needs a split: a relaxation does not see that both are the same."""
     network = dense(([[1, 0], [1, 0]], [0, 0]), ([[2, -2]], [0.5]))
-    found = smallest_proof(read_onnx(network), read_vnnlib(ASKED, file="p"), -9.0, seconds=20.0)
+    found = smallest_proof(read_onnx(network), read_vnnlib(ASKED, file="p"), -9.0)
     assert found.leaves is not None
     assert 2 <= found.leaves <= 4
-    assert found.by
+    assert found.by and not found.note
+
+
+def _hard() -> tuple[Network, Property]:
+    """2·max(0, x) − 2·max(0, x), added over six inputs, + 1/2: each of them needs splits of its own."""
+    count = 6
+    first, last = [], []
+    for k in range(count):
+        row = [0.0] * count
+        row[k] = 1.0
+        first += [row, row]
+        last += [2.0, -2.0]
+    asked = question([(-1, 1)] * count, 1, "(<= Y_0 0)")
+    return read_onnx(dense((first, [0.0] * 2 * count), ([last], [0.5]))), read_vnnlib(asked, file="p")
+
+
+def test_steps_end_a_search_at_the_same_place_however_slow_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network, asked = _hard()
+    whole = smallest_proof(network, asked, -9.0)
+    assert whole.leaves is not None and whole.leaves > 8
+    few = smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(programs=5, pieces=3))
+    assert few.leaves is None
+    assert "splits: ended after 5 linear programs; " in few.note and "ended after 3 pieces" in few.note
+    monkeypatch.setattr("time.monotonic", lambda: float("inf"))  # the clock decides nothing
+    assert smallest_proof(network, asked, -9.0) == whole
+    assert smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(programs=5, pieces=3)) == few
+
+
+def test_what_cpu_time_has_ended_is_said() -> None:
+    network, asked = _hard()
+    found = smallest_proof(network, asked, -9.0, limits=ProofSearchLimits(cpu_seconds=1e-9))
+    assert found.leaves is None and found.note.count("ended after 1e-09 s of CPU time") == 2
 
 
 def test_a_linear_margin_has_the_statistics_of_a_plane() -> None:

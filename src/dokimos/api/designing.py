@@ -29,7 +29,7 @@ class DesignedKnobs:
     is_met: bool
     tries: int
     told: str
-    stopped_by_clock: bool
+    is_out_of_time: bool
 
 
 def design(
@@ -47,7 +47,8 @@ def design(
 
     `profile` names components with their values, by symbol or name, such as "U=0.9,G_IBP=1e3,d_eff=20";
     `within` says how near is near enough. `knobs` stay as given. The same arguments find the same knobs,
-    unless the clock ends the search. `generate` with these knobs and the same seed makes the instance.
+    unless `seconds` of CPU time end the search. `generate` with these knobs and the same seed makes the
+    instance.
 
     >>> found = dokimos.design("dials", "U=0.5,G_IBP=20", knobs={"inputs": 24, "pairs": 8}, tries=60)
     >>> found.is_met
@@ -84,5 +85,5 @@ def design(
         is_met=found.is_met,
         tries=found.tries,
         told=wanted.compared(found.best.measured),
-        stopped_by_clock=found.stopped_by_clock,
+        is_out_of_time=found.is_out_of_time,
     )

@@ -59,7 +59,8 @@ def generate(
     within: Annotated[str, typer.Option(help="How near to --profile is near enough.")] = "10%",
     tries: Annotated[int, typer.Option(help="How many knobs --profile may try.", min=1, max=10_000)] = 150,
     search_seconds: Annotated[
-        float, typer.Option(help="How long --profile may search, whatever it has found.", min=1, max=1e6)
+        float,
+        typer.Option(help="How much CPU time --profile may take, whatever it has found.", min=1, max=1e6),
     ] = 300.0,
     plugin_proofs: Annotated[
         bool,
@@ -143,7 +144,7 @@ def _designed(
         )
     words = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in found.knobs.items())
     if not found.is_met:
-        over = f"{seconds:g} seconds" if found.stopped_by_clock else f"{found.tries} tries"
+        over = f"{seconds:g} seconds of CPU time" if found.is_out_of_time else f"{found.tries} tries"
         raise InputError(
             f"{family}: nothing within {within} of {profile} in {over}; the nearest has {found.told}: make "
             f"it with {words}, or give a larger --within, more --tries or another family."

@@ -26,7 +26,9 @@ def label(
     property: Annotated[
         Path | None, typer.Argument(help="The property (.vnnlib), if a network is given.")
     ] = None,
-    budget: Annotated[str, typer.Option(help="The time for each instance, such as 60s, 5m or 1h.")] = "60s",
+    budget: Annotated[
+        str, typer.Option(help="The CPU time for each instance, such as 60s, 5m or 1h.")
+    ] = "60s",
     folder: Annotated[
         Path | None,
         typer.Option(

@@ -42,7 +42,7 @@ def export(
         ),
     ] = "1.0",
     seconds: Annotated[
-        float, typer.Option(help="How long a violation, then a proof, is looked for, each.", min=0.001)
+        float, typer.Option(help="CPU seconds for finding a violation, and for finding a proof.", min=0.001)
     ] = 2.0,
     constrained: Annotated[
         bool,

@@ -28,7 +28,7 @@ def repair(
     ] = "certified",
     seeds: Annotated[int, typer.Option(help="How many trainings, each with a different seed.", min=1)] = 5,
     epochs: Annotated[int, typer.Option(help="How many epochs each training takes.", min=1)] = 60,
-    seconds: Annotated[float, typer.Option(help="Seconds for deciding each law.", min=0.001)] = 20.0,
+    seconds: Annotated[float, typer.Option(help="CPU seconds for deciding each law.", min=0.001)] = 20.0,
     table: Annotated[Path | None, typer.Option(help="A Markdown file to write the table to.")] = None,
     as_json: Json = False,
 ) -> None:

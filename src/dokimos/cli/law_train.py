@@ -20,6 +20,8 @@ def train(
     """Train the network or the tree of a case study, on data that is fetched or generated."""
     one_thread()
     import dokimos
+    from dokimos.cli.output import starting_over
 
-    trained = dokimos.train_study(study, out, kind=kind, seed=seed)
+    with starting_over():
+        trained = dokimos.train_study(study, out, kind=kind, seed=seed)
     typer.echo(f"{out}: trained; {trained.quality}")

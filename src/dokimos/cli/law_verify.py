@@ -33,7 +33,8 @@ def verify(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="Seconds for each law (default: 60); with --rows, for each row (default: 10).", min=0.001
+            help="CPU seconds for each law (default: 60); with --rows, for each row (default: 10).",
+            min=0.001,
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,

@@ -63,7 +63,7 @@ class Design:
     best: TriedKnobs
     is_met: bool
     tries: int
-    stopped_by_clock: bool
+    is_out_of_time: bool
 
 
 @dataclass
@@ -87,7 +87,7 @@ class _KnobSearch:
     @property
     def is_over(self) -> bool:
         """Whether the search has succeeded, or has reached a limit."""
-        self.is_late = self.is_late or time.monotonic() > self.deadline
+        self.is_late = self.is_late or time.process_time() > self.deadline
         met = self.best is not None and self.wanted.is_met_by(self.best.measured)
         return met or self.is_late or len(self.seen) >= self.most_tries
 
@@ -247,7 +247,7 @@ def design(
         measure=measure,
         rng=np.random.default_rng(seed),
         most_tries=tries,
-        deadline=time.monotonic() + seconds,
+        deadline=time.process_time() + seconds,
         progress=progress,
     )
     search.run()

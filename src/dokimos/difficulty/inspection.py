@@ -166,7 +166,7 @@ class Inspection:
 
     @cached_property
     def proof(self) -> SmallestProof:
-        """The smallest proof that a few seconds find."""
+        """The smallest proof that limited searches find."""
         from dokimos.difficulty.proof_size import smallest_proof
 
         return smallest_proof(self.network, self.property, self.ibp_bound)

@@ -87,12 +87,12 @@ class _LabelSearch:
 
     def __init__(self, instance: Instance, network: Network, asked: Property, seconds: float) -> None:
         self._instance, self._network, self._asked = instance, network, asked
-        self._began, self._seconds = time.monotonic(), seconds
+        self._began, self._seconds = time.process_time(), seconds
         self._why: list[str] = []
         self.found = LabelFinding()
 
     def _left(self) -> float:
-        return max(0.0, self._began + self._seconds - time.monotonic())
+        return max(0.0, self._began + self._seconds - time.process_time())
 
     def look_first(self) -> None:
         """The cheap attempts: the centres of the boxes, and interval bounds on whole boxes."""

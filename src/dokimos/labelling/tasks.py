@@ -28,6 +28,8 @@ from dokimos.verifiers.own_interpreter import our_module
 OPEN_FOLDER = "open"
 #: What checking a proof may take on top of the budget for finding it.
 _GRACE_SECONDS = 30.0
+#: Seconds by the clock for each second of the budget, which is CPU time: other work slows a machine down.
+_CLOCK_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,10 @@ def _search(task: LabelTask) -> ProcessFinding:
         call = our_module("dokimos.labelling.one_instance", str(result), f"{budget:g}", entry.name, *files)
         outcome = run_limited(
             call.command,
-            limits=Limits(wall_seconds=2 * budget + _GRACE_SECONDS),
+            limits=Limits(
+                wall_seconds=_CLOCK_SECONDS * budget + _GRACE_SECONDS,
+                cpu_seconds=2 * budget + _GRACE_SECONDS,
+            ),
             log=Path(folder, "log.txt"),
             cwd=Path(folder),
             environment={**os.environ, **call.environment},
@@ -182,6 +187,7 @@ def _search(task: LabelTask) -> ProcessFinding:
     if found.is_over or found.truth:
         return found
     ended = {
+        Termination.CPU_LIMIT: "CPU time ran out",
         Termination.WALL_LIMIT: "time ran out",
         Termination.MEMORY_LIMIT: "the search exceeded its memory limit",
     }

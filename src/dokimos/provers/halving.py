@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +11,7 @@ from typing import Any
 from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES, Outputs, halves, least_slack, real_outputs
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Box, Conjunction, Property
+from dokimos.provers.effort import Effort
 
 #: A box with more inputs than this is not cut: the pieces would be too many.
 MOST_CUT = 12
@@ -30,14 +30,14 @@ class Halving:
 
 
 def prove_by_halving(network: Network, asked: Property, *, seconds: float) -> Halving:
-    """Cut the boxes of all questions within the time given."""
-    deadline = time.monotonic() + seconds
+    """Cut the boxes of all questions within so many CPU seconds."""
+    effort = Effort(seconds)
     outputs = real_outputs(network)
     trees: list[list[int] | None] = []
     bounds: list[float] = []
     room = MOST_PIECES
     for box, conjunction in asked.questions():
-        tree, bound = _cut(outputs, box, conjunction, room, deadline)
+        tree, bound = _cut(outputs, box, conjunction, room, effort)
         trees.append(tree)
         bounds.append(bound)
         if tree is None:
@@ -51,7 +51,7 @@ def prove_by_halving(network: Network, asked: Property, *, seconds: float) -> Ha
 
 
 def _cut(
-    outputs: Outputs, box: Box, conjunction: Conjunction, room: int, deadline: float
+    outputs: Outputs, box: Box, conjunction: Conjunction, room: int, effort: Effort
 ) -> tuple[list[int] | None, float]:
     """The tree of halvings of one box, None if it would be too large; and the least of its bounds."""
     tree: list[int] = []
@@ -65,7 +65,7 @@ def _cut(
             least = min(least, bound)
             continue
         coordinate = _widest(piece, box)
-        if not may_cut or coordinate is None or len(tree) >= room or time.monotonic() > deadline:
+        if not may_cut or coordinate is None or len(tree) >= room or effort.end is not None:
             return None, min([least, bound, *(each for _, each in pending)])
         tree.append(coordinate)
         pending += [

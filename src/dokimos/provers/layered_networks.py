@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from fractions import Fraction
-from math import inf
 
 import highspy
 import numpy as np
@@ -14,6 +12,7 @@ from dokimos.checker.lemmas.case_tree import Leaf
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer
 from dokimos.networks.semantics.outward import Floats, point
 from dokimos.provers.base import NoProof
+from dokimos.provers.effort import Effort, SearchEnd
 from dokimos.provers.relu_relaxation import (
     INFINITE,
     Relaxation,
@@ -38,23 +37,23 @@ def forward(layers: tuple[ReluLayer, ...], x: Floats) -> tuple[Floats, list[Floa
 
 
 def prove_positive(
-    layers: BoundedLayers, row: Floats, *, most_programs: int, deadline: float = inf
+    layers: BoundedLayers, row: Floats, *, most_programs: int, effort: Effort | None = None
 ) -> tuple[Tree | Floats, int]:
     """A tree whose leaves show that row·outputs > 0 on the box, or a counterexample, and the effort.
 
     The leaves are those of the arithmetic `outward`, for a conjunction of one constraint. Raises NoProof
-    if neither is found within `most_programs` linear programs, or before `deadline`, on the monotonic
-    clock.
+    if neither is found within `most_programs` linear programs, and within `effort`, whose steps are linear
+    programs too.
     """
-    search = _RowSearch(layers, row, most_programs, deadline)
+    search = _RowSearch(layers, row, most_programs, Effort() if effort is None else effort)
     return grow(search.look, depth_first=True), search.programs
 
 
 class _RowSearch:
     """Examines cases with one relaxation: depth first, each program starts near the last one's optimum."""
 
-    def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int, deadline: float) -> None:
-        self._layers, self._row, self._most, self._deadline = layers, row, most_programs, deadline
+    def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int, effort: Effort) -> None:
+        self._layers, self._row, self._most, self._effort = layers, row, most_programs, effort
         self._relaxation = _relaxation(layers, row)
         self.programs = 0
 
@@ -62,9 +61,10 @@ class _RowSearch:
         """Close the case, or find a counterexample, or else split where the relaxation is worst."""
         layers, row = self._layers, self._row
         self.programs += 1
-        if self.programs > self._most:
-            raise NoProof(f"branch and bound takes more than {self._most} linear programs")
-        if time.monotonic() > self._deadline:
+        self._effort.steps += 1
+        if self.programs > self._most or self._effort.end is SearchEnd.STEPS:
+            raise NoProof(f"branch and bound takes more than {self.programs - 1} linear programs")
+        if self._effort.end is SearchEnd.TIME:
             raise NoProof("branch and bound ran out of time")
         solved = self._relaxation.solve(phases)
         if solved is not None and solved.inputs is not None:

@@ -6,10 +6,10 @@ the checker's bounds, which rounding makes lower, decide them too.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
 from dokimos.properties.model import Box, Conjunction, Point, Property
+from dokimos.provers.effort import Effort, SearchEnd
 
 #: A box with more inputs than this is not cut: the pieces would be too many.
 MOST_CUT = 50
@@ -34,20 +35,23 @@ class LinearHalving:
     """The data of an `enclosure` if every piece is decided, else None.
 
     `bound` is a lower bound of the margin, from linear bounds on whole boxes. `candidates` are inputs at
-    which a conjunction seems to hold.
+    which a conjunction seems to hold. `end` is what ended the search, if anything did.
     """
 
     data: dict[str, Any] | None
     bound: float
     candidates: tuple[Point, ...] = ()
+    end: SearchEnd | None = None
 
 
-def prove_by_linear_halving(network: Network, asked: Property, *, seconds: float) -> LinearHalving:
-    """Cut the boxes of all questions, within the time given.
+def prove_by_linear_halving(
+    network: Network, asked: Property, *, seconds: float, most_pieces: float = inf
+) -> LinearHalving:
+    """Cut the boxes of all questions, in CPU seconds and bounded pieces for them all.
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
-    deadline = time.monotonic() + seconds
+    effort = Effort(seconds, most_pieces)
     layers = relu_layers(network)
     questions = [(box, part) for box, part in asked.questions() if part]
     slacks = [
@@ -58,9 +62,9 @@ def prove_by_linear_halving(network: Network, asked: Property, *, seconds: float
     room = MOST_PIECES
     for box, conjunction in questions:
         search = _PieceSearch(layers, box, conjunction)
-        if not search.run(room, deadline):
+        if not search.run(room, effort):
             found = () if search.violating is None else (_inside(search.violating, box),)
-            return LinearHalving(None, bound, found)
+            return LinearHalving(None, bound, found, search.end)
         trees.append(search.tree())
         room -= len(trees[-1])
     is_whole = bool(trees) and len(trees) == len(asked.questions())
@@ -75,9 +79,10 @@ class _PieceSearch:
     box: Box
     conjunction: Conjunction
     violating: Floats | None = None
+    end: SearchEnd | None = None
     _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
 
-    def run(self, room: int, deadline: float) -> bool:
+    def run(self, room: int, effort: Effort) -> bool:
         """Whether all pieces are decided; False if a violation is found, or time or memory runs out."""
         rows, inputs, levels = self._constraints()
         pending = [
@@ -89,6 +94,7 @@ class _PieceSearch:
         while pending:
             pieces = [pending.pop() for _ in range(min(batch, len(pending)))]
             looked_at += len(pieces)
+            effort.steps += len(pieces)
             lower, upper = np.stack([p.lower for p in pieces]), np.stack([p.upper for p in pieces])
             found, slopes = _lower_bounds(self.layers, lower, upper, rows, inputs)
             self.violating = self._violating(lower, upper, slopes, rows, inputs, levels)
@@ -104,7 +110,11 @@ class _PieceSearch:
                     return False
                 self._cuts[pieces[k].path] = coordinate
                 pending += pieces[k].halves(coordinate)
-            if pending and (time.monotonic() > deadline or looked_at + len(pending) > 2 * room):
+            if pending and looked_at + len(pending) > 2 * room:
+                self.end = SearchEnd.STEPS
+                return False
+            if pending and (end := effort.end) is not None:
+                self.end = end
                 return False
         return True
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.properties.model import Box, Conjunction, Linear, Point, Property
 from dokimos.provers.base import NoProof
+from dokimos.provers.effort import Effort, SearchEnd
 from dokimos.provers.layered_networks import prove_positive
 from dokimos.provers.relu_search import Tree
 
@@ -26,20 +27,23 @@ class OutwardTrees:
     """The data of a `relu-tree` if every conjunction is refuted, else None.
 
     `bound` is a lower bound of the margin, from linear bounds without splits. `candidates` are inputs at
-    which a conjunction of one constraint seems to hold.
+    which a conjunction of one constraint seems to hold. `end` is what ended the search, if anything did.
     """
 
     data: dict[str, Any] | None
     bound: float
     candidates: tuple[Point, ...] = ()
+    end: SearchEnd | None = None
 
 
-def prove_by_linear_bounds(network: Network, asked: Property, *, seconds: float) -> OutwardTrees:
-    """Refute every conjunction by one of its constraints.
+def prove_by_linear_bounds(
+    network: Network, asked: Property, *, seconds: float, most_programs: float = inf
+) -> OutwardTrees:
+    """Refute every conjunction by one of its constraints, in CPU seconds and linear programs for them all.
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
-    deadline = time.monotonic() + seconds
+    effort = Effort(seconds, most_programs)
     layers = relu_layers(network)
     trees: list[dict[str, Any]] = []
     bounds: list[float] = []
@@ -51,7 +55,7 @@ def prove_by_linear_bounds(network: Network, asked: Property, *, seconds: float)
             known[box] = bounded(layers, Interval(*box_floats(box)))
         ranked = _ranked(known[box], conjunction)
         bounds.append(ranked[0][0] if ranked else -np.inf)
-        found = _refute(known[box], conjunction, ranked, deadline) if is_whole else None
+        found = _refute(known[box], conjunction, ranked, effort) if is_whole else None
         if isinstance(found, Tree):
             trees.append(found.as_data())
             continue
@@ -59,7 +63,8 @@ def prove_by_linear_bounds(network: Network, asked: Property, *, seconds: float)
         if found is not None:
             candidates.append(_inside(found, box))
     data = {"arithmetic": "outward", "trees": trees} if is_whole and trees else None
-    return OutwardTrees(data, min(bounds, default=-np.inf), tuple(candidates))
+    end = None if is_whole else effort.end
+    return OutwardTrees(data, min(bounds, default=-np.inf), tuple(candidates), end)
 
 
 def _ranked(layers: BoundedLayers, conjunction: Conjunction) -> list[tuple[float, int, BoundedLayers]]:
@@ -89,12 +94,12 @@ def _refute(
     layers: BoundedLayers,
     conjunction: Conjunction,
     ranked: list[tuple[float, int, BoundedLayers]],
-    deadline: float,
+    effort: Effort,
 ) -> Tree | Floats | None:
     """A tree by one constraint; else, where the conjunction has just one, a point at which it may hold."""
     for _, number, own in ranked:
         try:
-            found, _ = prove_positive(own, np.ones(1), most_programs=_MOST_PROGRAMS, deadline=deadline)
+            found, _ = prove_positive(own, np.ones(1), most_programs=_MOST_PROGRAMS, effort=effort)
         except NoProof:
             continue
         if isinstance(found, Tree):

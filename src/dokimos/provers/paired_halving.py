@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.properties.model import Box, Conjunction, Linear, Property
+from dokimos.provers.effort import Effort
 from dokimos.provers.linear_halving import in_preorder
 
 #: Layers with more ReLUs than this are not looked through for pairs.
@@ -51,14 +51,15 @@ def prove_in_pairs(
     least_margin: float = 0.0,
     use_constraints: bool = True,
 ) -> dict[str, Any] | None:
-    """The data of a proof `paired-relus`; None where none is found in time, or no ReLUs are alike.
+    """The data of a proof `paired-relus`; None where none is found in `seconds`, or no ReLUs are alike.
 
-    A proof has at most `most_pieces` pieces, or a few more, and every piece a margin of `least_margin`. Its
-    bounds are those at the points that satisfy the constraints, unless not `use_constraints`.
+    The seconds are CPU time. A proof has at most `most_pieces` pieces, or a few more, and every piece a
+    margin of `least_margin`. Its bounds are those at the points that satisfy the constraints, unless not
+    `use_constraints`.
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
-    deadline = time.monotonic() + seconds
+    effort = Effort(seconds)
     layers = relu_layers(network)
     questions = asked.questions()
     if not questions or not all(part for _, part in questions):
@@ -68,7 +69,7 @@ def prove_in_pairs(
         return None
     pairs, twins = pairings[0]
     if len(pairings) > 1:  # several copies: the one that most constraints compare others with
-        pairs, twins = max(pairings, key=lambda each: _decided_at_once(each[1], questions, deadline))
+        pairs, twins = max(pairings, key=lambda each: _decided_at_once(each[1], questions, effort))
     trees: list[list[int]] = []
     sums: list[list[list[str]]] = []
     used: list[list[int]] = []
@@ -78,11 +79,11 @@ def prove_in_pairs(
         goals = (*conjunction, *summed(conjunction, weights))
         search = _PairSearch(twins, (), box, goals, len(conjunction), least_margin)
         used.append([])
-        is_decided = search.run(1 if use_constraints else room, deadline)
+        is_decided = search.run(1 if use_constraints else room, effort)
         if use_constraints and not is_decided:
             used[-1] = list(range(len(conjunction)))[:MOST_USED]
             search = replace(search, known=loosened(conjunction, used[-1], slack), _cuts={})
-            is_decided = search.run(room, deadline)
+            is_decided = search.run(room, effort)
         if not is_decided:
             return None
         trees.append(search.tree())
@@ -111,14 +112,14 @@ def _pairings(layers: Sequence[ReluLayer], *, most: int) -> list[tuple[list[Pair
 
 
 def _decided_at_once(
-    layers: PairedLayers, questions: Sequence[tuple[Box, Conjunction]], deadline: float
+    layers: PairedLayers, questions: Sequence[tuple[Box, Conjunction]], effort: Effort
 ) -> int:
     """How many questions are decided on the whole box."""
     count = 0
     for box, conjunction in questions:
         known = loosened(conjunction, range(min(len(conjunction), MOST_USED)), _SLACK)
         goals = (*conjunction, *summed(conjunction, _sums(conjunction)))
-        count += _PairSearch(layers, known, box, goals, len(conjunction)).run(1, deadline)
+        count += _PairSearch(layers, known, box, goals, len(conjunction)).run(1, effort)
     return count
 
 
@@ -186,7 +187,7 @@ class _PairSearch:
     least_margin: float = 0.0
     _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
 
-    def run(self, room: int, deadline: float) -> bool:
+    def run(self, room: int, effort: Effort) -> bool:
         """Whether all pieces are decided; not where time or room are over."""
         rows = rows_of([each.outputs for each in self.goals], len(self.layers.layers[-1].biases))
         inputs = rows_of([each.inputs for each in self.goals], self.box.size)
@@ -215,7 +216,7 @@ class _PairSearch:
                     ends = low[k].copy(), high[k].copy()
                     ends[0 if is_upper else 1][coordinate] = middle
                     pending.append(((*path, is_upper), *ends))
-            if pending and (time.monotonic() > deadline or looked_at + len(pending) > 2 * room):
+            if pending and (effort.end is not None or looked_at + len(pending) > 2 * room):
                 return False
         return True
 

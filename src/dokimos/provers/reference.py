@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,6 +23,7 @@ from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.violation import violation_at
+from dokimos.provers.effort import Effort, SearchEnd
 from dokimos.provers.relu_relaxation import Relaxation, Relaxed, ReluBounds, SparseRow
 from dokimos.provers.relu_search import CaseFinding, Tree, grow
 from dokimos.provers.substitution import substituted
@@ -35,32 +36,47 @@ _CLOSE = 1e-7
 _NEGLIGIBLE = 1e-11
 _MULTIPLIER_BITS = 40
 _LARGE = Fraction(10) ** 300
+#: A linear program may take so many seconds by the clock for each CPU second that is left: HiGHS knows the
+#: clock only, which must not end what CPU time would not.
+_CLOCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Decision:
-    """An answer with what proves it: a certificate with its margins for `unsat`, a witness for `sat`."""
+    """An answer with what proves it: a certificate with its margins for `unsat`, a witness for `sat`.
+
+    For `timeout`, `end` is what ended the search.
+    """
 
     answer: Answer
     certificate: Certificate | None = None
     witness: Point | None = None
     detail: str = ""
     proven: Proven | None = None
+    end: SearchEnd | None = None
 
 
-class _OutOfTime(Exception):
+class _Ended(Exception):
     pass
 
 
-def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
-    """Decide a property of a network of affine operators and ReLUs.
+def decide(
+    network: Network,
+    asked: Property,
+    *,
+    seconds: float,
+    most_cases: int = MOST_LEAVES,
+    clock: Callable[[], float] = time.process_time,
+) -> Decision:
+    """Decide a property of a network of affine operators and ReLUs, in `seconds` of CPU time.
 
     It answers `unsat` only if the certificate has been checked in exact arithmetic, on the given network
     and property; `sat` only if the witness has been replayed exactly. Raises UnsupportedOp for other
-    networks, InputError if property and network do not fit together.
+    networks, InputError if property and network do not fit together. With `clock`, the seconds are those
+    of another clock.
     """
     form = piecewise_linear(network)
-    effort = _Effort(time.monotonic() + seconds)
+    effort = _Effort(seconds, min(most_cases, MOST_LEAVES), clock)
     trees = []
     try:
         for box, conjunction in asked.questions():
@@ -69,8 +85,8 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
             if not isinstance(found, Tree):
                 return Decision(Answer.SAT, witness=found, detail=str(effort))
             trees.append(found)
-    except _OutOfTime:
-        return Decision(Answer.TIMEOUT, detail=str(effort))
+    except _Ended:
+        return Decision(Answer.TIMEOUT, detail=str(effort), end=effort.end)
     if left_open := sum(tree.left_open for tree in trees):
         return Decision(Answer.UNKNOWN, detail=f"{left_open} cases are too close to call; {effort}")
     if not trees:
@@ -84,21 +100,16 @@ def decide(network: Network, asked: Property, *, seconds: float) -> Decision:
     return Decision(Answer.UNSAT, certificate, detail=str(effort), proven=proven)
 
 
-@dataclass
-class _Effort:
-    """The limits of a decision, and what it has used so far."""
-
-    deadline: float
-    cases: int = 0
+class _Effort(Effort):
+    """The limits of a decision, and what it has used so far: a step is a case."""
 
     def __str__(self) -> str:
-        return f"{self.cases} {'case was' if self.cases == 1 else 'cases were'} examined"
+        return f"{self.steps} {'case was' if self.steps == 1 else 'cases were'} examined"
 
-    def seconds_left(self) -> float:
-        left = self.deadline - time.monotonic()
-        if left <= 0 or self.cases > MOST_LEAVES:
-            raise _OutOfTime
-        return left
+    def require(self) -> None:
+        """Raise _Ended if a limit is reached."""
+        if self.end is not None:
+            raise _Ended
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +132,7 @@ class _ConjunctionSearch:
 
     def look(self, phases: Mapping[int, bool]) -> CaseFinding[Point]:
         """Refute the case, or find a witness near the relaxation's optimum, or else split it."""
-        self.effort.cases += 1
+        self.effort.steps += 1
         where = region(self.form, self.box, phases)
         if where.is_empty:
             nothing = (Fraction(0),) * len(self.objectives)
@@ -140,6 +151,8 @@ class _ConjunctionSearch:
         """The relaxation of a region, with the bounds and lines that its exact refutation will use."""
         low, high = (_floats([ends[i] for ends in where.arguments]) for i in (0, 1))
         unstable = [k for k, (a, b) in enumerate(where.arguments) if a < 0 < b]
+        self.effort.require()
+        by_clock = 1.0 if self.effort.clock is time.monotonic else _CLOCK_SECONDS
         slopes = np.zeros(len(where.arguments))
         slopes[unstable] = _floats([upper_slope(*where.arguments[k]) for k in unstable])
         return Relaxation(
@@ -149,7 +162,7 @@ class _ConjunctionSearch:
             [_row(each) for each in self.objectives],
             sorted({*unstable, *phases}),
             is_strict=True,
-            seconds=self.effort.seconds_left(),
+            seconds=by_clock * self.effort.left,
         )
 
     @cached_property
@@ -172,7 +185,7 @@ class _ConjunctionSearch:
 
     def refutes(self, where: Region, leaf: Leaf) -> bool:
         """Whether the leaf closes the region, in exact arithmetic."""
-        self.effort.seconds_left()
+        self.effort.require()
         try:
             refutation(self.form, self.objectives, where, leaf)
         except InvalidProof:
@@ -181,7 +194,7 @@ class _ConjunctionSearch:
 
     def is_witness(self, candidate: Point) -> bool:
         """Whether the point violates the property, exactly."""
-        self.effort.seconds_left()
+        self.effort.require()
         try:
             return violation_at(self.network, self.asked, candidate).violates is True
         except Undecided:

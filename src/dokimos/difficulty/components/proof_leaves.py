@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class ProofLeaves(Component):
     """The leaves of the smallest proof by intervals, linear bounds and case distinctions (`proof_size`).
 
-    One for each conjunction is the least. Searches end after a few seconds, so that one machine may find a
-    proof that another misses; a profile without one says so.
+    One for each conjunction is the least. Searches end after a number of steps, so that every machine finds
+    the same; where CPU time has ended one, the note says so.
     """
 
     name = "proof_leaves"
@@ -30,4 +30,5 @@ class ProofLeaves(Component):
             return Measurement.not_applicable("a sample is a counterexample")
         if seen.proof.leaves is None:
             return Measurement(None, seen.proof.note)
-        return Measurement(float(seen.proof.leaves), seen.proof.by)
+        told = "; ".join(filter(None, (seen.proof.by, seen.proof.note)))
+        return Measurement(float(seen.proof.leaves), told)

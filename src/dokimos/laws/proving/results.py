@@ -25,7 +25,7 @@ class LawAnswer(Enum):
 
 @dataclass(frozen=True)
 class VerifySettings:
-    """How laws are decided: in at most `seconds` each, for the set that the domain declares.
+    """How laws are decided: in at most `seconds` of CPU time each, for the set that the domain declares.
 
     With `constrained`, records satisfy the CONSTRAINTS of the domain; otherwise they may be anywhere in the
     ranges.

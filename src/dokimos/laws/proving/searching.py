@@ -30,24 +30,24 @@ class SearchEnd:
 
 @dataclass(frozen=True)
 class Deadline:
-    """The time at which a search ends."""
+    """The CPU time of this process at which a search ends."""
 
     at: float
 
     @staticmethod
     def after(seconds: float) -> Deadline:
-        """The deadline that many seconds from now."""
-        return Deadline(time.monotonic() + seconds)
+        """The deadline that many CPU seconds from now."""
+        return Deadline(time.process_time() + seconds)
 
     @property
     def is_over(self) -> bool:
         """Whether it has passed."""
-        return time.monotonic() > self.at
+        return time.process_time() > self.at
 
     @property
     def left(self) -> float:
-        """How many seconds are left."""
-        return max(0.0, self.at - time.monotonic())
+        """How many CPU seconds are left."""
+        return max(0.0, self.at - time.process_time())
 
 
 def share_of(zones: Sequence[Zone], whole: Zone) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def answer(network_file: Path, property_file: Path, *, seconds: float) -> Decisi
         network = read_onnx_file(network_file)
         asked = read_vnnlib_file(property_file)
         require_fit(network, asked)
-        return decide(network, asked, seconds=seconds)
+        return decide(network, asked, seconds=seconds, clock=time.monotonic)
     except UnsupportedOp as error:
         return Decision(Answer.UNSUPPORTED, detail=f"operator {error.op}: {error.reason}")
     except DokimosError as error:
