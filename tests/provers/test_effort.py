@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from math import inf
 
-from dokimos.provers.effort import Effort, SearchEnd
+from dokimos.provers.effort import Effort, ReachedLimit
 
 
 def test_steps_and_time_end_a_search() -> None:
@@ -14,14 +14,14 @@ def test_steps_and_time_end_a_search() -> None:
     effort.steps += 3
     assert effort.end is None and effort.left == 2.0
     effort.steps += 1
-    assert effort.end is SearchEnd.STEPS
+    assert effort.end is ReachedLimit.STEPS
     effort = Effort(2.0, 3, clock=lambda: now[0])
     now[0] = 2.0
-    assert effort.end is SearchEnd.TIME and effort.left == 0.0
+    assert effort.end is ReachedLimit.TIME and effort.left == 0.0
 
 
 def test_no_time_is_no_time_and_no_limit_is_none() -> None:
-    assert Effort(0.0).end is SearchEnd.TIME
+    assert Effort(0.0).end is ReachedLimit.TIME
     assert Effort().end is None and Effort().left == inf
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from dokimos.core.errors import InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Property
-from dokimos.provers.effort import SearchEnd
+from dokimos.provers.effort import ReachedLimit
 from dokimos.provers.linear_halving import prove_by_linear_halving
 from dokimos.provers.outward_trees import prove_by_linear_bounds
 from dokimos.provers.reference import decide
@@ -58,7 +58,7 @@ class _Searched:
     leaves: int | None = None
     margin: float = 0.0
     note: str = ""
-    end: SearchEnd | None = None
+    end: ReachedLimit | None = None
 
 
 def smallest_proof(
@@ -86,7 +86,7 @@ def smallest_proof(
         notes = [each.note for each in searched if each.note] or ["no search takes this network"]
         return SmallestProof(None, "", bound, f"no proof was found ({'; '.join(notes)})")
     leaves, by, margin = min(found)
-    late = [each.note for each in searched if each.end is SearchEnd.TIME]
+    late = [each.note for each in searched if each.end is ReachedLimit.TIME]
     return SmallestProof(leaves, by, max(bound, margin), "; ".join(late))
 
 
@@ -130,10 +130,10 @@ def _pieces(network: Network, asked: Property, limits: ProofSearchLimits) -> _Se
     return _ended(by, found.end, f"{limits.pieces:,} pieces", limits)
 
 
-def _ended(by: str, end: SearchEnd | None, steps: str, limits: ProofSearchLimits) -> _Searched:
+def _ended(by: str, end: ReachedLimit | None, steps: str, limits: ProofSearchLimits) -> _Searched:
     if end is None:
         return _Searched(by, note=f"{by}: no decision")
-    after = steps if end is SearchEnd.STEPS else f"{limits.cpu_seconds:g} s of CPU time"
+    after = steps if end is ReachedLimit.STEPS else f"{limits.cpu_seconds:g} s of CPU time"
     return _Searched(by, note=f"{by}: ended after {after}", end=end)
 
 

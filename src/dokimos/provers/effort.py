@@ -9,7 +9,7 @@ from enum import Enum
 from math import inf
 
 
-class SearchEnd(Enum):
+class ReachedLimit(Enum):
     """What ended a search before it was through. Steps end it at the same place on every machine."""
 
     STEPS = "steps"
@@ -39,8 +39,8 @@ class Effort:
         return self._begun + self.seconds - self.clock()
 
     @property
-    def end(self) -> SearchEnd | None:
+    def end(self) -> ReachedLimit | None:
         """What ends the search now; None if it may go on."""
         if self.steps > self.most_steps:
-            return SearchEnd.STEPS
-        return SearchEnd.TIME if self.left <= 0 else None
+            return ReachedLimit.STEPS
+        return ReachedLimit.TIME if self.left <= 0 else None

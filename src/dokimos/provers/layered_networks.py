@@ -12,7 +12,7 @@ from dokimos.checker.lemmas.case_tree import Leaf
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer
 from dokimos.networks.semantics.outward import Floats, point
 from dokimos.provers.base import NoProof
-from dokimos.provers.effort import Effort, SearchEnd
+from dokimos.provers.effort import Effort, ReachedLimit
 from dokimos.provers.relu_relaxation import (
     INFINITE,
     Relaxation,
@@ -62,9 +62,9 @@ class _RowSearch:
         layers, row = self._layers, self._row
         self.programs += 1
         self._effort.steps += 1
-        if self.programs > self._most or self._effort.end is SearchEnd.STEPS:
+        if self.programs > self._most or self._effort.end is ReachedLimit.STEPS:
             raise NoProof(f"branch and bound takes more than {self.programs - 1} linear programs")
-        if self._effort.end is SearchEnd.TIME:
+        if self._effort.end is ReachedLimit.TIME:
             raise NoProof("branch and bound ran out of time")
         solved = self._relaxation.solve(phases)
         if solved is not None and solved.inputs is not None:

@@ -20,7 +20,7 @@ from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
 from dokimos.properties.model import Box, Conjunction, Point, Property
-from dokimos.provers.effort import Effort, SearchEnd
+from dokimos.provers.effort import Effort, ReachedLimit
 
 #: A box with more inputs than this is not cut: the pieces would be too many.
 MOST_CUT = 50
@@ -41,7 +41,7 @@ class LinearHalving:
     data: dict[str, Any] | None
     bound: float
     candidates: tuple[Point, ...] = ()
-    end: SearchEnd | None = None
+    end: ReachedLimit | None = None
 
 
 def prove_by_linear_halving(
@@ -79,7 +79,7 @@ class _PieceSearch:
     box: Box
     conjunction: Conjunction
     violating: Floats | None = None
-    end: SearchEnd | None = None
+    end: ReachedLimit | None = None
     _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
 
     def run(self, room: int, effort: Effort) -> bool:
@@ -111,7 +111,7 @@ class _PieceSearch:
                 self._cuts[pieces[k].path] = coordinate
                 pending += pieces[k].halves(coordinate)
             if pending and looked_at + len(pending) > 2 * room:
-                self.end = SearchEnd.STEPS
+                self.end = ReachedLimit.STEPS
                 return False
             if pending and (end := effort.end) is not None:
                 self.end = end

@@ -15,7 +15,7 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.properties.model import Box, Conjunction, Linear, Point, Property
 from dokimos.provers.base import NoProof
-from dokimos.provers.effort import Effort, SearchEnd
+from dokimos.provers.effort import Effort, ReachedLimit
 from dokimos.provers.layered_networks import prove_positive
 from dokimos.provers.relu_search import Tree
 
@@ -33,7 +33,7 @@ class OutwardTrees:
     data: dict[str, Any] | None
     bound: float
     candidates: tuple[Point, ...] = ()
-    end: SearchEnd | None = None
+    end: ReachedLimit | None = None
 
 
 def prove_by_linear_bounds(

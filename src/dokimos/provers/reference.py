@@ -23,7 +23,7 @@ from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.violation import violation_at
-from dokimos.provers.effort import Effort, SearchEnd
+from dokimos.provers.effort import Effort, ReachedLimit
 from dokimos.provers.relu_relaxation import Relaxation, Relaxed, ReluBounds, SparseRow
 from dokimos.provers.relu_search import CaseFinding, Tree, grow
 from dokimos.provers.substitution import substituted
@@ -53,7 +53,7 @@ class Decision:
     witness: Point | None = None
     detail: str = ""
     proven: Proven | None = None
-    end: SearchEnd | None = None
+    end: ReachedLimit | None = None
 
 
 class _Ended(Exception):
