@@ -17,7 +17,7 @@ class ReachedLimit(Enum):
 
 
 @dataclass
-class Effort:
+class SearchEffort:
     """What a search may use, and has used.
 
     The time is the CPU time of this process, so that what else a machine does changes nothing; `clock` can

@@ -11,7 +11,7 @@ from typing import Any
 from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES, Outputs, halves, least_slack, real_outputs
 from dokimos.networks.graph import Network
 from dokimos.properties.model import Box, Conjunction, Property
-from dokimos.provers.effort import Effort
+from dokimos.provers.effort import SearchEffort
 
 #: A box with more inputs than this is not cut: the pieces would be too many.
 MOST_CUT = 12
@@ -31,7 +31,7 @@ class Halving:
 
 def prove_by_halving(network: Network, asked: Property, *, seconds: float) -> Halving:
     """Cut the boxes of all questions within so many CPU seconds."""
-    effort = Effort(seconds)
+    effort = SearchEffort(seconds)
     outputs = real_outputs(network)
     trees: list[list[int] | None] = []
     bounds: list[float] = []
@@ -51,7 +51,7 @@ def prove_by_halving(network: Network, asked: Property, *, seconds: float) -> Ha
 
 
 def _cut(
-    outputs: Outputs, box: Box, conjunction: Conjunction, room: int, effort: Effort
+    outputs: Outputs, box: Box, conjunction: Conjunction, room: int, effort: SearchEffort
 ) -> tuple[list[int] | None, float]:
     """The tree of halvings of one box, None if it would be too large; and the least of its bounds."""
     tree: list[int] = []

@@ -12,7 +12,7 @@ from dokimos.checker.lemmas.case_tree import Leaf
 from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer
 from dokimos.networks.semantics.outward import Floats, point
 from dokimos.provers.base import NoProof
-from dokimos.provers.effort import Effort, ReachedLimit
+from dokimos.provers.effort import ReachedLimit, SearchEffort
 from dokimos.provers.relu_relaxation import (
     INFINITE,
     Relaxation,
@@ -37,7 +37,7 @@ def forward(layers: tuple[ReluLayer, ...], x: Floats) -> tuple[Floats, list[Floa
 
 
 def prove_positive(
-    layers: BoundedLayers, row: Floats, *, most_programs: int, effort: Effort | None = None
+    layers: BoundedLayers, row: Floats, *, most_programs: int, effort: SearchEffort | None = None
 ) -> tuple[Tree | Floats, int]:
     """A tree whose leaves show that row·outputs > 0 on the box, or a counterexample, and the effort.
 
@@ -45,14 +45,16 @@ def prove_positive(
     if neither is found within `most_programs` linear programs, and within `effort`, whose steps are linear
     programs too.
     """
-    search = _RowSearch(layers, row, most_programs, Effort() if effort is None else effort)
+    search = _RowSearch(layers, row, most_programs, SearchEffort() if effort is None else effort)
     return grow(search.look, depth_first=True), search.programs
 
 
 class _RowSearch:
     """Examines cases with one relaxation: depth first, each program starts near the last one's optimum."""
 
-    def __init__(self, layers: BoundedLayers, row: Floats, most_programs: int, effort: Effort) -> None:
+    def __init__(
+        self, layers: BoundedLayers, row: Floats, most_programs: int, effort: SearchEffort
+    ) -> None:
         self._layers, self._row, self._most, self._effort = layers, row, most_programs, effort
         self._relaxation = _relaxation(layers, row)
         self.programs = 0

@@ -20,7 +20,7 @@ from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
 from dokimos.properties.model import Box, Conjunction, Point, Property
-from dokimos.provers.effort import Effort, ReachedLimit
+from dokimos.provers.effort import ReachedLimit, SearchEffort
 
 #: A box with more inputs than this is not cut: the pieces would be too many.
 MOST_CUT = 50
@@ -51,7 +51,7 @@ def prove_by_linear_halving(
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
-    effort = Effort(seconds, most_pieces)
+    effort = SearchEffort(seconds, most_pieces)
     layers = relu_layers(network)
     questions = [(box, part) for box, part in asked.questions() if part]
     slacks = [
@@ -82,7 +82,7 @@ class _PieceSearch:
     end: ReachedLimit | None = None
     _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
 
-    def run(self, room: int, effort: Effort) -> bool:
+    def run(self, room: int, effort: SearchEffort) -> bool:
         """Whether all pieces are decided; False if a violation is found, or time or memory runs out."""
         rows, inputs, levels = self._constraints()
         pending = [

@@ -15,7 +15,7 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.properties.model import Box, Conjunction, Linear, Point, Property
 from dokimos.provers.base import NoProof
-from dokimos.provers.effort import Effort, ReachedLimit
+from dokimos.provers.effort import ReachedLimit, SearchEffort
 from dokimos.provers.layered_networks import prove_positive
 from dokimos.provers.relu_search import Tree
 
@@ -43,7 +43,7 @@ def prove_by_linear_bounds(
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
-    effort = Effort(seconds, most_programs)
+    effort = SearchEffort(seconds, most_programs)
     layers = relu_layers(network)
     trees: list[dict[str, Any]] = []
     bounds: list[float] = []
@@ -94,7 +94,7 @@ def _refute(
     layers: BoundedLayers,
     conjunction: Conjunction,
     ranked: list[tuple[float, int, BoundedLayers]],
-    effort: Effort,
+    effort: SearchEffort,
 ) -> Tree | Floats | None:
     """A tree by one constraint; else, where the conjunction has just one, a point at which it may hold."""
     for _, number, own in ranked:

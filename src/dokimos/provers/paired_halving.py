@@ -21,7 +21,7 @@ from dokimos.core.errors import InvalidProof
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.properties.model import Box, Conjunction, Linear, Property
-from dokimos.provers.effort import Effort
+from dokimos.provers.effort import SearchEffort
 from dokimos.provers.linear_halving import in_preorder
 
 #: Layers with more ReLUs than this are not looked through for pairs.
@@ -59,7 +59,7 @@ def prove_in_pairs(
 
     Raises InvalidProof if the network is not affine layers with ReLUs between them.
     """
-    effort = Effort(seconds)
+    effort = SearchEffort(seconds)
     layers = relu_layers(network)
     questions = asked.questions()
     if not questions or not all(part for _, part in questions):
@@ -112,7 +112,7 @@ def _pairings(layers: Sequence[ReluLayer], *, most: int) -> list[tuple[list[Pair
 
 
 def _decided_at_once(
-    layers: PairedLayers, questions: Sequence[tuple[Box, Conjunction]], effort: Effort
+    layers: PairedLayers, questions: Sequence[tuple[Box, Conjunction]], effort: SearchEffort
 ) -> int:
     """How many questions are decided on the whole box."""
     count = 0
@@ -187,7 +187,7 @@ class _PairSearch:
     least_margin: float = 0.0
     _cuts: dict[tuple[bool, ...], int] = field(default_factory=dict)
 
-    def run(self, room: int, effort: Effort) -> bool:
+    def run(self, room: int, effort: SearchEffort) -> bool:
         """Whether all pieces are decided; not where time or room are over."""
         rows = rows_of([each.outputs for each in self.goals], len(self.layers.layers[-1].biases))
         inputs = rows_of([each.inputs for each in self.goals], self.box.size)

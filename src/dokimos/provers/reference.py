@@ -23,7 +23,7 @@ from dokimos.networks.semantics.outward import Floats, Interval
 from dokimos.networks.semantics.piecewise_linear import PiecewiseLinear, piecewise_linear
 from dokimos.properties.model import Box, Point, Property
 from dokimos.properties.violation import violation_at
-from dokimos.provers.effort import Effort, ReachedLimit
+from dokimos.provers.effort import ReachedLimit, SearchEffort
 from dokimos.provers.relu_relaxation import Relaxation, Relaxed, ReluBounds, SparseRow
 from dokimos.provers.relu_search import CaseFinding, Tree, grow
 from dokimos.provers.substitution import substituted
@@ -76,7 +76,7 @@ def decide(
     of another clock.
     """
     form = piecewise_linear(network)
-    effort = _Effort(seconds, min(most_cases, MOST_LEAVES), clock)
+    effort = _CaseEffort(seconds, min(most_cases, MOST_LEAVES), clock)
     trees = []
     try:
         for box, conjunction in asked.questions():
@@ -100,7 +100,7 @@ def decide(
     return Decision(Answer.UNSAT, certificate, detail=str(effort), proven=proven)
 
 
-class _Effort(Effort):
+class _CaseEffort(SearchEffort):
     """The limits of a decision, and what it has used so far: a step is a case."""
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class _ConjunctionSearch:
     form: PiecewiseLinear
     box: Box
     objectives: Sequence[AffineExpression]
-    effort: _Effort
+    effort: _CaseEffort
 
     def run(self) -> Point | Tree:
         """A witness, or a tree of refuted leaves, some of which may be open."""
