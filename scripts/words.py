@@ -45,9 +45,9 @@ def all_texts() -> Iterator[Text]:
 
 def source_texts(path: Path) -> Iterator[Text]:
     """The docstrings of public names, and every other text that reads like words."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     documented: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.get_docstring(node)
@@ -58,8 +58,8 @@ def source_texts(path: Path) -> Iterator[Text]:
         documented.add(first.value)
         if not getattr(node, "name", "").startswith("_"):
             yield Text(path, first.lineno, "docstring", " ".join(text.split()))
-    inside = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    for node in ast.walk(tree):
+    inside = {part for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    for node in nodes:
         if node in documented or (node in inside and not isinstance(node, ast.JoinedStr)):
             continue
         text = _text(node)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,17 @@ def promised() -> dict[str, int]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
+    """All files but bytecode."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+@cache
+def our_contents() -> dict[str, bytes]:
+    return contents(SOURCE)
 
 
 @dataclass(frozen=True)
@@ -60,8 +67,18 @@ class Copy:
 
     def touched(self) -> int:
         """How many files differ from ours."""
-        ours, theirs = contents(SOURCE), contents(self.sources)
-        return sum(ours.get(path) != theirs.get(path) for path in {*ours, *theirs})
+        return len(self._differing())
+
+    def _differing(self) -> list[str]:
+        ours, theirs = our_contents(), contents(self.sources)
+        return [path for path in {*ours, *theirs} if ours.get(path) != theirs.get(path)]
+
+    def restore(self) -> None:
+        """Make it what it was: ours, as old as ours, so that bytecode of what was changed is not taken."""
+        for path in self._differing():
+            (self.sources / path).unlink(missing_ok=True)
+            if path in our_contents():
+                shutil.copy2(SOURCE / path, self.sources / path)
 
     def python(self, *words: object) -> str:
         """What the interpreter prints with these sources; it must succeed."""
@@ -92,13 +109,18 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy that each test changes and restores, with the bytecode of what does not change."""
+    return shutil.copytree(SOURCE, tmp_path_factory.mktemp("src") / "dokimos")
+
+
 @pytest.fixture
-def copy(tmp_path: Path) -> Iterator[Copy]:
-    sources = tmp_path / "src" / "dokimos"
-    shutil.copytree(SOURCE, sources)  # with the bytecode of what does not change, if it is kept
+def copy(sources: Path, tmp_path: Path) -> Iterator[Copy]:
     made = Copy(sources, tmp_path)
     assert made.touched() == 0
     yield made
+    made.restore()
     where = made.python("-c", "import dokimos; print(dokimos.__file__)")
     assert Path(where.strip()).parent == sources
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import dokimos
@@ -20,26 +21,25 @@ class Cluster:
     """A scheduler and its workers, each a process."""
 
     folder: Path
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    nursery: subprocess.Popen[str]
+    workers: int = 0
 
     @property
     def address(self) -> str:
         return f"tcp://{(self.folder / 'address').read_text()}"
 
-    def start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
-        paths = [str(Path(dokimos.__file__).parents[1]), str(Path(__file__).parents[2])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", f"distributed.cli.{module}", *words]
-        process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.folder
-        )
-        self.processes.append(process)
-        return process
+    def start(self, module: str, *words: str) -> None:
+        assert self.nursery.stdin is not None
+        assert self.nursery.stdout is not None
+        self.nursery.stdin.write(json.dumps([module, *words]) + "\n")
+        self.nursery.stdin.flush()
+        int(self.nursery.stdout.readline())
 
-    def add_worker(self) -> subprocess.Popen[bytes]:
-        folder = self.folder / f"worker-{len(self.processes)}"
+    def add_worker(self) -> None:
+        self.workers += 1
+        folder = self.folder / f"worker-{self.workers}"
         words = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder))
-        return self.start("dask_worker", "--scheduler-file", str(self.folder / "scheduler.json"), *words)
+        self.start("dask_worker", "--scheduler-file", str(self.folder / "scheduler.json"), *words)
 
     def kill(self, worker: str) -> set[str]:
         """End the process of the worker at that address, as a power cut would.
@@ -56,10 +56,21 @@ class Cluster:
             os.kill(pid, signal.SIGKILL)
         return {str(key) for key in held}
 
-    def stop(self) -> None:
-        for process in reversed(self.processes):
-            process.kill()
-            process.wait()
+
+@contextmanager
+def nursery(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The process that forks those of a cluster, which end with it."""
+    paths = [str(Path(dokimos.__file__).parents[1]), str(Path(__file__).parents[2])]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.campaigns.dask_nursery"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        cwd=folder,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        yield process
 
 
 @contextmanager
@@ -68,9 +79,9 @@ def cluster(folder: Path, *, workers: int) -> Iterator[Cluster]:
     from distributed import Client
 
     folder.mkdir(parents=True, exist_ok=True)
-    made = Cluster(folder)
     file = folder / "scheduler.json"
-    try:
+    with nursery(folder) as process:
+        made = Cluster(folder, process)
         words = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
         made.start("dask_scheduler", *words)
         for _ in range(workers):
@@ -82,5 +93,3 @@ def cluster(folder: Path, *, workers: int) -> Iterator[Cluster]:
             client.wait_for_workers(workers, timeout=60)
             (folder / "address").write_text(client.scheduler.address.removeprefix("tcp://"))
         yield made
-    finally:
-        made.stop()

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from dokimos.checker.entry import check_entry
@@ -20,6 +16,7 @@ from dokimos.judging import label_checks, label_process
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
+from dokimos.verifiers import warm_modules
 from tests.crosscheck.test_cross_check import leaky, misread, of, slope_of_zero, suite_of
 from tests.networks.building import Builder
 
@@ -146,49 +143,16 @@ def test_a_process_that_dies_decides_nothing_and_is_not_remembered(
     entry = labelled(suite, "unsat")
     with monkeypatch.context() as patched:
         dies = WarmStart.of(("false",), {}, Limits(wall_seconds=10))
-        patched.setattr(label_checks, "_start", lambda _: dies)
+        patched.setattr(warm_modules, "_start", lambda *_: dies)
         assert LabelChecker()(entry).standing is LabelStanding.NOT_CHECKED
     assert LabelChecker()(entry) == PROVEN
 
 
-def warm() -> list[psutil.Process]:
-    """The processes that check labels for this one."""
-    below = psutil.Process().children(recursive=True)
-    return [process for process in below if process.cmdline()[1:3] == ["-m", label_process.__name__]]
-
-
-def test_one_process_checks_one_label_after_another_and_another_if_it_ends(suite: Path) -> None:
-    assert LabelChecker()(labelled(suite, "unsat")) == PROVEN
-    (first,) = warm()
-    assert LabelChecker()(labelled(suite, "sat")) == PROVEN
+def test_a_false_label_fails_after_true_ones(suite: Path) -> None:
+    """One process checks them all."""
+    assert LabelChecker()(labelled(suite, "unsat")) == LabelChecker()(labelled(suite, "sat")) == PROVEN
     edit(labelled(suite, "unsat"), label="sat")
     assert LabelChecker()(labelled(suite, "sat")).standing is LabelStanding.FAILED
-    assert warm() == [first]
-    first.kill()
-    edit(labelled(suite, "sat"), label="unsat")
-    assert LabelChecker()(labelled(suite, "unsat")) == PROVEN
-    (second,) = warm()
-    assert second != first
-
-
-def test_the_process_ends_with_the_one_that_asks(suite: Path, tmp_path: Path) -> None:
-    asks = (
-        "import sys\nfrom pathlib import Path\n"
-        "from tests.judging.test_label_checks import LabelChecker, labelled, warm\n"
-        "print(LabelChecker()(labelled(Path(sys.argv[1]), 'unsat')).is_proven, warm()[0].pid)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", asks, suite],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    proven, pid = done.stdout.split()
-    assert proven == "True"
-    assert not psutil.pid_exists(int(pid))
-    assert not list(tmp_path.glob("dokimos-label*"))
 
 
 def test_a_home_that_cannot_be_written_to_costs_only_time(

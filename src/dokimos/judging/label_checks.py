@@ -9,14 +9,10 @@ property, and the version of Dokimos.
 
 from __future__ import annotations
 
-import os
 import tempfile
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
-from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Protocol
 
@@ -27,12 +23,12 @@ from dokimos.core.files import write_whole
 from dokimos.core.home import home
 from dokimos.core.strict_json import read, write
 from dokimos.execution.limits import Limits
-from dokimos.execution.outcomes import Outcome, Termination
-from dokimos.execution.warm_worker import WarmStart, WarmWorkers
+from dokimos.execution.outcomes import Termination
+from dokimos.judging import label_process
 from dokimos.judging.label_process import ProofFinding
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import sha256
-from dokimos.verifiers.own_interpreter import our_module
+from dokimos.verifiers.warm_modules import ask_module
 
 CPU_SECONDS = 60.0
 #: On a busy machine, CPU time takes more wall-clock time.
@@ -139,44 +135,16 @@ def _keep(place: Path, finding: _Finding) -> None:
         return  # a home that cannot be written to costs time, and nothing else
 
 
-@cache
-def _start(cpu_seconds: float) -> WarmStart:
-    """How to start a process that checks labels, in the environment of the first time."""
-    call = our_module("dokimos.judging.label_process")
-    limits = Limits(wall_seconds=_WALL_SECONDS, cpu_seconds=cpu_seconds)
-    return WarmStart.of(call.command, {**os.environ, **call.environment}, limits)
-
-
-@cache
-def _workers() -> WarmWorkers:
-    """The processes that check labels for this one. They end with it."""
-    folder = tempfile.TemporaryDirectory(prefix="dokimos-labels-")
-    workers = WarmWorkers(Path(folder.name), most=1)
-    # Not by atexit, which is not called in the processes that `multiprocessing` starts.
-    Finalize(None, folder.cleanup, exitpriority=1)
-    Finalize(None, workers.end, exitpriority=2)
-    return workers
-
-
-def _has_crashed(outcome: Outcome) -> bool:
-    """Whether the process ended by itself without a finding. What it was asked before may be the cause."""
-    return outcome.termination is Termination.SIGNALLED or outcome.exit_code not in (None, 0)
-
-
 def _check(instance: LabelledFiles, cpu_seconds: float) -> tuple[LabelCheck, bool]:
     """The checker's result in a separate process, and whether it would be the same again."""
     files = (instance.network_path, instance.property_path, instance.truth_path)
     with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
-        asked = Path(folder, "asked")
-        asked.mkdir()
-        result = asked / "result.json"
-        outcome, _ = _workers().ask(
-            _start(cpu_seconds),
-            (str(result), instance.name, *(str(path.absolute()) for path in files)),
-            folder=asked,
-            log=Path(folder, "log.txt"),
-            cancel=threading.Event(),
-            is_odd=_has_crashed,
+        result = Path(folder, "query", "result.json")
+        outcome = ask_module(
+            label_process.__name__,
+            *(str(result), instance.name, *(str(path.absolute()) for path in files)),
+            limits=Limits(wall_seconds=_WALL_SECONDS, cpu_seconds=cpu_seconds),
+            folder=result.parent,
         )
         if outcome.termination is Termination.EXITED and outcome.exit_code == 0:
             finding = read(result.read_bytes(), ProofFinding, file=result, what="a finding")

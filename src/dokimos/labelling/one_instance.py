@@ -1,6 +1,7 @@
-"""Labels one instance: `python -m dokimos.labelling.one_instance RESULT SECONDS NAME NETWORK PROPERTY`.
+"""Labels an instance: `python -m dokimos.labelling.one_instance RESULT SECONDS NAME NETWORK PROPERTY`.
 
-Writes what is known to RESULT after each stage, so that findings survive if the process is killed.
+Writes what is known to RESULT after each stage, so that findings survive if the process is killed. It can
+also label one after another (see `warm_queries.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dokimos.labelling.proof_search import LabelFinding, find_label
 from dokimos.suites.entry import read_content
 from dokimos.suites.instance import Instance
 from dokimos.suites.writing import dump_truth
+from dokimos.verifiers.runners.warm_queries import serve
 
 
 @dataclass(frozen=True)
@@ -60,4 +62,4 @@ def _written(found: LabelFinding, *, is_over: bool) -> ProcessFinding:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve(lambda: main(*sys.argv[1:]))

@@ -6,7 +6,6 @@ with the budget that was spent on it, so that the same command tries it again on
 
 from __future__ import annotations
 
-import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,12 @@ from dokimos.core.files import write_whole
 from dokimos.core.strict_json import read, write
 from dokimos.execution.limits import Limits
 from dokimos.execution.outcomes import Termination
-from dokimos.execution.process import run_limited
+from dokimos.labelling import one_instance
 from dokimos.labelling.one_instance import ProcessFinding
 from dokimos.suites.entry import SuiteEntry, exists, read_text
 from dokimos.suites.instance import Semantics, Truth
 from dokimos.suites.truth_file import load_truth
-from dokimos.verifiers.own_interpreter import our_module
+from dokimos.verifiers.warm_modules import ask_module
 
 OPEN_FOLDER = "open"
 #: What checking a proof may take on top of the budget for finding it.
@@ -169,17 +168,15 @@ def _search(task: LabelTask) -> ProcessFinding:
     entry, budget = task.entry, task.budget_seconds
     files = (str(entry.network_path.absolute()), str(entry.property_path.absolute()))
     with tempfile.TemporaryDirectory(prefix="dokimos-label-") as folder:
-        result = Path(folder, "result.json")
-        call = our_module("dokimos.labelling.one_instance", str(result), f"{budget:g}", entry.name, *files)
-        outcome = run_limited(
-            call.command,
+        result = Path(folder, "query", "result.json")
+        outcome = ask_module(
+            one_instance.__name__,
+            *(str(result), f"{budget:g}", entry.name, *files),
             limits=Limits(
                 wall_seconds=_CLOCK_SECONDS * budget + _GRACE_SECONDS,
                 cpu_seconds=2 * budget + _GRACE_SECONDS,
             ),
-            log=Path(folder, "log.txt"),
-            cwd=Path(folder),
-            environment={**os.environ, **call.environment},
+            folder=result.parent,
         )
         found = ProcessFinding()
         if exists(result):
