@@ -32,7 +32,8 @@ def float32_network(
 
 
 def exactly(values: NDArray[np.floating]) -> list[Fraction]:
-    return [Fraction(value) for value in np.asarray(values, dtype=np.float64).ravel().tolist()]
+    numbers = np.asarray(values, dtype=np.float64).ravel().tolist()
+    return [Fraction(*number.as_integer_ratio()) for number in numbers]  # twice as fast as of the float
 
 
 def random_box(

@@ -240,7 +240,8 @@ def _session_for(content: bytes, name: str) -> tuple[str, Any]:
 def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
     """The float32 or float64 number nearest to `x` (ties to even); None if that is infinite.
 
-    Rounding first to float64 and then to float32 may miss it by one, so its neighbours are tried too.
+    Rounding first to float64, then to float32, misses it only if the float64 number is halfway between two
+    float32 numbers: halfway points are float64 numbers, and rounding to float64 takes nothing past them.
     """
     try:
         wide = float(x)
@@ -252,12 +253,14 @@ def nearest_float(x: Fraction, dtype: np.dtype[Any]) -> Fraction | None:
         guess = np.float32(wide)
         if float(guess) == x:
             return x
-        around = [np.nextafter(guess, np.float32(-np.inf)), guess, np.nextafter(guess, np.float32(np.inf))]
+        others = [np.nextafter(guess, np.float32(end)) for end in (-np.inf, np.inf)]
     if not np.isfinite(guess):
         return None
-    finite = [value for value in around if np.isfinite(value)]
-    best = min(finite, key=lambda v: (abs(Fraction(float(v)) - x), int(v.view(np.uint32)) & 1))
-    return Fraction(float(best))
+    for other in others:
+        if float(guess) + float(other) == 2 * wide and x != wide and (x > wide) == (other > guess):
+            guess = other
+            break
+    return Fraction(float(guess))
 
 
 def load_session(content: bytes, name: str, *, optimised: bool = False) -> Any:
