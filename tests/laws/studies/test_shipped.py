@@ -176,3 +176,9 @@ def test_training_separates_what_can_be_separated() -> None:
     study = Study("s", lambda: (records, labels), hidden=(4,), epochs=1)
     split = study.split
     assert len(split.test) == 132 and len(split.train) == 268
+
+
+def test_the_network_of_every_domain_has_a_name() -> None:
+    for name in shipped_domains():
+        domain = load_domain(name)
+        assert domain.models["network"] is domain.model

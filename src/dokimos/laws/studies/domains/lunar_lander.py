@@ -54,6 +54,9 @@ def model() -> Any:
     return STUDY.model()
 
 
+MODELS = {"network": model}
+
+
 def play(state: NDArray[Any], seed: int, predict: Any) -> int:
     """1 if the policy wins the game that begins in a state, 0 if it loses.
 

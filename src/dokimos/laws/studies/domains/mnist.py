@@ -45,6 +45,9 @@ def model() -> Any:
     return STUDY.model()
 
 
+MODELS = {"network": model}
+
+
 def blur_batch(pictures: NDArray[Any]) -> NDArray[Any]:
     """Blurred pictures: each pixel is a weighted mean of itself and its neighbours.
 

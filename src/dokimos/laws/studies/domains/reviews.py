@@ -66,6 +66,9 @@ def model() -> Any:
     return STUDY.model()
 
 
+MODELS = {"network": model}
+
+
 def encode(records: NDArray[Any]) -> NDArray[np.float32]:
     """The network's input for reviews: the mean of the readers' ratings of all sentences of both parts."""
     readers = _readers()

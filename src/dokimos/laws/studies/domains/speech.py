@@ -125,6 +125,9 @@ def model() -> Any:
     return STUDY.model()
 
 
+MODELS = {"network": model}
+
+
 def wNoise_batch(  # noqa: N802  # the paper's name
     records: NDArray[Any], rngs: Sequence[np.random.Generator]
 ) -> NDArray[Any]:
