@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 import dokimos
+from dokimos.api import law_instances
 from dokimos.checker.check import check
 from dokimos.cli.app import app
 from dokimos.cli.narrowing import narrowed
@@ -173,20 +175,59 @@ def test_a_proof_that_the_checker_rejects_is_no_label(
     assert not (folder / "suite" / "truth").exists()
 
 
-def test_what_was_done_before_an_interruption_is_a_suite(
+def interrupt_after(count: int, monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Ctrl-C in the search for a proof that comes after `count` others; returns the searches."""
+    asked: list[None] = []
+    search = law_instances.prove_in_pairs
+
+    def interrupted(*given: Any, **options: Any) -> Any:
+        asked.append(None)
+        if len(asked) > count:
+            raise KeyboardInterrupt
+        return search(*given, **options)
+
+    monkeypatch.setattr(law_instances, "prove_in_pairs", interrupted)
+    return asked
+
+
+EXPORT = ("more.law", "--model", "helps.onnx", "--rows", 3, "--out", "suite")
+
+
+@pytest.mark.parametrize("together", [1, 20])
+def test_an_interrupted_export_is_a_suite_and_continues(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    monkeypatch.setattr(law_instances, "_TOGETHER", together)
+    assert run(*EXPORT[:-1], "whole").exit_code == 0
+    with monkeypatch.context() as patched:
+        interrupt_after(1, patched)
+        found = run(*EXPORT)
+        assert found.exit_code == 130 and "run the same command again to continue" in found.output
+    begun = [entry.read_truth() for entry in dokimos.read_suite("suite").entries]
+    assert len([truth for truth in begun if truth is not None]) == 1 and len(begun) == min(together + 1, 3)
+    asked = interrupt_after(2, monkeypatch)
+    found = run(*EXPORT)
+    assert "3 instances, 0 labelled sat by a violation, 3 unsat by a proof" in found.output
+    assert len(asked) == 2  # the first one is known
+    files = {path.relative_to("suite"): path.read_bytes() for path in Path("suite").rglob("*.*")}
+    assert files == {path.relative_to("whole"): path.read_bytes() for path in Path("whole").rglob("*.*")}
+    assert "already exists; choose a new folder" in str(run(*EXPORT).exception)
+
+
+def test_only_the_same_export_continues_and_false_labels_are_not_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[None] = []
-
-    def interrupted(*_: object, **__: object) -> None:
-        asked.append(None)
-        if len(asked) > 1:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("dokimos.api.law_instances.prove_in_pairs", interrupted)
-    found = run("more.law", "--model", "helps.onnx", "--rows", 3, "--out", "suite")
-    assert found.exit_code == 130 and "interrupted; suite has the instances up to here" in found.output
-    assert len(dokimos.read_suite("suite").entries) == 2
+    with monkeypatch.context() as patched:
+        interrupt_after(1, patched)
+        run(*EXPORT)
+    for other in (("--tolerance", "2%"), ("--no-constraints",), ("--model", "harms.onnx")):
+        assert "is the beginning of another suite" in str(run(*EXPORT, *other).exception), other
+    [truth] = Path("suite/truth").glob("*.json")
+    damaged = truth.read_text().replace('"margin": "', '"margin": "9')
+    assert truth.write_text(damaged) > len('"margin": "9')
+    asked = interrupt_after(3, monkeypatch)
+    assert "3 unsat by a proof" in run(*EXPORT).output
+    assert len(asked) == 3 and truth.read_text() != damaged
 
 
 def test_a_law_that_cannot_be_read_is_refused_before_anything_is_written(folder: Path) -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dokimos import __version__
 from dokimos.api.law_instances import AskedInstance, LawWriter, SuiteWriter
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
@@ -26,6 +27,7 @@ from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
 from dokimos.properties.writing import Version
 from dokimos.suites.folder import Suite
+from dokimos.suites.instance import sha256
 
 
 @dataclass(frozen=True)
@@ -66,23 +68,24 @@ def export_law(
     2.0 its property speaks of that many networks. In 1.0, a violation that is found in `settings.seconds`
     becomes the witness of a label `sat`, and a proof that is found in as many a label `unsat`; `label`
     looks for the other labels. Without `labelled`, nothing is looked for. If interrupted (Ctrl-C) after the
-    first instance, what is there is a suite.
+    first instance, what is there is a suite, and the same call continues it: labels that are there are
+    checked again, the others looked for.
 
     >>> exported = dokimos.export_law("older.law", model="older.json", out="suite")
     Traceback (most recent call last):
     dokimos.core.errors.InputError: older.json: is not a network; only laws on networks are exported.
     """
-    folder = Path(out)
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} already exists; choose a new folder for the suite.")
     chosen = VerifySettings(seconds=2.0) if settings is None else settings
     around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
-    writer = SuiteWriter(folder, version, chosen.seconds if labelled and version is Version.ONE else None)
+    seconds = chosen.seconds if labelled and version is Version.ONE else None
 
     def tell(done: int, total: int, note: str) -> None:
         progress(ProgressUpdate("exporting", done, total, note, note))
 
     laws_on = [_law_on(path, model, domain, rows, chosen) for path in law_files(laws)]
+    key = _key(laws_on, [rows, around, version, chosen.constrained])
+    writer = SuiteWriter(Path(out), version, seconds, key)
+    writer.require_new_or_unfinished()
     is_interrupted = False
     try:
         for number, (path, plan, own) in enumerate(laws_on, 1):
@@ -103,7 +106,7 @@ def export_law(
         reasons = "; ".join(writer.left_out[:3])
         raise InputError(f"None of these laws can be exported: {reasons}.")
     return ExportedLaws(
-        writer.write_index(),
+        writer.write_index(is_finished=not is_interrupted),
         writer.sat,
         writer.unsat,
         tuple(writer.asked),
@@ -134,6 +137,18 @@ def _law_on(
     if rows is not None and plan.domain.inputs is None:
         raise InputError(f"{path}: its domain has no `inputs`, so there are no rows.")
     return path, plan, own
+
+
+def _key(laws_on: Sequence[tuple[Path, LawPlan, Model]], options: Sequence[Any]) -> str:
+    """A hash of what the instances are about: laws, domains, networks and options."""
+    parts: list[Any] = [__version__, *options]
+    for path, plan, model in laws_on:
+        domain, layout = plan.domain, plan.domain.layout
+        features = None if layout is None else layout.features
+        about = [path.stem, plan.law.text, domain.name, domain.classes, domain.constraints, features]
+        assert isinstance(model.made_of, bytes)  # as `_law_on` requires it
+        parts.append([*about, sha256(model.made_of)])
+    return sha256("\n".join(map(repr, parts)).encode())
 
 
 def _network(model: Model) -> tuple[Network, bytes]:

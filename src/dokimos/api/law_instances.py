@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 from dokimos import __version__
-from dokimos.core.errors import DokimosError
-from dokimos.core.files import write_whole
+from dokimos.checker.check import check
+from dokimos.core import strict_json
+from dokimos.core.errors import DokimosError, InputError
+from dokimos.core.files import read_whole, write_whole
 from dokimos.laws.domain.definition import call_domain
 from dokimos.laws.engine.plan import LawPlan
 from dokimos.laws.engine.pools import as_records
@@ -18,7 +20,7 @@ from dokimos.laws.proving.product_layers import ProductInstance, product_instanc
 from dokimos.laws.proving.rechecking import StatedLaw
 from dokimos.laws.proving.relational import relational_property, without_strict
 from dokimos.laws.proving.results import LawAnswer, VerifySettings
-from dokimos.laws.proving.row_deciding import RowDecision, verify_rows
+from dokimos.laws.proving.row_deciding import verify_rows
 from dokimos.laws.proving.row_zones import Tolerance, row_numbers
 from dokimos.laws.proving.searching import ExactCase
 from dokimos.laws.proving.verifying import verify_law
@@ -31,11 +33,17 @@ from dokimos.properties.writing import Version, write_vnnlib1, write_vnnlib2
 from dokimos.provers.accepted_truth import accepted_truth
 from dokimos.provers.paired_halving import prove_in_pairs
 from dokimos.suites.folder import Suite, instance_name, read_suite
+from dokimos.suites.forms import SuiteForm
 from dokimos.suites.instance import Certificate, Instance, Label, sha256
+from dokimos.suites.truth_file import load_truth
 from dokimos.suites.writing import dump_truth, write_rows
 
 _TIMEOUT_SECONDS = 60.0
 FAMILY = "laws"
+#: In the recipe of an interrupted suite: what it is the beginning of.
+_UNFINISHED = "unfinished"
+#: So many rows are decided at a time: what is lost when interrupted.
+_TOGETHER = 20
 #: What `law verify` says about a set of cases; of a violated one, the columns of a case.
 Decided = tuple[LawAnswer | None, Sequence[Fraction] | None]
 
@@ -57,12 +65,14 @@ class AskedInstance:
 class SuiteWriter:
     """The suite so far: networks by their content, the rows of its table, and what has no instance.
 
-    `seconds` are for the search for a proof of each instance, None for no search.
+    `seconds` are for the search for a proof of each instance, None for no search. `key` stands for
+    everything that the instances depend on: an unfinished suite with the same key is continued.
     """
 
     folder: Path
     version: Version
     seconds: float | None
+    key: str
     rows: list[tuple[str, str, float]] = field(default_factory=list)
     families: dict[str, str] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
@@ -72,13 +82,45 @@ class SuiteWriter:
     asked: list[AskedInstance] = field(default_factory=list)
     _networks: dict[str, str] = field(default_factory=dict)
 
+    def require_new_or_unfinished(self) -> None:
+        """Raises InputError if there is anything in the folder but the beginning of the same suite."""
+        if not self.folder.exists() or not any(self.folder.iterdir()):
+            return
+        index = self.folder / "suite.json"
+        begun = None
+        if index.exists():
+            form = strict_json.read(read_whole(index), SuiteForm, file=index, what="the suite's own file")
+            begun = form.recipe.get(_UNFINISHED)
+        if begun is None:
+            raise InputError(f"{self.folder} already exists; choose a new folder for the suite.")
+        if begun != self.key:
+            raise InputError(
+                f"{self.folder} is the beginning of another suite: a law, the network or an option was "
+                "different; choose a new folder."
+            )
+
+    def known_label(self, instance: Instance) -> Label | None:
+        """The label that an instance got before an interruption, if the checker accepts it."""
+        place = self.folder / "truth" / f"{instance.name}.json"
+        if self.seconds is None or not place.exists():
+            return None
+        try:
+            truth = load_truth(read_whole(place).decode(), file=str(place))
+            check(instance, truth)
+        except (DokimosError, UnicodeDecodeError):
+            return None
+        if truth.label is Label.SAT:
+            self.sat += 1
+        else:
+            self.unsat += 1
+        return truth.label
+
     def label(self, instance: Instance, made: ProductInstance, decided: Decided) -> str:
         """Label an instance: `sat` by the columns of a violation, else `unsat` by a proof that is found.
 
         Returns the label, or a word for having none.
         """
-        if self.seconds is None:
-            return "written"
+        assert self.seconds is not None  # only then is a label looked for
         answer, columns = decided
         why = f"a proof was not found in {self.seconds:g} s"
         try:
@@ -125,11 +167,21 @@ class SuiteWriter:
             write_whole(self.folder / self._networks[key], content, what="the network")
         return self._networks[key]
 
-    def write_index(self) -> Suite:
+    def write_index(self, *, is_finished: bool) -> Suite:
         """Write the index, and return the suite."""
         recipe = {"laws": sorted(self.families), "vnnlib": self.version.value}
+        if not is_finished:
+            recipe[_UNFINISHED] = self.key
         write_rows(self.folder, self.rows, self.families, recipe=recipe, version=__version__)
         return read_suite(self.folder)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An instance without a label, and the product network that it is made of."""
+
+    instance: Instance
+    product: ProductInstance
 
 
 @dataclass(frozen=True)
@@ -145,11 +197,11 @@ class LawWriter:
 
     def add_whole(self, name: str, settings: VerifySettings) -> str:
         """Write the instance about the whole domain; returns what became of it, in a word or two."""
-        answer, case = None, None
-        if self.writer.seconds is not None:
-            whole = verify_law(self.plan.law, model=self.model, domain=self.plan.domain, settings=settings)
-            answer, case = whole.answer, whole.case
-        return self._add(name, self.stated.question.zone, answer, case)
+        made = self._made(name, self.stated.question.zone)
+        if isinstance(made, str):
+            return made
+        whole = verify_law(self.plan.law, model=self.model, domain=self.plan.domain, settings=settings)
+        return self._labelled(made, whole.answer, whole.case)
 
     def add_rows(
         self,
@@ -160,29 +212,52 @@ class LawWriter:
         tell: Callable[[int, int, str], None],
     ) -> None:
         """Write the instances around the first rows; `tell` hears what becomes of each."""
-        domain, question = self.plan.domain, self.stated.question
+        domain = self.plan.domain
         assert domain.inputs is not None  # only then there are rows
         given = call_domain(domain.inputs, domain, "inputs")
         data = as_records(given, domain.layout, domain.name)[:rows].tolist()
         for tolerance in tolerances:
-            place, known = f"{law} ± {tolerance.words}", dict[int, RowDecision]()
-            if self.writer.seconds is not None:
-                decided = verify_rows(
-                    self.plan.law, data, tolerance, model=self.model, domain=domain, settings=settings
-                )
-                known = {each.row: each for each in decided.rows}
-            for index, row in enumerate(data):
-                name = f"{law}-{index}-{float(100 * tolerance.share):g}".replace(".", "_")
-                zone = tolerance.over(question, row_numbers(question.layout, row))
-                if zone is None:
-                    self.writer.left_out.append(f"{name}: the row is outside the domain")
-                    continue
-                own = known.get(index)
-                answer, case = (None, None) if own is None else (own.answer, own.case)
-                tell(index + 1, len(data), f"{place}: {self._add(name, zone, answer, case)}")
+            place = f"{law} ± {tolerance.words}"
+            for start in range(0, len(data), _TOGETHER):
+                together = data[start : start + _TOGETHER]
+                for index, what in self._add_together(law, start, together, tolerance, settings):
+                    tell(index + 1, len(data), f"{place}: {what}")
 
-    def _add(self, name: str, zone: Zone, answer: LawAnswer | None, case: ExactCase | None) -> str:
-        """Write the instance of a zone; with `case`, a violation in it, also its label."""
+    def _add_together(
+        self, law: str, start: int, rows: list[list[float]], tolerance: Tolerance, settings: VerifySettings
+    ) -> Iterator[tuple[int, str]]:
+        """Write the instances around some rows; yields the number of each, and what became of it."""
+        question = self.stated.question
+        undecided: dict[int, _Made] = {}
+        for index, row in enumerate(rows, start):
+            name = f"{law}-{index}-{float(100 * tolerance.share):g}".replace(".", "_")
+            zone = tolerance.over(question, row_numbers(question.layout, row))
+            if zone is None:
+                self.writer.left_out.append(f"{name}: the row is outside the domain")
+                continue
+            made = self._made(name, zone)
+            if isinstance(made, str):
+                yield index, made
+            else:
+                undecided[index] = made
+        if undecided:
+            asked = [rows[index - start] for index in undecided]
+            decided = verify_rows(
+                self.plan.law,
+                asked,
+                tolerance,
+                model=self.model,
+                domain=self.plan.domain,
+                settings=settings,
+            )
+            known = {each.row: each for each in decided.rows}
+            for number, (index, made) in enumerate(undecided.items()):
+                own = known.get(number)
+                answer, case = (None, None) if own is None else (own.answer, own.case)
+                yield index, self._labelled(made, answer, case)
+
+    def _made(self, name: str, zone: Zone) -> _Made | str:
+        """Write the instance of a zone; says what became of it where no label is to be looked for."""
         writer, question = self.writer, self.stated.question
         asked = relational_property(question, zone, self.network)
         if asked is None:
@@ -202,7 +277,15 @@ class LawWriter:
         writer.rows.append(row)
         writer.families[own] = FAMILY
         writer.asked.append(AskedInstance(own, name, self.plan, self.model, self.stated, zone, made.inputs))
-        columns = None
+        if writer.seconds is None:
+            return "written"
+        instance = Instance(own, made.network, text)
+        known = writer.known_label(instance)
+        return _Made(instance, made) if known is None else known.value
+
+    def _labelled(self, made: _Made, answer: LawAnswer | None, case: ExactCase | None) -> str:
+        """Label an instance; with `case`, by this violation."""
+        columns, question = None, self.stated.question
         if case is not None:
             columns = [Fraction(c) for r in question.records for c in question.exact_columns(r, case)]
-        return writer.label(Instance(own, made.network, text), made, (answer, columns))
+        return self.writer.label(made.instance, made.product, (answer, columns))

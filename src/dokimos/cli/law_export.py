@@ -17,7 +17,7 @@ _NAMED = 5
 
 def export(
     laws: Laws,
-    out: Annotated[Path, typer.Option(help="A new folder for the suite.")],
+    out: Annotated[Path, typer.Option(help="A new folder for the suite, or one that was interrupted.")],
     model: Annotated[
         str | None, typer.Option(help="The network: NAME.onnx (default: the domain's own).")
     ] = None,
@@ -50,9 +50,12 @@ def export(
     ] = True,
     no_code: NoCode = False,
 ) -> None:
-    """Write laws on a network as a suite: each instance asks whether a case violates the law."""
+    """Write laws on a network as a suite: each instance asks whether a case violates the law.
+
+    If interrupted, the same command continues where it stopped.
+    """
     if model is None:
-        one_thread()  # the domain may train its own model model
+        one_thread()  # the domain may train its own model
     import dokimos
     from dokimos.cli.law_verify import expect_rows, shares
     from dokimos.cli.output import progress_bar, say
@@ -86,7 +89,8 @@ def export(
     if exported.sat + exported.unsat < count:
         typer.echo(f"find the other labels with: dokimos label {out}")
     if exported.is_interrupted:
-        say(f"dokimos: interrupted; {out} has the instances up to here; a new --out has all.")
+        so_far = f"{out} has the instances up to here"
+        say(f"dokimos: interrupted; {so_far}; run the same command again to continue.")
         raise SystemExit(INTERRUPTED)
 
 
