@@ -13,12 +13,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
 
 import dokimos
+from tests.cli.forks import Forks
 
 SOURCE = Path(dokimos.__file__).parent
 CONTRIBUTING = SOURCE.parents[1] / "CONTRIBUTING.md"
@@ -44,6 +45,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 @cache
 def our_contents() -> dict[str, bytes]:
     return contents(SOURCE)
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @dataclass(frozen=True)
@@ -80,23 +86,27 @@ class Copy:
             if path in our_contents():
                 shutil.copy2(SOURCE / path, self.sources / path)
 
+    @cached_property
+    def environment(self) -> dict[str, str]:
+        ours = {"PYTHONPATH": str(self.sources.parent), "DOKIMOS_HOME": str(self.folder), "COLUMNS": "200"}
+        return os.environ | ours
+
     def python(self, *words: object) -> str:
         """What the interpreter prints with these sources; it must succeed."""
-        done = subprocess.run(
-            [sys.executable, *map(str, words)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=self.folder,
-            env=os.environ
-            | {"PYTHONPATH": str(self.sources.parent), "DOKIMOS_HOME": str(self.folder), "COLUMNS": "200"},
+        command = [sys.executable, *map(str, words)]
+        return said(
+            subprocess.run(
+                command, capture_output=True, text=True, check=False, cwd=self.folder, env=self.environment
+            )
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+
+    @cached_property
+    def forks(self) -> Forks:
+        return Forks(self.folder, self.environment)
 
     def run(self, *words: object) -> str:
-        """What `dokimos` prints."""
-        return self.python("-m", "dokimos", *words)
+        """What `dokimos` prints, with the sources as they were at the first time; it must succeed."""
+        return said(self.forks.run(*words))
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +114,9 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a suite and a campaign on it."""
     folder = tmp_path_factory.mktemp("campaign")
     ours = Copy(SOURCE, folder)
-    ours.run("generate", "exclusive-pairs", "--inputs", 20, "--pairs", 2, "--out", "suite")
-    ours.run("run", "suite", "--verifier", "reference", "--timeout", 60, "--out", "run")
+    with ours.forks:
+        ours.run("generate", "exclusive-pairs", "--inputs", 20, "--pairs", 2, "--out", "suite")
+        ours.run("run", "suite", "--verifier", "reference", "--timeout", 60, "--out", "run")
     return folder
 
 
@@ -119,7 +130,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copy(sources: Path, tmp_path: Path) -> Iterator[Copy]:
     made = Copy(sources, tmp_path)
     assert made.touched() == 0
-    yield made
+    with made.forks:
+        yield made
     made.restore()
     where = made.python("-c", "import dokimos; print(dokimos.__file__)")
     assert Path(where.strip()).parent == sources

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import plugins
+from tests.cli.forks import Forks
 
 SOURCE = '''
 from dataclasses import replace
@@ -56,28 +57,28 @@ class Shell:
         packages = folder / "packages"
         packages.mkdir()
         plugins.install(packages, "oaths", "1.2", POINTS, source=SOURCE)
-        self.environment = os.environ | {"PYTHONPATH": str(packages), "DOKIMOS_HOME": str(folder / "home")}
+        self.script = folder / "script.json"
+        ours = {
+            "PYTHONPATH": str(packages),
+            "DOKIMOS_HOME": str(folder / "home"),
+            "DOKIMOS_SCRIPT": str(self.script),
+        }
         self.folder = folder
+        self.forks = Forks(folder, os.environ | ours)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "dokimos", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=self.environment,
-            cwd=self.folder,
-        )
+        done = self.forks.run(*words)
         assert "Traceback" not in done.stderr
         return done
 
 
 @pytest.fixture(scope="module")
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     made = Shell(tmp_path_factory.mktemp("shell"))
-    done = made.run("generate", "sworn", "--out", "suite", "--plugin-proofs", *SMALL)
-    assert done.returncode == 0, done.stderr
-    return made
+    with made.forks:
+        done = made.run("generate", "sworn", "--out", "suite", "--plugin-proofs", *SMALL)
+        assert done.returncode == 0, done.stderr
+        yield made
 
 
 def test_families_are_listed_and_faults_are_one_sentence_each(shell: Shell) -> None:
@@ -128,9 +129,7 @@ def test_the_core_alone_knows_no_plug_in(shell: Shell) -> None:
 
 
 def test_nobody_is_blamed_by_a_label_of_a_plug_in(shell: Shell) -> None:
-    script = shell.folder / "script.json"
-    script.write_text('{"default": {"behaviour": "no-witness"}}')
-    shell.environment["DOKIMOS_SCRIPT"] = str(script)
+    shell.script.write_text('{"default": {"behaviour": "no-witness"}}')
     ran = shell.run("run", "suite", "--verifier", "scripted", "--out", "run")
     assert ran.returncode == 0, ran.stderr
     judged = shell.run("judge", "run")

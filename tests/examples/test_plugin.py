@@ -13,11 +13,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.forks import Forks
+
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugin"
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
-def ran(*command: object, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def environment(**variables: str) -> dict[str, str]:
+    """Ours with these, but where we find packages."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | variables
+
+
+def ran(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """The command, which must succeed."""
     done = subprocess.run(
         [str(word) for word in command],
@@ -25,7 +32,7 @@ def ran(*command: object, cwd: Path, **environment: str) -> subprocess.Completed
         text=True,
         check=False,
         cwd=cwd,
-        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | environment,
+        env=environment(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
@@ -71,8 +78,15 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_is_listed_made_proven_run_and_judged(python: Path, tmp_path: Path) -> None:
+    with Forks(tmp_path, environment(DOKIMOS_HOME=str(tmp_path)), python=python) as forks:
+        look_at_all(forks)
+
+
+def look_at_all(forks: Forks) -> None:
     def dokimos(*words: object) -> str:
-        return ran(python, "-m", "dokimos", *words, cwd=tmp_path, DOKIMOS_HOME=str(tmp_path)).stdout
+        done = forks.run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     assert "one ReLU that wakes up near one corner of many" in dokimos("families")
     assert "how far from its corner" in dokimos("families", "lone-hinge")

@@ -36,20 +36,36 @@ def _softmax(x: Array, axis: int) -> Array:
 
 def outputs_of(network: bytes, points: Array) -> Array:
     """The outputs [k, m] at points [k, n]. Axes count as if the batch were the first dimension."""
-    model = onnx.load_from_string(network)
-    values: dict[str, Any] = {
+    return evaluator(network)(points)
+
+
+def evaluator(network: bytes) -> Callable[[Array], Array]:
+    """`outputs_of` for many batches of points: the network is read once."""
+    graph = onnx.load_from_string(network).graph
+    constants: dict[str, Any] = {
         t.name: numpy_helper.to_array(t) if t.data_type == onnx.TensorProto.INT64 else _exact(t)
-        for t in model.graph.initializer
+        for t in graph.initializer
     }
-    given = model.graph.input[0]
+    given = graph.input[0]
     shape = [d.dim_value for d in given.type.tensor_type.shape.dim][1:]
-    values[given.name] = points.reshape(len(points), *shape)
-    for node in model.graph.node:
-        args = [values[name] for name in node.input]
-        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        values[node.output[0]] = RULES[node.op_type](args, attributes)
-    result: Array = values[model.graph.output[0].name]
-    return result
+    steps = [
+        (
+            list(node.input),
+            node.output[0],
+            RULES[node.op_type],
+            {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute},
+        )
+        for node in graph.node
+    ]
+
+    def outputs(points: Array) -> Array:
+        values = {**constants, given.name: points.reshape(len(points), *shape)}
+        for inputs, output, rule, attributes in steps:
+            values[output] = rule([values[name] for name in inputs], attributes)
+        result: Array = values[graph.output[0].name]
+        return result
+
+    return outputs
 
 
 def _exact(tensor: onnx.TensorProto) -> Array:
@@ -66,7 +82,7 @@ def _convolution(args: list[Any], attributes: dict[str, Any]) -> Array:
     total: Array = np.zeros((len(image), len(weight), rows, columns)) + bias[:, None, None]
     for i, j in product(range(weight.shape[2]), range(weight.shape[3])):
         seen = padded[:, :, i : i + down * rows : down, j : j + across * columns : across]
-        total += np.einsum("oc,kcyx->koyx", weight[:, :, i, j], seen)
+        total += (weight[:, :, i, j] @ seen.reshape(*seen.shape[:2], -1)).reshape(total.shape)
     return total
 
 
@@ -121,11 +137,12 @@ def largest_violation(network: bytes, property_: bytes, rng: np.random.Generator
     if any(a > b for a, b in question.box):
         return -np.inf
     points = candidates(network, question, rng)
+    outputs_at = evaluator(network)
     lower = np.array([float(a) for a, _ in question.box])
     upper = np.array([float(b) for _, b in question.box])
 
     def violations(at: Array) -> Array:
-        outputs = outputs_of(network, at)
+        outputs = outputs_at(at)
         each = [
             np.min([_slacks(half, at, outputs) for half in clause], axis=0) for clause in question.unsafe
         ]
