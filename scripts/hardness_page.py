@@ -227,21 +227,20 @@ def _told(value: float | None) -> str:
 
 
 def proof_size(runs: Sequence[Path]) -> list[str]:
-    """The AUC of proof size and of the five, on what was run and measured; and the answer."""
+    """The AUC of proof size and of the five, for each verifier on each suite; and the answer.
+
+    Suites are not pooled: one that was designed to move a component would answer for all.
+    """
     judged = dokimos.judge(list(runs))
     explanation = dokimos.explain(judged, resamples=100)
     lines: list[str] = []
-    for account in explanation.verifiers:
-        seen = [
-            o
-            for o in explanation.observations
-            if o.verifier == account.subject
-            and o.status in (Status.SOLVED, Status.TIMEOUT)
-            and "proof_leaves" in o.extras
-        ]
-        if not seen:
-            lines += [f"{account.subject}: nothing that was run has been profiled with `--more`.", ""]
-            continue
+    measured = defaultdict(list)
+    for observation in explanation.observations:
+        if observation.status in (Status.SOLVED, Status.TIMEOUT) and "proof_leaves" in observation.extras:
+            measured[observation.verifier, observation.suite].append(observation)
+    if not measured:
+        return ["Nothing that was run has been profiled with `--more`.", ""]
+    for (verifier, suite), seen in sorted(measured.items()):
         largest = max((o.extras["proof_leaves"] or 0 for o in seen), default=0)
         missing = sum(o.extras["proof_leaves"] is None for o in seen)
         columns = {
@@ -256,7 +255,7 @@ def proof_size(runs: Sequence[Path]) -> list[str]:
         both = [n for n in dict.fromkeys(families) if late[names == n].any() and (~late[names == n]).any()]
         found = {n: (auc_within(families, v, late), p_value(families, v, late)) for n, v in columns.items()}
         lines += [
-            f"{account.subject} on {', '.join(sorted({o.suite for o in seen}))}: {len(seen)} instances",
+            f"{verifier} on {suite}: {len(seen)} instances",
             f"were solved or timed out and are measured, {int(late.sum())} of them timeouts. Families with",
             f"both outcomes: {', '.join(both) or 'none'}. For {missing} no proof was found, which",
             "counts as larger than every other.",
@@ -267,7 +266,7 @@ def proof_size(runs: Sequence[Path]) -> list[str]:
             ),
             "",
             _answer(found, columns, families, late),
-            *_circular(account.subject),
+            *_circular(verifier),
             "",
         ]
     return lines
@@ -356,8 +355,11 @@ def page(facts: Path | None, runs: Sequence[Path]) -> list[str]:
         "",
         "```",
         "dokimos profile axes --more",
+        "dokimos profile veristress --more",
         "dokimos run axes --verifier marabou --verifier reference --timeout 120 --cpu 10 --out runs/axes",
-        "python scripts/hardness_page.py --facts FACTS --runs runs/axes --out docs/hardness.md",
+        "dokimos run veristress --verifier marabou --timeout 60 --cpu 10 --out runs/veristress",
+        "python scripts/hardness_page.py --facts FACTS --runs runs/axes runs/veristress \\",
+        "  --out docs/hardness.md",
         "```",
         "",
         "Everything here is within constructors: an AUC is the chance that, of a timeout and a solved",
