@@ -49,6 +49,12 @@ def ask(folder: Path, network: bytes, asked: bytes, *, wall_seconds: float = 60)
     return marabou.answer(outcome, query, folder / "log")
 
 
+def test_once_installed_its_diagnosis_finds_nothing() -> None:
+    findings = Marabou().diagnose()
+    assert len(findings) == 3
+    assert [finding.what for finding in findings if not finding.is_ok] == []
+
+
 def test_sat_with_a_witness(tmp_path: Path) -> None:
     given = ask(tmp_path, relu_network(), at_least("1.5"))
     assert given.answer is Answer.SAT
