@@ -97,6 +97,6 @@ def test_ones_own_law_loads_no_case_study(tmp_path: Path) -> None:
 
 def test_a_shipped_law_loads_its_own_case_study_only(tmp_path: Path) -> None:
     said, loaded = _studies_loaded(["law", "check", "mnist"], tmp_path)
-    assert "blur.law: fine" in said
+    assert "mnist/blur: fine" in said
     domains = {name for name in loaded if name.startswith(f"{STUDIES}.domains.")}
     assert domains == {f"{STUDIES}.domains.mnist"}

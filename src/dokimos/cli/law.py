@@ -39,7 +39,7 @@ def check(laws: Laws, domain: DomainOption = None, no_code: NoCode = False) -> N
         for problem in one.problems:
             typer.echo(problem.shown(one.law))
         if not one.is_wrong:
-            typer.echo(f"{one.path}: {'fine' if one.has_domain else 'parses; functions not checked'}")
+            typer.echo(f"{one.law.name}: {'fine' if one.has_domain else 'parses; functions not checked'}")
     if any(one.is_unreadable for one in checked):
         raise typer.Exit(2)
     if any(one.is_wrong for one in checked):

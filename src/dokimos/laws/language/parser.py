@@ -15,6 +15,7 @@ from dokimos.core.files import read_whole
 from dokimos.laws.language import syntax as laws
 from dokimos.laws.language.blocks import find_block, meaning, parse_block, position
 from dokimos.laws.language.law_builder import build_condition, build_law
+from dokimos.laws.language.names import name_of
 from dokimos.laws.language.problems import LawError
 from dokimos.laws.language.syntax import Comment, Expression, Law, Position
 from dokimos.laws.language.syntax_errors import explain_syntax
@@ -32,7 +33,7 @@ def read_law(path: Path) -> Law:
         text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError as problem:
         raise UnreadableFile(path, f"is not UTF-8 text (byte {problem.start}).") from None
-    return parse_law(text, name=str(path))
+    return parse_law(text, name=name_of(path))
 
 
 def parse_law(text: str, *, name: str = "law") -> Law:

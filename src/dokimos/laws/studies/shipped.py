@@ -11,15 +11,14 @@ from dokimos.core.errors import InputError
 from dokimos.core.suggestions import did_you_mean
 from dokimos.laws.domain.definition import Domain, read_domain
 from dokimos.laws.domain.lookup import shipped_domains
-
-_LAWS = Path(__file__).parent / "library"
+from dokimos.laws.language.names import LIBRARY
 
 
 def _shipped(name: str) -> Domain:
     """A shipped domain, with its laws in the library."""
     module = importlib.import_module(f"dokimos.laws.studies.domains.{name}")
-    laws = tuple(sorted((_LAWS / name).glob("*.law")))
-    printed = tuple(sorted((_LAWS / name / "printed").glob("*.law")))
+    laws = tuple(sorted((LIBRARY / name).glob("*.law")))
+    printed = tuple(sorted((LIBRARY / name / "printed").glob("*.law")))
     return read_domain(module, name=name, place=name, laws=laws, printed=printed)
 
 
