@@ -40,8 +40,8 @@ def test_the_nearest_is_said_where_there_is_none() -> None:
     found = dokimos.design("dials", "d_eff=500", knobs={**KNOBS, "directions": 3}, tries=8)
     assert not found.is_met
     assert found.tries == 8
-    assert "d_eff" in found.told
-    assert "%" in found.told
+    assert "d_eff" in found.comparison
+    assert "%" in found.comparison
 
 
 @pytest.mark.parametrize(

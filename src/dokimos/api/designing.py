@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DesignedKnobs:
     """Knobs with which `generate` makes an instance of the wanted profile, or the nearest that was found.
 
-    `measured` has the components that were asked for; `told` compares them with what was wanted.
+    `measured` has the components that were asked for; `comparison` compares them with what was wanted.
     """
 
     family: str
@@ -28,7 +28,7 @@ class DesignedKnobs:
     measured: Mapping[str, float | None]
     is_met: bool
     tries: int
-    told: str
+    comparison: str
     is_out_of_time: bool
 
 
@@ -84,6 +84,6 @@ def design(
         measured=found.best.measured,
         is_met=found.is_met,
         tries=found.tries,
-        told=wanted.compared(found.best.measured),
+        comparison=wanted.compared(found.best.measured),
         is_out_of_time=found.is_out_of_time,
     )

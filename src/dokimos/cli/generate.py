@@ -146,10 +146,11 @@ def _designed(
     if not found.is_met:
         over = f"{seconds:g} seconds of CPU time" if found.is_out_of_time else f"{found.tries} tries"
         raise InputError(
-            f"{family}: nothing within {within} of {profile} in {over}; the nearest has {found.told}: make "
-            f"it with {words}, or give a larger --within, more --tries or another family."
+            f"{family}: nothing within {within} of {profile} in {over}; the nearest has "
+            f"{found.comparison}: make it with {words}, or give a larger --within, more "
+            "--tries or another family."
         )
-    typer.echo(f"{family}: {found.told}, found in {found.tries} tries: {words}")
+    typer.echo(f"{family}: {found.comparison}, found in {found.tries} tries: {words}")
     return found.knobs
 
 

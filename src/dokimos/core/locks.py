@@ -54,10 +54,10 @@ def _lock(file: IO[str], path: Path, doing: str, waiting: Callable[[str], None] 
     except BlockingIOError:
         file.seek(0)
         holder = file.read(80).strip()
-        told = f"Another process{f' ({holder})' if holder else ''} {doing}"
+        said = f"Another process{f' ({holder})' if holder else ''} {doing}"
         if waiting is None:
-            raise InputError(f"{told}; wait for it, or choose another folder.") from None
-        waiting(f"{told}; waiting for it")
+            raise InputError(f"{said}; wait for it, or choose another folder.") from None
+        waiting(f"{said}; waiting for it")
         fcntl.flock(file, fcntl.LOCK_EX)
 
 

@@ -42,11 +42,11 @@ def _points_that_decide(
     A witness outside the box fails whatever the network computes there.
     """
     for judgement in judgements:
-        told = judgement.replay
+        replay = judgement.replay
         if (
             judgement.verdict in (Verdict.ROUNDING, Verdict.BAD_WITNESS)
-            and told is not None
-            and told.in_box
+            and replay is not None
+            and replay.in_box
         ):
             yield replays[judgement.record.job].points[0]
     if any(judgement.verdict is Verdict.WRONG_UNSAT for judgement in judgements):

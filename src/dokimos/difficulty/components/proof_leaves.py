@@ -30,5 +30,5 @@ class ProofLeaves(Component):
             return Measurement.not_applicable("a sample is a counterexample")
         if seen.proof.leaves is None:
             return Measurement(None, seen.proof.note)
-        told = "; ".join(filter(None, (seen.proof.by, seen.proof.note)))
-        return Measurement(float(seen.proof.leaves), told)
+        note = "; ".join(filter(None, (seen.proof.by, seen.proof.note)))
+        return Measurement(float(seen.proof.leaves), note)

@@ -93,14 +93,14 @@ def family_by_family(rows: Sequence[Separation]) -> list[str]:
     best = best_separation(rows)
     if best is None:
         return []
-    told = [
+    rates = [
         f"{one.family} {one.auc:.2f} ({one.timeouts} timed out, {one.solved} solved)"
         for one in best.by_family
         if one.auc is not None
     ]
-    silent = len(best.by_family) - len(told)
+    silent = len(best.by_family) - len(rates)
     rest = f"; {silent} without both outcomes" if silent else ""
-    return [f"AUC of {symbol(best.component)} in each family: {', '.join(told)}{rest}."]
+    return [f"AUC of {symbol(best.component)} in each family: {', '.join(rates)}{rest}."]
 
 
 def best_separation(rows: Sequence[Separation]) -> Separation | None:
