@@ -2,8 +2,8 @@
 
     $DOKIMOS_HOME/verifiers/neuralsat-*/bin/python scripts/neuralsat_alone.py
 
-Run by NeuralSAT's own interpreter, on a pool of 3 × 3 with a padding of 1 and an image of ones. ONNX leaves
-padding out of the average, and here it is asked to, so every output is 1. Printed is the least output: of
+Run by NeuralSAT's own interpreter, on a pool of 3 × 3 with a padding of 1 and an image of ones. The
+padding does not count (`count_include_pad` is 0), so every output is 1. Prints the least output: of
 onnxruntime, of the network that NeuralSAT converts, and of the network that it bounds.
 """
 
