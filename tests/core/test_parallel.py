@@ -64,6 +64,29 @@ def test_processes_work_in_the_folder_and_the_environment_of_the_call(
         assert {place[:2] for place in found} == {(str(tmp_path / name), name)}
 
 
+PLAIN_SCRIPT = """
+from fractions import Fraction
+from dokimos.core.parallel import each
+
+print(sorted(each(Fraction.limit_denominator, [Fraction(1, 3), Fraction(1, 2)], jobs=2)))
+"""
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_a_plain_script_or_standard_input_may_call_us(tmp_path: Path, from_file: bool) -> None:
+    """The processes do not run the script again: it has no `if __name__ == "__main__"`, or no file."""
+    script = tmp_path / "plain.py"
+    script.write_text(PLAIN_SCRIPT, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, *([str(script)] if from_file else ["-"])],
+        input="" if from_file else PLAIN_SCRIPT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("[(0, Fraction(1, 3)), (1, Fraction(1, 2))]\n", "")
+
+
 def _parent(_: int) -> int:
     return os.getppid()
 

@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing.context import BaseContext
+from types import ModuleType
 from typing import Any, TypeVar
 
 from dokimos.core.errors import DokimosError
@@ -32,16 +33,21 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _module(function: Callable[..., Any]) -> str:
+    """The name of the module in which a function is defined."""
+    while isinstance(function, partial):
+        function = function.func
+    return function.__module__
+
+
 def _context(function: Callable[..., Any]) -> BaseContext:
     """How to start processes that call this function."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    while isinstance(function, partial):
-        function = function.func
     ours = [name for name in sys.modules if name.startswith("dokimos.")]
     # The first limits the threads of what the others load. A server that runs stays as it is.
-    context.set_forkserver_preload(["dokimos.core.one_core", function.__module__, *ours])
+    context.set_forkserver_preload(["dokimos.core.one_core", _module(function), *ours])
     return context
 
 
@@ -63,12 +69,22 @@ def _leave_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _starting() -> Iterator[None]:
-    """If the server is killed while a process is asked for, that is like the death of the process."""
+def starting(function: Callable[..., Any]) -> Iterator[None]:
+    """While a process is asked for: it will not run the program that asks, unless the function is in it.
+
+    multiprocessing would run it again, under another name: a script without `if __name__ == "__main__"`
+    would do everything twice, and one from standard input is not there to be run. If the server is killed
+    meanwhile, that is like the death of the process.
+    """
+    program = sys.modules["__main__"]
+    if _module(function) != "__main__":
+        sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     except (ConnectionError, EOFError) as error:
         raise BrokenProcessPool from error
+    finally:
+        sys.modules["__main__"] = program
 
 
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
@@ -91,7 +107,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         try:
             futures = {}
             for index, item in enumerate(items):
-                with _starting():
+                with starting(function):
                     futures[pool.submit(function, item)] = index
             for future in as_completed(futures):
                 yield futures[future], future.result()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dokimos.core.parallel import starting
 from dokimos.laws.studies.kept_files import kept_file
 from dokimos.laws.studies.network_training import DataSplit, Study
 from dokimos.laws.studies.speech_network import train_listener
@@ -73,7 +74,9 @@ def _all_spoken() -> tuple[NDArray[Any], ...]:
 def _afresh(work: Callable[[], tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
     """The result of some work in a new process, in which nothing has been synthesised yet."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return process.submit(work).result()
+        with starting(work):
+            future = process.submit(work)
+        return future.result()
 
 
 def _speech_file() -> bytes:
