@@ -4,10 +4,10 @@
                                          [--only SUITE] [--again] [--no-runs]
 
 The page has one part for each group of verifiers: `installed`, those that Dokimos installs, `deep`, some of
-these on deeper and deeper networks, `study`, on the published grid, the ladder and the edge (tables beside
-the published ones: scripts/study_again.py), and `repositories` and `repositories_quick`, those that you
-install yourself (DOKIMOS_NNENUM and DOKIMOS_ALPHA_BETA_CROWN say where they are: docs/verifiers.md). Only
-the part of GROUP is written; the others stay as they are.
+these on deeper and deeper networks, `study`, on the ladder and the edge, and on the published grid, whose
+tables scripts/study_again.py writes beside the published ones, and `repositories` and `repositories_quick`,
+those that you install yourself (DOKIMOS_NNENUM and DOKIMOS_ALPHA_BETA_CROWN say where they are:
+docs/verifiers.md). Only the part of GROUP is written; the others stay as they are.
 
 One campaign for each suite, in FOLDER/SUITE; interrupted, the same command continues where it stopped.
 The part is written anew after every suite, from whatever is recorded by then; `--no-runs` only writes it.
@@ -43,6 +43,13 @@ class Group:
     verifiers: tuple[str, ...]
     wall_seconds: Mapping[str, float]
     cpu_seconds: float | None = None
+    #: Suites that have a page of their own.
+    apart: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The suites that this page shows."""
+        return tuple(name for name in self.wall_seconds if name not in self.apart)
 
 
 GROUPS = {
@@ -57,9 +64,11 @@ GROUPS = {
         {"ladder-deep": 20},
     ),
     "study": Group(
-        "The published study, run again",
+        "Ladder and edge",
         ("marabou", "vibecheck", "neuralsat", "never2", "reference"),
-        {"veristress": 20, "ladder": 20, "edge": 20},
+        {"veristress": 60, "ladder": 60, "edge": 60},
+        cpu_seconds=10,
+        apart=("veristress",),
     ),
     # These take up to ten seconds to start, on a machine that others use, too.
     "repositories": Group(
@@ -110,8 +119,8 @@ def set_starved_aside(folder: Path) -> None:
 def write_page(runs: Path, page: Path, name: str) -> None:
     """Judge what is recorded and write the part of a group."""
     group = GROUPS[name]
-    present = [suite for suite in group.wall_seconds if (runs / suite / "journal.jsonl").exists()]
-    absent = [suite for suite in group.wall_seconds if suite not in present]
+    present = [suite for suite in group.shown if (runs / suite / "journal.jsonl").exists()]
+    absent = [suite for suite in group.shown if suite not in present]
     if not present:
         return
     judged = dokimos.judge([runs / suite for suite in present], rules=RULES)

@@ -78,6 +78,16 @@ def test_a_part_of_the_page_is_written_without_the_records_of_the_others(
     assert run(state, monkeypatch, tmp_path, "--no-runs") == both
 
 
+def test_a_suite_with_a_page_of_its_own_is_run_and_not_shown(
+    state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "page.md").write_text("")
+    group = state.Group("Apart", ("scripted",), {"tiny": 20}, apart=("tiny",))
+    monkeypatch.setattr(state, "GROUPS", {"installed": group})
+    assert run(state, monkeypatch, tmp_path) == ""
+    assert len(read_journal(tmp_path / "runs" / "tiny" / "journal.jsonl")) == 4
+
+
 def test_starved_runs_are_done_again_and_no_others(
     state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
