@@ -67,7 +67,7 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
             ["generate", "--suite", "quick", "--pairs", "3", "--out", "x"],
             "takes no --pairs; change its recipe",
         ),
-        (["generate", "--suite", "quick", "--seed", "3", "--out", "x"], "takes no --seed"),
+        (["generate", "--suite", "quick", "--seed", "-3", "--out", "x"], "greater than or equal to 0"),
         (["generate", "--suite", "quick", "--count", "3", "--out", "x"], "takes no --count"),
         (["generate", "--suite", "quick", "--disguise", "scale", "--out", "x"], "takes no --disguise"),
         (["generate", "--suite", "quick", "--timeout", "3", "--out", "x"], "takes no --timeout"),
@@ -183,3 +183,19 @@ def test_families_and_their_knobs_are_listed(dokimos: Dokimos) -> None:
     assert "quick" in dokimos("suites").out
     assert "--gamma" in dokimos("families", "exclusive-pairs").out
     assert dokimos("families", "nothing-like-it").code == 2
+
+
+def test_a_suite_is_drawn_again_from_another_seed(dokimos: Dokimos, tmp_path: Path) -> None:
+    recipe = tmp_path / "two.toml"
+    recipe.write_text(
+        'seed = 5\n[[draw]]\nfamily = "exclusive-pairs"\nknobs = { inputs = 20, pairs = 2 }\n'
+    )
+    words = ("generate", "--suite", str(recipe))
+    names = {}
+    for seed, own in (("its own", ()), ("5", ("--seed", "5")), ("6", ("--seed", "6"))):
+        folder = tmp_path / seed
+        assert dokimos(*words, *own, "--out", str(folder)).code == 0
+        names[seed] = (folder / "instances.csv").read_text()
+    assert names["5"] == names["its own"]
+    assert names["6"] != names["5"]
+    assert dokimos("check", str(tmp_path / "6")).code == 0

@@ -70,3 +70,25 @@ def test_a_sweep_draws_every_combination() -> None:
 def test_odd_sweeps_and_labels_are_refused(line: str) -> None:
     with pytest.raises(UnreadableFile, match="draw 1: "):
         parse_recipe(f'[[draw]]\nfamily = "exclusive-pairs"\n{line}', file="x.toml")
+
+
+def test_another_seed_keeps_what_draws_share() -> None:
+    recipe = parse_recipe(
+        "seed = 5\n"
+        '[[draw]]\nfamily = "exclusive-pairs"\nseed = 1\nknobs = { pairs = 2 }\n'
+        '[[draw]]\nfamily = "exclusive-pairs"\nseed = 1\nknobs = { pairs = 3 }\n'
+        '[[draw]]\nfamily = "exclusive-pairs"\nseed = 2\n'
+        '[[draw]]\nfamily = "exclusive-pairs"\n',
+        file="r.toml",
+    )
+    assert recipe.drawn_again(5) is recipe
+    first, second, third, fourth = recipe.drawn_again(6).draws
+    assert first.seed == second.seed
+    assert len({first.seed, third.seed, 1, 2}) == 4
+    assert fourth.seed is None
+    assert recipe.drawn_again(6).seed == 6
+
+
+def test_a_shipped_suite_from_another_seed_is_not_the_shipped_one() -> None:
+    assert shipped_recipe("quick").name == "quick"
+    assert shipped_recipe("quick").drawn_again(99).name == ""

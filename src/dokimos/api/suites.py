@@ -72,8 +72,8 @@ def generate(
     `out` is the folder to write, new or empty. Give either a `family`, with its `knobs`, a `seed`, the
     number of instances (each with its twin), the rewritings to `disguise` them by, and the bits of a parity
     `lock` that hides the pair (default: no lock); or a `suite`, a shipped suite or a recipe (.toml), which
-    fixes all of these itself. `plugin_proofs` trusts kinds of proof that other packages add. If
-    interrupted, the same call continues where it stopped.
+    fixes all of these itself; another `seed` makes other draws of it. `plugin_proofs` trusts kinds of proof
+    that other packages add. If interrupted, the same call continues where it stopped.
 
     >>> made = dokimos.generate("pairs", family="exclusive-pairs", knobs={"inputs": 20, "pairs": 2})
     >>> sorted(entry.read_truth().label.value for entry in made.suite.entries)
@@ -84,11 +84,13 @@ def generate(
     if (family is None) == (suite is None):
         raise InputError("Give either a family or --suite; see `dokimos families` and `dokimos suites`.")
     if suite is not None:
-        own: dict[str, Any] = {"seed": seed, "count": count, "disguise": disguise or None}
-        own |= {"lock": lock, "timeout": timeout_seconds}
+        own: dict[str, Any] = {"count": count, "disguise": disguise or None, "lock": lock}
+        own |= {"timeout": timeout_seconds}
         for name in [*(knobs or {}), *(name for name, value in own.items() if value is not None)]:
             raise InputError(f"A suite takes no --{name}; change its recipe instead.")
         recipe = _recipe(suite)
+        if seed is not None:
+            recipe = recipe.drawn_again(_valid_seed(seed))
     else:
         assert family is not None
         recipe = _family_recipe(family, knobs or {}, seed, count, disguise, lock, timeout_seconds)
@@ -121,12 +123,16 @@ def _family_recipe(
         raise InputError(f"The timeout {seconds} is not a positive number of seconds.")
     if count is not None and count < 1:
         raise InputError(f"The number of instances must be at least 1, not {count}.")
-    if seed is not None and seed < 0:
-        raise InputError(f"The seed must be at least 0, not {seed}.")
     if lock is not None and lock < 1:
         raise InputError(f"A lock must have at least 1 bit, not {lock}.")
     draw = Draw(family, count or 1, knobs, tuple(disguise), lock=lock)
-    return Recipe("", seed or 0, seconds, (draw,))
+    return Recipe("", _valid_seed(seed or 0), seconds, (draw,))
+
+
+def _valid_seed(seed: int) -> int:
+    if seed < 0:
+        raise InputError(f"The seed must be at least 0, not {seed}.")
+    return seed
 
 
 def _recipe(given: str | Path | Recipe) -> Recipe:

@@ -32,7 +32,7 @@ def generate(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="The seed of the random draws (default: 0). A suite has its own.", min=0),
+        typer.Option(help="The seed of the random draws (default: 0, or the suite's own).", min=0),
     ] = None,
     count: Annotated[
         int | None,

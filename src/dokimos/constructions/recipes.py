@@ -27,6 +27,8 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from dokimos.constructions import CONSTRUCTIONS
 from dokimos.core import strict_toml
 from dokimos.core.errors import UnreadableFile
@@ -90,6 +92,13 @@ class Recipe:
         """How many instances it makes, twins included."""
         return sum(draw.count * len(draw.labels) for draw in self.draws)
 
+    def drawn_again(self, seed: int) -> Recipe:
+        """The same families and knobs from another seed; draws that share a seed share another one."""
+        if seed == self.seed:
+            return self
+        draws = (d if d.seed is None else replace(d, seed=_combined(seed, d.seed)) for d in self.draws)
+        return replace(self, seed=seed, draws=tuple(draws), name="")
+
     def as_json(self) -> dict[str, Any]:
         """The recipe as it is stored in `suite.json`."""
         return {
@@ -110,6 +119,11 @@ class Recipe:
                 for d in self.draws
             ],
         }
+
+
+def _combined(first: int, second: int) -> int:
+    """A seed that depends on two seeds."""
+    return int(np.random.SeedSequence([first, second]).generate_state(1)[0])
 
 
 def shipped_suites() -> dict[str, str]:
