@@ -13,6 +13,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import onnx
@@ -45,7 +46,7 @@ def relus(nodes: int) -> bytes:
     graph = helper.make_graph(chain, "relus", ends[:1], ends[1:])
     opset = [helper.make_opsetid("", 17)]
     model: onnx.ModelProto = helper.make_model(graph, opset_imports=opset, ir_version=8)
-    return model.SerializeToString()
+    return bytes(model.SerializeToString())
 
 
 def nested(word: str, depth: int, *, left: bool) -> str:
@@ -89,19 +90,24 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
+def reading(text: Callable[[int], str]) -> Callable[[int], Callable[[], object]]:
+    """How to read a property of a given size."""
+    return lambda size: partial(parse_vnnlib, text(size))
+
+
 GROWING: dict[str, tuple[int, Callable[[int], Callable[[], object]]]] = {
-    "ONNX, a chain of ReLUs": (2500, lambda n: (lambda c: lambda: read_onnx(c))(relus(n))),
+    "ONNX, a chain of ReLUs": (2500, lambda size: partial(read_onnx, relus(size))),
     **{
         f"VNN-LIB, `{word}` nested {'left' if left else 'right'}": (
             4000,
-            lambda n, word=word, left=left: (lambda t: lambda: parse_vnnlib(t))(nested(word, n, left=left)),
+            reading(partial(nested, word, left=left)),
         )
         for word in ("and", "or")
         for left in (True, False)
     },
-    "VNN-LIB, boxes": (2000, lambda n: (lambda t: lambda: parse_vnnlib(t))(boxes(n, 5))),
-    "VNN-LIB, flat bounds": (5000, lambda n: (lambda t: lambda: parse_vnnlib(t))(flat_text(n))),
-    "VNN-LIB, half-spaces": (2000, lambda n: (lambda t: lambda: parse_vnnlib(t))(halfspaces(n))),
+    "VNN-LIB, boxes": (2000, reading(lambda size: boxes(size, 5))),
+    "VNN-LIB, flat bounds": (5000, reading(flat_text)),
+    "VNN-LIB, half-spaces": (2000, reading(halfspaces)),
 }
 LARGE: dict[str, Callable[[], str]] = {
     "flat bounds of 79,700 inputs": lambda: flat_text(79_700),
@@ -117,10 +123,10 @@ def main() -> None:
         print(f"{name:<32} {sizes[-1]:>6}: {seconds[-1]:6.2f} s, exponent {exponent(sizes, seconds):.2f}")
     for name, make in LARGE.items():
         text = make()
-        reading = cpu_seconds(lambda text=text: parse_vnnlib(text))
-        splitting = cpu_seconds(lambda text=text: TOKENS.findall(text))
-        size, ratio = len(text) / 1e6, reading / splitting
-        print(f"{name:<32} {size:4.1f} MB: {reading:6.2f} s, {ratio:.1f} times splitting it")
+        parsing = cpu_seconds(partial(parse_vnnlib, text))
+        splitting = cpu_seconds(partial(TOKENS.findall, text))
+        size, ratio = len(text) / 1e6, parsing / splitting
+        print(f"{name:<32} {size:4.1f} MB: {parsing:6.2f} s, {ratio:.1f} times splitting it")
 
 
 if __name__ == "__main__":

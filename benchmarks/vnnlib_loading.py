@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from dokimos.properties.reading import parse_vnnlib
 
@@ -45,8 +46,8 @@ def fastest(action: Callable[[], object], repeats: int = 15) -> float:
 def main() -> None:
     inputs = int(sys.argv[1]) if len(sys.argv) > 1 else 3072
     for version, text in (("1.0", flat_text(inputs)), ("2.0", tensor_text(inputs))):
-        loading = fastest(lambda text=text: parse_vnnlib(text))
-        splitting = fastest(lambda text=text: TOKENS.findall(text))
+        loading = fastest(partial(parse_vnnlib, text))
+        splitting = fastest(partial(TOKENS.findall, text))
         print(
             f"VNN-LIB {version}, {inputs} inputs: load {loading * 1e3:.1f} ms, "
             f"split {splitting * 1e3:.1f} ms, ratio {loading / splitting:.1f}"

@@ -123,7 +123,7 @@ def measure(name: str, network: bytes, inputs: int, *, exactly: bool) -> float:
     reading, _ = timed(lambda: (question.network, question.property))
     replaying, replays = timed(lambda: replay_witness(question, witness))
     deciding, found = timed(lambda: violation_at(question.network, question.property, witness))
-    assert replays.as_spelt is not None
+    assert replays.as_written is not None
     weights = sum(array.size for array in question.network.constants.values())
     line = (
         f"{name}, {weights:,} parameters: read {reading:.2f} s, judge {replaying:.2f} s, "

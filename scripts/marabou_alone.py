@@ -45,7 +45,7 @@ def ask_of_size(size: float, folder: Path) -> None:
     """Print the answer about units of that size."""
     from onnx import TensorProto, helper, save
 
-    def constant(name: str, value: float, *shape: int) -> object:
+    def constant(name: str, value: float, *shape: int) -> TensorProto:
         return helper.make_tensor(name, TensorProto.FLOAT, shape, [value])
 
     nodes = [

@@ -61,9 +61,17 @@ def read_results(folder: Path) -> list[SettingResult]:
                 unverifiable.add(entry.name)
             else:
                 regular[entry.name] = label
-        numbers = [report[key] for key in ("planted", "proven", "hidden", "epochs")]
         found.append(
-            SettingResult(setting.name, setting.published, *numbers, frozenset(unverifiable), regular)
+            SettingResult(
+                setting.name,
+                setting.published,
+                planted=report["planted"],
+                proven=report["proven"],
+                hidden=report["hidden"],
+                epochs=report["epochs"],
+                unverifiable=frozenset(unverifiable),
+                regular_labels=regular,
+            )
         )
     if not found:
         raise InputError(f"{folder} holds no setting that is made; run dokimos hide --soundness first.")
