@@ -48,11 +48,13 @@ def test_the_nearest_is_said_where_there_is_none() -> None:
     ("profile", "within", "says"),
     [
         ("Q=1", "10%", "Unknown component"),
+        ("u=0.5", "10%", "did you mean 'U'"),
         ("U", "10%", "NAME=VALUE"),
         ("U=much", "10%", "must be a number"),
         ("U=nan", "10%", "must be a number"),
         ("U=1.5", "10%", r"in \[0, 1\]"),
         ("G_IBP=-2", "10%", "at least 0"),
+        ("A_tau=8", "10%", "logarithm of a count of at most 1000"),
         ("M=0", "10%", "above 0"),
         ("U=0.5,unstable=0.4", "10%", "twice"),
         ("U=0.5", "200%", "--within"),
@@ -63,6 +65,11 @@ def test_bad_profiles_are_refused_in_one_sentence(profile: str, within: str, say
     with pytest.raises(InputError, match=says) as error:
         parse_profile(profile, within)
     assert "\n" not in str(error.value)
+
+
+def test_nothing_is_off_by_minus_zero() -> None:
+    wanted = parse_profile("G_IBP=1000,U=0.5", "10%")
+    assert wanted.compared({"ibp_gap": 999.9, "unstable": 0.45}) == "G_IBP 999.9 (+0.0 %), U 0.45 (-10.0 %)"
 
 
 def test_components_go_by_symbol_or_name() -> None:

@@ -42,7 +42,9 @@ def generate(
     ] = None,
     disguise: Annotated[
         str | None,
-        typer.Option(help="Disguise the networks by some of permute,scale,duplicate,split,identity,merge."),
+        typer.Option(
+            help="Disguise networks by some of permute, scale, duplicate, split, identity, merge."
+        ),
     ] = None,
     lock: Annotated[
         int | None,
@@ -56,12 +58,17 @@ def generate(
         str | None,
         typer.Option(help="Search the knobs for this profile, such as U=0.9,G_IBP=1e3,d_eff=20."),
     ] = None,
-    within: Annotated[str, typer.Option(help="How near to --profile is near enough.")] = "10%",
-    tries: Annotated[int, typer.Option(help="How many knobs --profile may try.", min=1, max=10_000)] = 150,
+    within: Annotated[
+        str | None, typer.Option(help="How near to --profile is near enough (default: 10%).")
+    ] = None,
+    tries: Annotated[
+        int | None,
+        typer.Option(help="How many settings --profile may try (default: 150).", min=1, max=10_000),
+    ] = None,
     search_seconds: Annotated[
-        float,
-        typer.Option(help="How much CPU time --profile may take, whatever it has found.", min=1, max=1e6),
-    ] = 300.0,
+        float | None,
+        typer.Option(help="How much CPU time --profile may take (default: 300).", min=1, max=1e6),
+    ] = None,
     plugin_proofs: Annotated[
         bool,
         typer.Option("--plugin-proofs", help="Also trust kinds of proof that installed packages add."),
@@ -71,6 +78,7 @@ def generate(
     import dokimos
     from dokimos.cli.output import cross_check_lines, listed, progress_bar
     from dokimos.core.errors import InputError
+    from dokimos.core.files import expect_new_or_empty
 
     words = list(context.args)
     if family is not None and family.startswith("--"):
@@ -86,7 +94,16 @@ def generate(
             raise InputError(f"--profile makes one pair of one family; leave out {name}.")
         if family is None:
             raise InputError("--profile needs a family to search; see `dokimos families`.")
-        knobs = _designed(family, profile, within, knobs, seed or 0, tries, search_seconds)
+        assert out is not None
+        if not (out / "suite.json").is_file():
+            expect_new_or_empty(out)  # before the search, which takes minutes
+        knobs = _designed(
+            family, profile, within or "10%", knobs, seed or 0, tries or 150, search_seconds or 300.0
+        )
+    else:
+        only = {"--within": within, "--tries": tries, "--search-seconds": search_seconds}
+        for name in (name for name, value in only.items() if value is not None):
+            raise InputError(f"{name} says how to search for a profile; give --profile as well.")
     with progress_bar("proving") as show:
         made = dokimos.generate(
             out or "",
@@ -143,14 +160,17 @@ def _designed(
             progress=show,
         )
     words = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in found.knobs.items())
+    tried = "1 try" if found.tries == 1 else f"{found.tries} tries"
     if not found.is_met:
-        over = f"{seconds:g} seconds of CPU time" if found.is_out_of_time else f"{found.tries} tries"
+        over, more = tried, "--tries"
+        if found.is_out_of_time:
+            over, more = f"{seconds:g} s of CPU time", "--search-seconds"
         raise InputError(
             f"{family}: nothing within {within} of {profile} in {over}; the nearest has "
             f"{found.comparison}: make it with {words}, or give a larger --within, more "
-            "--tries or another family."
+            f"{more} or another family."
         )
-    typer.echo(f"{family}: {found.comparison}, found in {found.tries} tries: {words}")
+    typer.echo(f"{family}: {found.comparison}, found in {tried}: {words}")
     return found.knobs
 
 

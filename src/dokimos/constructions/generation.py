@@ -17,7 +17,7 @@ from dokimos.constructions.recipes import Draw, Recipe, shipped_recipe
 from dokimos.core import strict_json
 from dokimos.core.costs import NO_COST, Cost, measured
 from dokimos.core.errors import InputError, Place, UnreadableFile
-from dokimos.core.files import append_line, write_whole
+from dokimos.core.files import append_line, expect_new_or_empty, write_whole
 from dokimos.core.locks import only_one
 from dokimos.core.parallel import default_jobs, each
 from dokimos.crosscheck.cross_check import CrossCheck, require_agreement
@@ -181,10 +181,7 @@ def _generate(
     plugin_proofs: bool,
     progress: Callable[[GeneratedInstance], None],
 ) -> None:
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(
-            f"{folder} already holds something else; choose another --out, or remove it first."
-        )
+    expect_new_or_empty(folder)
     pairs, order = _pairs(recipe, plugin_proofs=plugin_proofs)
     building = folder.parent / f".{folder.name}.{_key(recipe)}.part"
     if building.is_symlink() or any(path.is_symlink() for path in building.rglob("*")):

@@ -46,6 +46,14 @@ def cannot_write(path: Path, error: OSError, *, what: str = "the file") -> Input
     return InputError(f"{path}: {what} cannot be written ({error.strerror or error}); {remedy}.")
 
 
+def expect_new_or_empty(folder: Path) -> None:
+    """Raise InputError if `folder` is a file, or holds anything."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(
+            f"{folder} already holds something else; choose another --out, or remove it first."
+        )
+
+
 def append_line(path: Path, line: str, *, what: str = "the file") -> None:
     """Append a line to one of Dokimos' own files. Raises InputError if `what` cannot be written."""
     try:

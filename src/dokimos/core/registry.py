@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 def unknown_name(kind: str, name: str, known: list[str]) -> InputError:
     """The error for an unknown name: it suggests the closest one, or lists all."""
-    close = difflib.get_close_matches(name, known, n=1)
+    same = [each for each in known if each.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known) + "."
     return InputError(f"Unknown {kind} {name!r}; {hint}")
 

@@ -14,7 +14,9 @@ from dokimos.difficulty.components import CANONICAL, EXTRAS, component, symbol
 #: Other spellings of symbols, for keyboards without them.
 _SPELLINGS = {"M": "margin", "M_min": "margin", "A": "regions", "A_tau": "regions"}
 #: What a component of a robust instance can be at all; the others are not negative.
-_MOST = {"unstable": 1.0}
+_MOST = {"unstable": 1.0, "regions": 6.91}
+#: Why there is such an end, where it is not plain.
+_WHY = {"regions": ": it is the logarithm of a count of at most 1000 samples"}
 _POSITIVE = ("margin", "attacked_margin")
 #: The size of a gap between two values of opposite signs, or to no value at all.
 _FAR = 50.0
@@ -61,7 +63,8 @@ def _gap(found: float | None, wanted: float) -> float:
 def _told(found: float | None, wanted: float) -> str:
     if found is None:
         return "unknown"
-    off = f" ({100 * (found / wanted - 1):+.1f} %)" if wanted else ""
+    # Rounded, and then plus 0: nothing is off by "-0.0 %".
+    off = f" ({round(100 * (found / wanted - 1), 1) + 0.0:+.1f} %)" if wanted else ""
     return f"{found:.4g}{off}"
 
 
@@ -103,7 +106,7 @@ def _value(word: str, name: str, number: str) -> float:
         raise InputError(f"--profile: {word} of a robust instance must be above 0, not {value:g}.")
     if not 0 <= value <= most and not name.endswith("_bound"):
         ends = "at least 0" if most == math.inf else f"in [0, {most:g}]"
-        raise InputError(f"--profile: {word} must be {ends}, not {value:g}.")
+        raise InputError(f"--profile: {word} must be {ends}, not {value:g}{_WHY.get(name, '')}.")
     return value
 
 

@@ -15,7 +15,7 @@ from dokimos.checker.check import prove
 from dokimos.constructions.draft import Draft
 from dokimos.core import strict_json
 from dokimos.core.errors import InputError
-from dokimos.core.files import write_whole
+from dokimos.core.files import expect_new_or_empty, write_whole
 from dokimos.crosscheck.cross_check import require_agreement
 from dokimos.properties.model import Property
 from dokimos.properties.writing import write_vnnlib1
@@ -104,10 +104,7 @@ def building_folder(folder: Path, recipe: Mapping[str, Any]) -> Path:
 
     Raises InputError if the destination already holds something else.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(
-            f"{folder} already holds something else; choose another --out, or remove it first."
-        )
+    expect_new_or_empty(folder)
     building = building_place(folder, recipe)
     if building.is_symlink():
         raise InputError(f"{building} is a link, which Dokimos does not make; remove it first.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dokimos.core.errors import InputError
-from dokimos.core.files import append_line, write_whole
+from dokimos.core.files import append_line, expect_new_or_empty, write_whole
 from dokimos.core.strict_json import parse
 from dokimos.suites.instance import sha256
 from dokimos.suites.writing import write_rows
@@ -23,10 +23,7 @@ class PartialSuite:
     """
 
     def __init__(self, folder: Path, recipe: Mapping[str, Any], version: str) -> None:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(
-                f"{folder} already holds something else; choose another --out, or remove it first."
-            )
+        expect_new_or_empty(folder)
         self._folder, self._recipe, self._version = folder, recipe, version
         key = sha256(json.dumps([version, recipe]).encode())[:12]
         self._building = folder.parent / f".{folder.name}.{key}.part"
