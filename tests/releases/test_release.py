@@ -13,6 +13,7 @@ import pytest
 
 import dokimos
 from dokimos.core.errors import InputError
+from dokimos.releases.machine_paths import without_folders
 
 ABOUT = {"authors": ["A. Author", "B. Büthor"], "published": "2026-01-31"}
 
@@ -44,9 +45,33 @@ def test_the_unpacked_archive_is_proven_by_itself_and_complete(tiny: Path, tmp_p
     metadata = json.loads((folder / "croissant.json").read_text())
     assert metadata["name"] == "Bench" and metadata["distribution"][0]["sha256"] == sums["labels.csv"]
     assert 'name: "B. Büthor"' in (folder / "CITATION.cff").read_text()
+    card = (folder / "README.md").read_text()
+    listed = {path.split("/")[0] for path in found} - {"README.md"}
+    assert all(f"`{name}`" in card or f"`{name}/`" in card for name in listed), "the card lists every file"
+    assert "> A. Author, B. Büthor. Bench, version 1.0, 2026-01-31.\n" in card
     assert {"results/report.html"} <= found.keys() and any(n.startswith("results/tables/") for n in found)
     for path in found.values():
         assert str(tmp_path).encode() not in path.read_bytes(), f"{path} names a folder of this machine"
+
+
+@pytest.mark.parametrize(
+    ("text", "published"),
+    [
+        ('File "/home/me/env/lib/a.py", line 1', 'File "a.py", line 1'),
+        ('["Property: /tmp/runs/work/7-x/vnnlib/a.vnnlib"]', '["Property: a.vnnlib"]'),
+        ("(/Users/me/a.py:12)", "(a.py:12)"),
+        ("log=/work/log.txt", "log=log.txt"),
+    ],
+)
+def test_folders_of_a_machine_are_taken_out(text: str, published: str) -> None:
+    assert without_folders(text) == published
+
+
+@pytest.mark.parametrize(
+    "text", ["https://example.org/home/a", "a/b/tmp/c", "</data>", "#!/usr/bin/env python", "a / data / b"]
+)
+def test_what_is_no_folder_of_a_machine_stays(text: str) -> None:
+    assert without_folders(text) == text
 
 
 def test_the_same_contents_give_the_same_archive(tiny: Path, tmp_path: Path) -> None:
@@ -77,11 +102,23 @@ def test_bad_input_is_one_sentence(tiny: Path, tmp_path: Path) -> None:
         ({"published": "yesterday"}, "not a date"),
         ({"url": "ftp"}, "not an address"),
         ({"authors": ["A\nB"]}, "single lines"),
+        ({"authors": [" "]}, "single lines"),
+        ({"licence": ""}, "single lines"),
+        ({"title": ""}, "single lines"),
+        ({"version": ""}, "single lines"),
+        ({"campaigns": [tmp_path / "nowhere"]}, "no campaign here"),
     ]:
         with pytest.raises(InputError, match=message):
             dokimos.release(tiny, tmp_path / "out", **{**ABOUT, **changed})
-    with pytest.raises(InputError, match="holds other files"):
+    with pytest.raises(InputError, match="holds something else"):
         dokimos.release(tiny, tmp_path / "full", **ABOUT)
+    with pytest.raises(InputError, match="lies in the suite"):
+        dokimos.release(tiny, tiny / "sub", **ABOUT)
+    (tmp_path / "out.tar.gz").write_text("years of work")
+    with pytest.raises(InputError, match=r"out\.tar\.gz is already there"):
+        dokimos.release(tiny, tmp_path / "out", **ABOUT)
+    assert (tmp_path / "out.tar.gz").read_text() == "years of work"
+    (tmp_path / "out.tar.gz").unlink()
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     for name in ("onnx", "vnnlib", "instances.csv"):

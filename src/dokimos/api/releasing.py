@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -15,9 +15,11 @@ from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.api.verdicts import judge, report
 from dokimos.checker.entry import CheckedEntry
 from dokimos.core.errors import InputError
-from dokimos.core.files import write_whole
+from dokimos.core.files import expect_new_or_empty, write_whole
+from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.releases.archive import files_in, write_archive
 from dokimos.releases.contents import RESULTS, copy_suite, describe
+from dokimos.releases.machine_paths import without_folders
 from dokimos.suites.card import Publication
 from dokimos.suites.folder import Suite, benchmark_name, read_suite_file
 
@@ -75,9 +77,10 @@ def release(
     """
     source, folder = read_suite(suite), Path(out)
     about = _publication(source, title, licence, authors, version, published, url)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} holds other files; choose another --out, or empty it first.")
     place = folder.absolute()
+    archive = place.with_name(f"{place.name}.tar.gz")
+    _expect_room(source, folder, archive)
+    judged = _judged(source, campaigns) if campaigns else None
     building = place.with_name(f".{place.name}.part")
     try:
         shutil.rmtree(building, ignore_errors=True)
@@ -85,9 +88,13 @@ def release(
         copied = copy_suite(source, building)
         checked = check(copied, jobs=jobs, progress=progress)
         if checked.failed:
-            return ReleasedSuite(checked.entries, checked.unlabelled, None, None)
-        if campaigns:
-            _write_results(source, campaigns, building / RESULTS, name=place.name)
+            told = tuple(
+                replace(entry, problem=entry.problem.replace(str(building), str(source.folder)))
+                for entry in checked.entries
+            )
+            return ReleasedSuite(told, checked.unlabelled, None, None)
+        if judged is not None:
+            _write_results(judged, source, campaigns, building / RESULTS, name=place.name)
         describe(copied, about)
         if folder.exists():
             folder.rmdir()
@@ -97,9 +104,22 @@ def release(
         raise InputError(f"{at} cannot be written ({error.strerror}); choose another --out.") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    archive = place.with_name(f"{place.name}.tar.gz")
     write_archive(folder, place.name, archive)
-    return ReleasedSuite(checked.entries, checked.unlabelled, folder, archive)
+    return ReleasedSuite(
+        checked.entries,
+        checked.unlabelled,
+        folder,
+        folder.with_name(archive.name) if folder.name else archive,
+    )
+
+
+def _expect_room(suite: Suite, folder: Path, archive: Path) -> None:
+    """Raise InputError unless the folder and the archive can be made without losing anything."""
+    expect_new_or_empty(folder)
+    if archive.exists():
+        raise InputError(f"{archive} is already there; choose another --out, or remove it first.")
+    if folder.resolve().is_relative_to(suite.folder.resolve()):
+        raise InputError(f"{folder} lies in the suite that is released; choose an --out beside it.")
 
 
 def _publication(
@@ -125,8 +145,8 @@ def _publication(
         date.fromisoformat(day)
     except ValueError:
         raise InputError(f"{day!r} is not a date; write it as 2026-01-31.") from None
-    texts = [title or "", licence or "", version, url, *authors]
-    if not version or not all(text.isprintable() for text in texts):
+    given = [text for text in (title, licence, version, *authors) if text is not None]
+    if not all(text.strip() and text.isprintable() for text in given) or not url.isprintable():
         raise InputError("The title, licence, version, url and authors must be single lines of text.")
     if url and not re.match(r"https?://", url):
         raise InputError(f"--url {url!r} is not an address; it must begin with https://.")
@@ -134,11 +154,8 @@ def _publication(
     return Publication(name, licence or OWN_LICENCE, tuple(authors), version, day, url)
 
 
-def _write_results(suite: Suite, campaigns: Sequence[str | Path], folder: Path, *, name: str) -> None:
-    """Write the tables and the page of campaigns on this suite, which is called `name` in them.
-
-    They contain no paths on this machine.
-    """
+def _judged(suite: Suite, campaigns: Sequence[str | Path]) -> JudgedCampaigns:
+    """The campaigns, judged by the suite. Raises InputError if they ran on other files."""
     judged = judge(campaigns, suites=[suite.folder])
     known = {entry.network_sha256 for entry in suite.entries}
     for (run_suite, instance), facts in judged.facts.items():
@@ -147,6 +164,16 @@ def _write_results(suite: Suite, campaigns: Sequence[str | Path], folder: Path, 
                 f"The run on {run_suite}/{instance} used other files than {suite.folder} holds; "
                 "release the suite that was run."
             )
+    return judged
+
+
+def _write_results(
+    judged: JudgedCampaigns, suite: Suite, campaigns: Sequence[str | Path], folder: Path, *, name: str
+) -> None:
+    """Write the tables and the page of campaigns on this suite, which is called `name` in them.
+
+    They contain no paths on the machine that ran them, or on this one.
+    """
     folder.mkdir()
     report(judged, html=folder / "report.html", csv=folder / "tables")
     places = {suite.folder: name, **{Path(campaign): Path(campaign).name for campaign in campaigns}}
@@ -156,4 +183,4 @@ def _write_results(suite: Suite, campaigns: Sequence[str | Path], folder: Path, 
             for spelling in (where.resolve(), where.absolute(), where):
                 if spelling.is_absolute():
                     text = text.replace(str(spelling), called)
-        write_whole(path, text)
+        write_whole(path, without_folders(text))

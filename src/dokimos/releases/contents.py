@@ -59,7 +59,7 @@ def describe(suite: Suite, published: Publication) -> None:
     about = str(made.recipe.get("about", "")) if made is not None else ""
     table = labels_table(suite).csv().encode()
     contents: dict[str, str | bytes] = {
-        CARD: suite_card(suite, published.title, published),
+        CARD: suite_card(suite, published.title, published, has_results=(suite.folder / RESULTS).is_dir()),
         TABLE: table,
         METADATA: croissant(
             about=about or f"{len(suite.entries)} instances of neural-network verification",

@@ -33,8 +33,14 @@ class _Row:
     truth: Truth | None
 
 
-def suite_card(suite: Suite, title: str, published: Publication | None = None) -> str:
-    """The card of a suite, from its files alone; with a licence and a citation if it is `published`."""
+def suite_card(
+    suite: Suite, title: str, published: Publication | None = None, *, has_results: bool = False
+) -> str:
+    """The card of a suite, from its files alone.
+
+    If it is `published`, the card also has a licence and a citation, and lists the files of a release,
+    `results/` among them if there are any.
+    """
     made = read_suite_file(suite.folder)
     rows = [_Row(entry, entry.read_truth()) for entry in suite.entries]
     labels = Counter("no label" if row.truth is None else row.truth.label.value for row in rows)
@@ -57,12 +63,24 @@ def suite_card(suite: Suite, title: str, published: Publication | None = None) -
         "- `truth/`: for each instance its label, the proof, and the hashes of both files; leave it out",
         "  for a blind evaluation",
         *(["- `suite.json`: how the suite was made"] if made is not None else []),
+        *(_added_files(has_results=has_results) if published else []),
         "",
         "## How the labels are proven",
         "",
         *_proofs(rows, made),
     ]
     return "\n".join([*lines, *(_published(title, published) if published else []), ""])
+
+
+def _added_files(*, has_results: bool) -> list[str]:
+    results = "- `results/`: what verifiers answered: the page `report.html`, and its tables as CSV"
+    return [
+        "- `labels.csv`: one row for each instance: files, label, kind of proof, hashes",
+        "- `croissant.json`: metadata in Croissant 1.0",
+        "- `CITATION.cff`: how to cite it",
+        *([results] if has_results else []),
+        "- `SHA256SUMS`: checksums of all other files, for `sha256sum -c SHA256SUMS`",
+    ]
 
 
 def _count(number: int, noun: str) -> str:
@@ -108,18 +126,12 @@ def _proofs(rows: Sequence[_Row], made: SuiteForm | None) -> list[str]:
 
 def _published(title: str, published: Publication) -> list[str]:
     who = ", ".join(published.authors)
-    parts = [
-        who,
-        title,
-        published.version and f"version {published.version}",
-        published.date,
-        published.url,
-    ]
+    what = ", ".join(part for part in (title, f"version {published.version}", published.date) if part)
     return [
         "",
         "## Licence and citation",
         "",
         f"Licence: {published.licence}.",
         "",
-        "> " + ". ".join(part for part in parts if part) + ".",
+        f"> {who}. {what}.{f' {published.url}' if published.url else ''}",
     ]
