@@ -166,6 +166,14 @@ def test_a_process_that_ended_beyond_its_cpu_limit_does_not_count(tmp_path: Path
     assert enough.termination is Termination.EXITED
 
 
+def test_the_kernels_own_cpu_limit_is_the_cpu_limit(tmp_path: Path) -> None:
+    # On a busy machine the kernel counts more than we see, and ends a process before we do.
+    command = python("import os, signal; os.kill(os.getpid(), signal.SIGXCPU)")
+    limited = run(command, tmp_path, Limits(wall_seconds=60, cpu_seconds=20))
+    assert limited.termination is Termination.CPU_LIMIT
+    assert run(command, tmp_path, Limits(wall_seconds=60)).termination is Termination.SIGNALLED
+
+
 def test_cpu_time_is_known_of_a_killed_process_with_threads(tmp_path: Path) -> None:
     # The last thread to die gives the memory back; the first one is a zombie until then.
     code = (

@@ -301,6 +301,12 @@ class WatchedTree:
             termination = limit
         elif status is None:
             termination, detail = Termination.SIGNALLED, "its supervisor was killed"
+        elif (
+            self.limits.cpu_seconds is not None
+            and os.WIFSIGNALED(status)
+            and os.WTERMSIG(status) == signal.SIGXCPU
+        ):
+            termination = Termination.CPU_LIMIT
         elif os.WIFSIGNALED(status):
             termination, detail = Termination.SIGNALLED, signal_name(os.WTERMSIG(status))
         else:

@@ -60,6 +60,16 @@ def test_without_both_outcomes_nothing_is_caused() -> None:
         assert ("it causes no timeout" in axis_in_words(found)) is (statuses[0] is S)
 
 
+def test_what_is_neither_solved_nor_timed_out_is_not_everything() -> None:
+    failed, wrong = Status.FAILED, Status.WRONG
+    words = axis_in_words(only(axis([S] * 6 + [wrong] * 2)))
+    assert "everything" not in words and "6 are solved, and 2 ended in neither" in words
+    words = axis_in_words(only(axis([failed] + [T] * 7)))
+    assert "everything" not in words and "7 timed out, none is solved, and 1 ended in neither" in words
+    assert "(1 ended in neither)" in axis_in_words(only(axis([failed] + [S] * 5 + [T] * 6)))
+    assert "nothing is solved and nothing timed out" in axis_in_words(only(axis([failed] * 8)))
+
+
 def test_what_moves_beside_it_spoils_the_axis() -> None:
     assert len(isolated_axes("v", axis([S] * 6 + [T] * 6, drift=0.05))) == 1
     assert isolated_axes("v", axis([S] * 6 + [T] * 6, drift=0.5)) == ()

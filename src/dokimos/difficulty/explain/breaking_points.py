@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
+from dokimos.difficulty.explain.digits import all_digits
 from dokimos.difficulty.explain.observations import SEVERITY
 from dokimos.difficulty.explain.rows import BreakingCurve, Observation, Rung, Status
 
@@ -93,7 +94,8 @@ def _breaking_point(points: Sequence[Rung]) -> tuple[float | None, bool, str]:
     note = f"not solved in between: {_listed(gaps)}" if gaps else ""
     begins, ends = first == 0, last == len(points) - 1
     if begins and ends:
-        return None, True, note or "it solves every step"
+        whole = all(p.solved == p.total for p in points)
+        return None, True, note or ("it solves every step" if whole else "it solves some of every step")
     if begins:
         return points[last + 1].value, True, note
     if ends:
@@ -102,7 +104,7 @@ def _breaking_point(points: Sequence[Rung]) -> tuple[float | None, bool, str]:
 
 
 def _listed(values: Iterable[float]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+    return ", ".join(map(all_digits, values))
 
 
 def _last_solved(points: Sequence[Rung], rising: bool) -> float | None:

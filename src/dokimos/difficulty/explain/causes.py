@@ -84,7 +84,7 @@ def _axis(subject: str, knob: str, component: str, group: Sequence[Observation])
         for step in by_step.values()
     ]
     tested = [o for o in group if o.status in (Status.SOLVED, Status.TIMEOUT)]
-    auc, p_value, note = _compared(tested, component)
+    auc, p_value, note = _compared(tested, component, others=len(group) - len(tested))
     one = group[0]
     return IsolatedAxis(
         subject=subject,
@@ -115,12 +115,21 @@ def _companions(group: Sequence[Observation]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _compared(tested: Sequence[Observation], component: str) -> tuple[float | None, float | None, str]:
-    """The AUC of timeouts against solved, its p-value, and what there is to say instead."""
+def _compared(
+    tested: Sequence[Observation], component: str, *, others: int
+) -> tuple[float | None, float | None, str]:
+    """The AUC of timeouts against solved, its p-value, and what there is to say instead.
+
+    `others` of the sweep are neither solved nor timed out.
+    """
     late = np.array([o.status is Status.TIMEOUT for o in tested], dtype=bool)
-    if not len(late) or late.all() or not late.any():
-        word = "neither solved nor timed out" if not len(late) else "timed out" if late.all() else "solved"
-        return None, None, f"everything is {word}" if word == "solved" else f"everything {word}"
+    if not len(late):
+        return None, None, "nothing is solved and nothing timed out"
+    if late.all() or not late.any():
+        if not others:
+            return None, None, "everything timed out" if late.all() else "everything is solved"
+        counted = f"{len(late)} timed out, none is solved" if late.all() else f"{len(late)} are solved"
+        return None, None, f"{counted}, and {others} ended in neither"
     values = np.array([o.components[component] or 0.0 for o in tested])
     units = [o.network_sha256 or o.instance for o in tested]
     if len(set(units)) < len(units):

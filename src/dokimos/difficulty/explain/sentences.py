@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dokimos.difficulty.components import meaning, symbol
+from dokimos.difficulty.explain.digits import all_digits, three_digits
 from dokimos.difficulty.explain.rows import (
     CLAIM_LEVEL,
     Account,
@@ -155,31 +156,31 @@ def which_causes(rows: Sequence[IsolatedAxis]) -> list[str]:
 
 def axis_in_words(row: IsolatedAxis) -> str:
     """One component that moves while the other four stay: whether it causes timeouts."""
-    name, ends = symbol(row.component), f"from {row.low:.3g} to {row.high:.3g}"
+    name, ends = symbol(row.component), f"from {three_digits(row.low)} to {three_digits(row.high)}"
     where = f"{row.family}, {row.knob}"
     if row.component == "regions":
         ends += f" ({row.fold:.0f} times as many regions)"
     alone = f"{name} {ends} ({where}), the other four within 10 %"
-    others = _listed([symbol(each) for each in row.moving])
-    also = f" Other measurements that also move: {others}." if row.moving else ""
+    moving = _listed([symbol(each) for each in row.moving])
+    also = f" Other measurements that also move: {moving}." if row.moving else ""
     if row.auc is None or row.p_value is None:
         causes = "it causes no timeout here" if not row.timeouts else "that does not say what it causes"
         return f"{alone}: {row.note}; {causes}.{also}"
+    others = sum(r.total for r in row.rungs) - row.timeouts - row.solved
+    counts = f"{row.timeouts} timed out and {row.solved} solved"
+    counts += f" ({others} ended in neither)" if others else ""
     if not row.causes:
-        return (
-            f"{alone}: {row.timeouts} timed out and {row.solved} solved, which could be chance "
-            f"(AUC {row.auc:.2f}, p = {row.p_value:.2g})."
-        )
+        return f"{alone}: {counts}, which could be chance (AUC {row.auc:.2f}, p = {row.p_value:.2g})."
     side = "higher" if row.auc > 0.5 else "lower"
     return (
-        f"{symbol_and_meaning(row.component)} causes timeouts: {alone}, {row.timeouts} timed out and "
-        f"{row.solved} solved, timeouts at {side} values (AUC {row.auc:.2f}, p = {row.p_value:.2g}); "
+        f"{symbol_and_meaning(row.component)} causes timeouts: {alone}, {counts}, "
+        f"timeouts at {side} values (AUC {row.auc:.2f}, p = {row.p_value:.2g}); "
         f"{_steps(row)}.{also}"
     )
 
 
 def _steps(row: IsolatedAxis) -> str:
-    return ", ".join(f"{r.value:.3g}: {r.solved}/{r.total} solved" for r in row.rungs)
+    return ", ".join(f"{three_digits(r.value)}: {r.solved}/{r.total} solved" for r in row.rungs)
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -190,11 +191,12 @@ def curve_in_words(curve: BreakingCurve) -> str:
     """One knob of one family: the value at which the verifier breaks, or that it does not."""
     name, values = f"{curve.family}: {curve.knob}", [point.value for point in curve.points]
     if curve.breaks_at is None:
-        return f"{name} from {values[0]:g} to {values[-1]:g}: {curve.note}."
+        return f"{name} from {all_digits(values[0])} to {all_digits(values[-1])}: {curve.note}."
     way = "up" if curve.rising else "down"
     by = "" if curve.broken_by is None else f" ({_COUNTED[curve.broken_by]})"
     note = f"; {curve.note}" if curve.note else ""
-    return f"{name} breaks it at {curve.breaks_at:g}{by}, solved {way} to {curve.last_solved:g}{note}."
+    last = "" if curve.last_solved is None else all_digits(curve.last_solved)
+    return f"{name} breaks it at {all_digits(curve.breaks_at)}{by}, solved {way} to {last}{note}."
 
 
 def unique_results_in_words(rows: Sequence[UniqueResult]) -> list[str]:

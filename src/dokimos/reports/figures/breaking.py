@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from dokimos.core.readable import seconds
+from dokimos.difficulty.explain.digits import all_digits
 from dokimos.difficulty.explain.rows import BreakingCurve
 from dokimos.reports.figures.frame import CHARACTER, STATUS_SHAPES, Area, draw_axes, draw_keys, series_class
 from dokimos.reports.figures.scales import Tick, logarithmic
@@ -40,7 +41,7 @@ def breaking(
         if len(places) > 1:
             sheet.path("M" + "L".join(f"{at(a)} {at(b)}" for a, b in places), f"line {kind}")
         for rung, place in zip(curve.points, places, strict=True):
-            said = f"{curve.subject}, {curve.knob} = {rung.value:g}: {rung.status.value}"
+            said = f"{curve.subject}, {curve.knob} = {all_digits(rung.value)}: {rung.status.value}"
             counts = f"{rung.solved} of {rung.total} solved, {seconds(rung.seconds)} s"
             sheet.mark(*place, STATUS_SHAPES[rung.status], kind, f"{said}; {counts}")
         if curve.breaks_at is not None:
@@ -63,8 +64,10 @@ def in_words(curve: BreakingCurve) -> str:
     if curve.breaks_at is None:
         return f"{curve.subject}: {curve.note or 'it does not break'}."
     by = "" if curve.broken_by is None else f" ({curve.broken_by.value})"
-    last = "" if curve.last_solved is None else f"; the last value solved is {curve.last_solved:g}"
-    return f"{curve.subject} breaks at {curve.knob} = {curve.breaks_at:g}{by}{last}."
+    last = (
+        "" if curve.last_solved is None else f"; the last value solved is {all_digits(curve.last_solved)}"
+    )
+    return f"{curve.subject} breaks at {curve.knob} = {all_digits(curve.breaks_at)}{by}{last}."
 
 
 class _Steps:
@@ -81,6 +84,6 @@ class _Steps:
     @property
     def ticks(self) -> tuple[Tick, ...]:
         """The values themselves, as many as there is room for."""
-        widest = max(len(f"{value:g}") for value in self._values)
+        widest = max(len(all_digits(value)) for value in self._values)
         every = math.ceil((CHARACTER * widest + 8) / self._step) if self._step else 1
-        return tuple(Tick(self(value), f"{value:g}") for value in self._values[::every])
+        return tuple(Tick(self(value), all_digits(value)) for value in self._values[::every])

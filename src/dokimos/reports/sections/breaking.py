@@ -15,6 +15,7 @@ from rich.text import Text
 
 from dokimos.core.readable import seconds
 from dokimos.core.tables import TableRows, table
+from dokimos.difficulty.explain.digits import all_digits
 from dokimos.difficulty.explain.rows import BreakingCurve, Explanation, Rung, Status
 from dokimos.reports.figures.breaking import breaking
 from dokimos.reports.figures.frame import STATUS_SHAPES
@@ -132,7 +133,7 @@ def _breaking(curve: BreakingCurve) -> Text:
     if curve.breaks_at is None:
         never, unclear = all(point.solved for point in curve.points), curve.last_solved is not None
         return Text("never" if never else "unclear" if unclear else "-", style="dim")
-    return Text(f"{'' if curve.rising else '<= '}{curve.breaks_at:g}", style="bold")
+    return Text(f"{'' if curve.rising else '<= '}{all_digits(curve.breaks_at)}", style="bold")
 
 
 def _points(curve: BreakingCurve) -> Text:
@@ -140,11 +141,13 @@ def _points(curve: BreakingCurve) -> Text:
     first, last = curve.points[0], curve.points[-1]
     if curve.last_solved is None and len({point.status for point in curve.points}) == 1:
         word, style = _MARKS[first.status]
-        return line.append(f"from {first.value:g} to {last.value:g}: ").append(word, style=style)
+        return line.append(f"from {all_digits(first.value)} to {all_digits(last.value)}: ").append(
+            word, style=style
+        )
     for k, point in enumerate(curve.points):
         word, style = _MARKS[point.status]
         several = f" ({point.solved}/{point.total})" if point.total > 1 else ""
         line.append("  " if k else "")
-        line.append(f"{point.value:g}: ")
+        line.append(f"{all_digits(point.value)}: ")
         line.append((word or seconds(point.seconds)) + several, style=style)
     return line

@@ -176,13 +176,11 @@ def _overview(accounts: Sequence[Account]) -> Table:
     table.add_column("what separates its timeouts")
     for account in accounts:
         best = best_separation(account.separations)
-        telling = (
-            "-"
-            if best is None
-            else f"{separation_side(best)} {symbol(best.component)} (AUC {best.auc:.2f})"
-        )
+        causes = dict.fromkeys(symbol(axis.component) for axis in account.axes if axis.causes)
+        telling = [f"{separation_side(best)} {symbol(best.component)} (AUC {best.auc:.2f})"] if best else []
+        telling += [f"{', '.join(causes)} (moved alone)"] if causes else []
         counts = [str(account.counts[status]) for status in shown]
-        table.add_row(Text(account.subject), *counts, Text(telling))
+        table.add_row(Text(account.subject), *counts, Text("; ".join(telling) or "-"))
     return table
 
 
