@@ -30,11 +30,19 @@ REFERENCE = Path(__file__).parent / "reference"
 
 
 def functions() -> str:
-    """One entry for each public function; the list is what the package exports."""
-    lines = ["# Python functions", "", "Each stands for a command; `import dokimos` offers them all.", ""]
-    for name in sorted(api.__all__):
-        module = getattr(dokimos, name).__module__
-        lines += ["```{eval-rst}", f".. autofunction:: {module}.{name}", "```", ""]
+    """One entry for each public name; the list is what the package exports."""
+    lines = ["# Python functions", "", "`import dokimos` offers them all; each stands for a command.", ""]
+    for name in sorted(api.__all__, key=lambda name: (not name.islower(), name)):
+        found = getattr(dokimos, name)
+        if isinstance(found, type) and "## Settings" not in " ".join(lines):
+            lines += [
+                "## Settings, progress and errors",
+                "",
+                "What the functions take, report and raise.",
+                "",
+            ]
+        entry = "autoclass" if isinstance(found, type) else "autofunction"
+        lines += ["```{eval-rst}", f".. {entry}:: {found.__module__}.{name}", "```", ""]
     return "\n".join(lines)
 
 

@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 import dokimos
-from dokimos.difficulty.explain.rows import Status
-from dokimos.hiding.settings import HideSettings
-from dokimos.laws.engine.results import LawSettings
 from tests.making import made_once
 
 PAIR = """\
@@ -72,9 +69,6 @@ def run_examples() -> Callable[[str, str], None]:
         known: dict[str, Any] = {
             "dokimos": dokimos,
             "Path": Path,
-            "Status": Status,
-            "LawSettings": LawSettings,
-            "HideSettings": HideSettings,
         }
         test = doctest.DocTestParser().get_doctest(text, known, name, None, None)
         assert test.examples, f"{name} has no example"

@@ -168,6 +168,8 @@ def test_names_that_stand_for_nothing_are_input_errors(folder: Path) -> None:
         problem = run(command, "compass").exception
         assert isinstance(problem, InputError)
         assert "no such file, folder or shipped domain (did you mean compas?)" in str(problem)
+    problem = run("check", "compas/others_de").exception
+    assert "no such file, folder or shipped law (did you mean compas/others_dec?)" in str(problem)
     law = folder / "income.law"
     assert "--by incme: there is no feature incme (did you mean income?)" in str(
         run("test", law, "--by", "incme").exception

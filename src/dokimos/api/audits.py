@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dokimos.api.arguments import as_paths
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.verdicts import warn_of_labels
 from dokimos.auditing.linting import lint_benchmark, lint_published
@@ -19,7 +20,7 @@ from dokimos.core.files import expect_writable, write_whole
 from dokimos.core.parallel import default_jobs, each
 from dokimos.judging.counterexamples import write_counterexamples
 from dokimos.judging.judged_campaign import JudgedCampaigns, judge_campaigns
-from dokimos.judging.rules import RULE_SETS
+from dokimos.judging.rules import RULE_SETS, rule_sets
 from dokimos.labelling.tasks import LabelTask, label_instance
 from dokimos.reports.campaign_report import report_campaigns
 from dokimos.reports.file_page import write_file_page
@@ -85,25 +86,25 @@ def audit(
     >>> [(j.record.verifier, j.verdict.value) for j in audited.judged.judgements]
     [('mine', 'wrong-unsat')]
     """
-    given = [folders] if isinstance(folders, str | Path) else folders
-    if not given:
-        raise InputError("There is nothing to audit; give the folder of a benchmark.")
+    given = as_paths(folders, none="There is nothing to audit; give the folder of a benchmark.")
+    chosen = tuple(RULE_SETS.shipped) if rules is None else rules
+    rule_sets(chosen)  # an unknown one is refused before hours of work
     if results is None and (not_scored or label_seconds is not None):
         raise InputError("--not-scored and --label need published results; give them with --results.")
     for path in (html, json, sarif):
         if path is not None:
             made = None if results is None else Path(out)
             expect_writable(Path(path), what="report", example="audit.html", made=made)
-    places = [place for folder in given for place in benchmark_folders(Path(folder))]
+    places = [place for folder in given for place in benchmark_folders(folder)]
     processes = default_jobs() if jobs is None else jobs
     suites = [] if results is None else suites_with_results(places, Path(results))
     found = Audit(tuple(one for place in places for one in _linted(place, processes, progress)))
     if results is not None:
         imported = _imported(Path(results), suites, Path(out), not_scored, progress)
-        judged = _judged(Path(out), rules, processes, progress)
+        judged = _judged(Path(out), chosen, processes, progress)
         if label_seconds is not None:
             _label_unchecked(judged, suites, label_seconds, processes, progress)
-            judged = _judged(Path(out), rules, processes, progress)
+            judged = _judged(Path(out), chosen, processes, progress)
         findings = (*found.findings, *lint_published(imported.campaign))
         found = Audit(findings, judged, imported.strangers)
     if html is not None:
@@ -170,13 +171,12 @@ def _imported(
 
 
 def _judged(
-    out: Path, rules: Sequence[str] | None, jobs: int, progress: ProgressCallback[None]
+    out: Path, rules: Sequence[str], jobs: int, progress: ProgressCallback[None]
 ) -> JudgedCampaigns:
     def judged_one(done: int, total: int, name: str) -> None:
         progress(ProgressUpdate("judging", done, total, name, None))
 
-    chosen = tuple(RULE_SETS.shipped) if rules is None else rules
-    judged = judge_campaigns([out], rules=chosen, jobs=jobs, judged=judged_one)
+    judged = judge_campaigns([out], rules=rules, jobs=jobs, judged=judged_one)
     warn_of_labels(judged)
     for one in judged.campaigns:
         write_counterexamples(one.campaign.folder, one.judgements)

@@ -19,6 +19,7 @@ from dokimos.campaigns.config_file import read_config as _read_config
 from dokimos.core.amounts import size_in_words
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
+from dokimos.judging.rules import rule_sets
 
 
 def read_config(path: str | Path) -> Configuration:
@@ -52,6 +53,7 @@ def init_config(
     path = Path(out)
     if path.exists():
         raise InputError(f"{path}: already exists; edit it, or choose another file with --out.")
+    rule_sets(rules)
     given = _installed() if verifiers is None else verifiers
     tools = [ConfiguredVerifier(name, place) for name, _, place in (each.partition("=") for each in given)]
     text = config_text(suites, tools, timeout=timeout, memory=memory, jobs=jobs, rules=rules)

@@ -57,6 +57,8 @@ def design(
     from dokimos.difficulty.wanted_profile import parse_profile
 
     wanted = parse_profile(profile, within)
+    if tries < 1 or not seconds > 0:
+        raise InputError(f"A search needs at least 1 try and some time, not {tries} and {seconds:g} s.")
     if find_spec("torch") is None:
         raise InputError("Profiles need torch; install it with `pip install 'dokimos[gradients]'`.")
     from dokimos.difficulty.design import design as search

@@ -64,7 +64,7 @@ def hide(
     SoundnessBench. If interrupted, the same call continues where it stopped; the same settings give the
     same files.
 
-    >>> small = HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.05)
+    >>> small = dokimos.HideSettings(architecture="mlp4", input_shape=(10,), points=1, scale=0.05)
     >>> hidden = dokimos.hide("hidden", small)
     >>> sorted(entry.read_truth().label.value for entry in hidden.suite.entries)
     ['sat', 'unsat', 'unsat']
@@ -141,7 +141,7 @@ class SoundnessRow:
 
 def hide_soundness(
     out: str | Path,
-    options: HideSettings,
+    settings: HideSettings | None = None,
     *,
     only: Sequence[str] = (),
     progress: ProgressCallback[None] = ignore,
@@ -150,14 +150,18 @@ def hide_soundness(
 
     `only` names the settings to train (default: all 26). Settings that are done already are not trained
     again.
+
+    >>> dokimos.hide_soundness("soundness", only=["cnn9"])
+    Traceback (most recent call last):
+    dokimos.core.errors.InputError: Unknown setting 'cnn9'; known: ...
     """
-    settings = list(soundness_settings(options))
-    known = [one.name for one in settings]
+    all_settings = list(soundness_settings(settings or HideSettings(tier="trained")))
+    known = [one.name for one in all_settings]
     for name in only:
         if name not in known:
             raise unknown_name("setting", name, known)
     rows = []
-    for one in settings:
+    for one in all_settings:
         if only and one.name not in only:
             continue
         made = hide(Path(out) / one.name, one.settings, progress=progress)
@@ -200,7 +204,7 @@ def assess_hiding(
 
 
 def ablate_hiding(
-    out: str | Path, settings: HideSettings, *, progress: ProgressCallback[None] = ignore
+    out: str | Path, settings: HideSettings | None = None, *, progress: ProgressCallback[None] = ignore
 ) -> tuple[AblationRow, ...]:
     """Train with and without each of the two ideas, into folders of `out`: `dokimos hide --ablate`.
 
@@ -208,7 +212,7 @@ def ablate_hiding(
     """
     rows = []
     for two_sided, sliding in ((True, True), (False, True), (True, False), (False, False)):
-        chosen = replace(settings, tier="trained", two_sided=two_sided, sliding=sliding)
+        chosen = replace(settings or HideSettings(), tier="trained", two_sided=two_sided, sliding=sliding)
         name = f"{'two-sided' if two_sided else 'one-sided'}-{'window' if sliding else 'last-attack'}"
         made = hide(Path(out) / name, chosen, progress=progress)
         report = made.report or _kept_report(made.suite)

@@ -25,7 +25,7 @@ from dokimos.laws.proving.results import VerifySettings
 from dokimos.laws.proving.row_zones import Tolerance
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.writing import Version
+from dokimos.properties.writing import Version, vnnlib_version
 from dokimos.suites.folder import Suite
 from dokimos.suites.instance import sha256
 
@@ -56,7 +56,7 @@ def export_law(
     rows: int | None = None,
     tolerances: Sequence[float | Fraction] = (Fraction(1, 100),),
     free: Sequence[str] = (),
-    version: Version = Version.ONE,
+    vnnlib: str = "1",
     settings: VerifySettings | None = None,
     labelled: bool = True,
     progress: ProgressCallback[str] = ignore,
@@ -76,6 +76,7 @@ def export_law(
     dokimos.core.errors.InputError: older.json: is not a network; only laws on networks are exported.
     """
     chosen = VerifySettings(seconds=2.0) if settings is None else settings
+    version = vnnlib_version(vnnlib)
     around = [Tolerance(Fraction(str(each)), tuple(free)) for each in tolerances]
     seconds = chosen.seconds if labelled and version is Version.ONE else None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dokimos.api.arguments import as_paths
 from dokimos.api.law_rows import row_labels
 from dokimos.core.errors import InputError, InvalidProof
 from dokimos.laws.domain.definition import call_domain
@@ -60,7 +61,9 @@ def recheck_law(
     (None, 'the whole domain')
     """
     checked = []
-    for path in [Path(files)] if isinstance(files, str | Path) else map(Path, files):
+    for path in as_paths(
+        files, none="There is nothing to check; give a proof that `dokimos law verify` wrote."
+    ):
         saved = _READERS.get(format_of(path), proof_files.read_proof)(path)
         place = domain if domain is not None else saved.domain
         if place is None:

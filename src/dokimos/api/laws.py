@@ -14,6 +14,7 @@ from shlex import quote
 from typing import Any, ClassVar
 
 from dokimos import __version__
+from dokimos.api.arguments import as_paths
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
@@ -177,7 +178,7 @@ def test_law(
     saved as JSON to the folder `out` and shown on the page `html`, if these are given. If interrupted
     (Ctrl-C), returns the results so far.
 
-    >>> tested = dokimos.test_law("older.law", settings=LawSettings(budget=100), out="found")
+    >>> tested = dokimos.test_law("older.law", settings=dokimos.LawSettings(budget=100), out="found")
     >>> [result.is_violated for result in tested.results]
     [False]
     """
@@ -299,7 +300,9 @@ def replay_law(
     (False, ())
     """
     replayed = []
-    for path in [Path(files)] if isinstance(files, str | Path) else map(Path, files):
+    for path in as_paths(
+        files, none="There is nothing to replay; give a file that `dokimos law test` wrote."
+    ):
         saved = read_violations(path)
         if not allow_code:
             _refuse_code(saved, path, domain=domain, model=model)
@@ -372,7 +375,8 @@ def law_files(laws: LawSource) -> list[Path]:
     Raises InputError if a folder has no laws, or a name is unknown.
     """
     files: list[Path] = []
-    for path in [Path(laws)] if isinstance(laws, str | Path) else map(Path, laws):
+    none = "Give laws: files, folders of them, or the name of a shipped domain."
+    for path in as_paths(laws, none=none):
         if path.is_dir():
             inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
             if not inside:
@@ -381,13 +385,19 @@ def law_files(laws: LawSource) -> list[Path]:
         elif not path.exists() and (shipped := shipped_laws(str(path))):
             files += shipped
         elif not path.exists():
-            hint = did_you_mean(str(path), shipped_domains())
-            raise InputError(f"{path}: there is no such file, folder or shipped domain{hint}.")
+            raise InputError(f"{path}: there is no such file, folder or shipped {_nearest(str(path))}.")
         else:
             files.append(path)
-    if not files:
-        raise InputError("Give laws: files, folders of them, or the name of a shipped domain.")
     return files
+
+
+def _nearest(name: str) -> str:
+    """What a name that nothing has could mean: a domain, or a law of the domain that it begins with."""
+    domain, _, law = name.partition("/")
+    if not law or domain not in shipped_domains():
+        return f"domain{did_you_mean(name, shipped_domains())}"
+    known = [f"{domain}/{path.stem}" for path in shipped_laws(domain)]
+    return "law" + (did_you_mean(name, known) or f"; there are {', '.join(known)}")
 
 
 def law_domain(

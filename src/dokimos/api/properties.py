@@ -14,7 +14,7 @@ from dokimos.datasets.catalogue import load_data
 from dokimos.datasets.classifier import read_classifier
 from dokimos.datasets.normalisation import parse_normalisation
 from dokimos.datasets.property_suites import RecordOutcome, Style, Wishes, make_suite
-from dokimos.properties.writing import Version
+from dokimos.properties.writing import vnnlib_version
 from dokimos.suites.folder import Suite
 
 #: The time limit of an instance in the published benchmarks, and the smallest that a budget may lead to.
@@ -83,8 +83,6 @@ def make_properties(
     """
     chosen = _style(style)
     radii = (float(epsilon),) if isinstance(epsilon, int | float) else tuple(map(float, epsilon))
-    if vnnlib not in ("1", "2", "1.0", "2.0"):
-        raise InputError(f"There is no version {vnnlib} of VNN-LIB; give 1 or 2.")
     wishes = Wishes(
         style=chosen,
         radii=radii,
@@ -98,7 +96,7 @@ def make_properties(
         labelled_only=labelled_only,
         twins=twins,
         drop_easy=drop_easy,
-        version=Version.TWO if vnnlib.startswith("2") else Version.ONE,
+        version=vnnlib_version(vnnlib),
     )
     if budget_seconds is not None:
         wishes = within(wishes, budget_seconds, count=count, seconds=timeout_seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from dokimos.core.errors import InputError
@@ -39,18 +40,20 @@ class ReplayedPoint:
         return self.nodes.first is not None
 
 
-def replay(network: str | Path, property: str | Path, point: str | Path | Sequence[str]) -> ReplayedPoint:
+def replay(
+    network: str | Path,
+    property: str | Path,
+    point: str | Path | Sequence[str] | Sequence[float | Fraction],
+) -> ReplayedPoint:
     """Evaluate a network at one point, exactly and in onnxruntime: `dokimos replay`.
 
-    `point` is a file with a witness in VNN-COMP's format, or with numbers; or the numbers themselves,
-    separated by commas or blanks. Nodes are compared one by one, in the order of the file: `nodes.first` is
-    the first node whose difference rounding does not explain.
+    `point` is a file with a witness in VNN-COMP's format, or with numbers; or a text with the numbers,
+    separated by commas or blanks; or the numbers themselves. Nodes are compared one by one, in the order of
+    the file: `nodes.first` is the first node whose difference rounding does not explain.
 
     >>> entry = dokimos.read_suite("tiny").entries[1]
     >>> witness = entry.read_truth().witness
-    >>> Path("point.txt").write_text(",".join(str(float(x)) for x in witness)) > 0
-    True
-    >>> replayed = dokimos.replay(entry.network_path, entry.property_path, "point.txt")
+    >>> replayed = dokimos.replay(entry.network_path, entry.property_path, witness)
     >>> replayed.replay.in_box, replayed.violates, replayed.nodes.first
     (True, True, None)
     """

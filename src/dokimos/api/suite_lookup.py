@@ -25,8 +25,10 @@ def read_suite(
     there is no such suite, if it cannot be read, or if it is not in the cache yet and `make` is false.
 
     >>> suite = dokimos.read_suite("tiny")
-    >>> [(entry.family, entry.read_truth().label.value) for entry in suite.entries]
+    >>> [(entry.family, entry.read_truth().label.value) for entry in suite]
     [('exclusive-pairs', 'unsat'), ('exclusive-pairs', 'sat')]
+    >>> len(suite), suite.entry(suite.entries[0].name).timeout_seconds
+    (2, 60.0)
     """
     if isinstance(suite, Suite):
         return suite

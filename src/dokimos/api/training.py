@@ -68,10 +68,9 @@ def train_model(
     which: "ibp" or "crown-ibp", on a growing radius), for 10 epochs, or 60 on fewer than 5,000 records. The
     same arguments give the same network. A checkpoint is kept next to it after each epoch: if interrupted,
     the same call continues. Records are normalised outside the network unless `inside` is true;
-    ARCHITECTURE.json records which, for
-    `make_properties`. The accuracy, the accuracy under PGD and the share verified by bounds are measured on
-    the first `evaluate` test records. Every fifth record of your own data is kept for testing; `limits` is
-    the range of its values.
+    ARCHITECTURE.json records which, for `make_properties`. The accuracy, the accuracy under PGD and the
+    share verified by bounds are measured on the first `evaluate` test records. Every fifth record of your
+    own data is kept for testing; `limits` is the range of its values.
 
     >>> trained = dokimos.train_model("digits-fc", "nets", epochs=3, evaluate=20)
     >>> trained.network.name, trained.parameters, trained.accuracy.clean.count

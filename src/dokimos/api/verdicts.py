@@ -127,8 +127,9 @@ def explain(
     permuted; `seed` is the seed of every random choice.
 
     >>> explanation = dokimos.explain("campaign", resamples=100)
-    >>> [(account.subject, account.counts[Status.SOLVED]) for account in explanation.verifiers]
-    [('reference', 2)]
+    >>> [account] = explanation.verifiers
+    >>> account.subject, {status.value: runs for status, runs in account.counts.items() if runs}
+    ('reference', {'solved': 2})
     """
     if resamples < 100 or seed < 0:
         raise InputError("An explanation needs at least 100 resamples and a seed of at least 0.")

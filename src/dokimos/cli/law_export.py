@@ -59,12 +59,8 @@ def export(
     import dokimos
     from dokimos.cli.law_verify import expect_rows, shares
     from dokimos.cli.output import progress_bar, say
-    from dokimos.core.errors import InputError
     from dokimos.laws.proving.results import VerifySettings
-    from dokimos.properties.writing import Version
 
-    if vnnlib not in [each.value for each in Version]:
-        raise InputError(f"--vnnlib: there is no version {vnnlib!r}; give 1.0 or 2.0.")
     expect_rows(rows, tolerance, free)
     with progress_bar("exporting") as progress:
         exported = dokimos.export_law(
@@ -75,7 +71,7 @@ def export(
             rows=rows,
             tolerances=shares("1%" if tolerance is None else tolerance),
             free=[each.strip() for each in free.split(",") if each.strip()],
-            version=Version(vnnlib),
+            vnnlib=vnnlib,
             settings=VerifySettings(seconds=seconds, constrained=constrained, allow_code=not no_code),
             progress=progress,
         )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.files import read_whole
@@ -20,14 +22,31 @@ _SEPARATORS = re.compile(r"[\s,;]+")
 _FORMS = "a VNN-COMP witness, ((X_0 0.5) …), or numbers separated by commas or spaces"
 
 
-def read_point(words: str | Path | Sequence[str]) -> Point:
-    """The point in the file of that name, or the point that the text itself states.
+def exact_point(coordinates: Iterable[Any]) -> Point:
+    """The point with these coordinates, numbers of any type, without rounding."""
+    try:
+        return tuple(
+            each
+            if isinstance(each, Fraction)
+            else Fraction(int(each) if isinstance(each, Integral) else float(each))
+            for each in coordinates
+        )
+    except (ValueError, OverflowError):
+        raise InputError(
+            "The coordinates of a point must be finite; one of these is infinite, or not a number."
+        ) from None
+
+
+def read_point(words: str | Path | Sequence[str] | Sequence[float | Fraction]) -> Point:
+    """The point in the file of that name, or the point that the text or the numbers state.
 
     A file may be compressed; it holds a witness in VNN-COMP's format (of VNN-LIB 1.0 or 2.0, with or
     without a line `sat` before it), or numbers. Raises InputError, or UnreadableFile for a file, if it is
     neither.
     """
-    given = [str(words)] if isinstance(words, str | Path) else list(words)
+    given = [str(each) for each in ([words] if isinstance(words, str | Path) else words)]
+    if not isinstance(words, str | Path) and not any(isinstance(each, str) for each in words):
+        return exact_point(words)
     if isinstance(words, Path) or (len(given) == 1 and _is_file(given[0])):
         content = uncompressed(read_whole(Path(given[0]), most_bytes=MOST_BYTES), file=given[0])
         try:

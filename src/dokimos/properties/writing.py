@@ -31,6 +31,14 @@ class Version(Enum):
     TWO = "2.0"
 
 
+def vnnlib_version(text: str) -> Version:
+    """The version that is written as 1, 1.0, 2 or 2.0."""
+    for version in Version:
+        if text in (version.value, version.value[0]):
+            return version
+    raise InputError(f"There is no version {text} of VNN-LIB; give 1 or 2.")
+
+
 def write_vnnlib_file(property: Property, path: Path, *, version: Version = Version.ONE) -> None:
     """Write the property to a file, compressed if its name ends in ``.gz``.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import takewhile
@@ -38,10 +38,16 @@ _NAMED_NETWORKS = re.compile(rf"\[\s*{_NAMED}(?:\s*,\s*{_NAMED})*\s*,?\s*\]")
 
 @dataclass(frozen=True)
 class Suite:
-    """A folder of instances."""
+    """A folder of instances: `for entry in suite` goes through them, `len(suite)` counts them."""
 
     folder: Path
     entries: tuple[SuiteEntry, ...]
+
+    def __iter__(self) -> Iterator[SuiteEntry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
 
     def entry(self, name: str) -> SuiteEntry:
         """The entry of that name."""
