@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +35,22 @@ def _killed(number: int) -> int:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_result_comes_with_the_index_of_its_item(jobs: int) -> None:
     assert sorted(each(_double, [3, 1, 2], jobs=jobs)) == [(0, 6), (1, 2), (2, 4)]
+
+
+def test_threads_may_ask_for_processes_at_the_same_time() -> None:
+    """The name of the program that asks is given back, and an error ends the processes of its own call."""
+    program = sys.modules["__main__"]
+
+    def ask(number: int) -> list[tuple[int, int]] | str:
+        try:
+            return sorted(each(_fail if number == 3 else _double, [number, number], jobs=2))
+        except ValueError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(ask, range(4)))
+    assert found == [[(0, 0), (1, 0)], [(0, 2), (1, 2)], [(0, 4), (1, 4)], "no 3"]
+    assert sys.modules["__main__"] is program
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

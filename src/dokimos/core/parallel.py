@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -26,6 +27,9 @@ from dokimos.core.threads import use_one_core
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+#: Threads ask for processes one after another: there is only one name for the program that asks.
+_ASKING = threading.Lock()
 
 
 def default_jobs() -> int:
@@ -76,15 +80,16 @@ def starting(function: Callable[..., Any]) -> Iterator[None]:
     would do everything twice, and one from standard input is not there to be run. If the server is killed
     meanwhile, that is like the death of the process.
     """
-    program = sys.modules["__main__"]
-    if _module(function) != "__main__":
-        sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    except (ConnectionError, EOFError) as error:
-        raise BrokenProcessPool from error
-    finally:
-        sys.modules["__main__"] = program
+    with _ASKING:
+        program = sys.modules["__main__"]
+        if _module(function) != "__main__":
+            sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        except (ConnectionError, EOFError) as error:
+            raise BrokenProcessPool from error
+        finally:
+            sys.modules["__main__"] = program
 
 
 def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterator[tuple[int, R]]:
@@ -97,7 +102,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
         for index, item in enumerate(items):
             yield index, function(item)
         return
-    others = set(multiprocessing.active_children())
+    workers: set[BaseProcess] = set()
     with ProcessPoolExecutor(
         min(jobs, len(items)),
         mp_context=_context(function),
@@ -108,7 +113,9 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
             futures = {}
             for index, item in enumerate(items):
                 with starting(function):
+                    others = set(multiprocessing.active_children())
                     futures[pool.submit(function, item)] = index
+                    workers |= set(multiprocessing.active_children()) - others
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenProcessPool:
@@ -117,7 +124,7 @@ def each(function: Callable[[T], R], items: Sequence[T], *, jobs: int) -> Iterat
                 "with fewer --jobs."
             ) from None
         except BaseException:
-            for worker in set(multiprocessing.active_children()) - others:
+            for worker in workers:
                 worker.terminate()
             raise
         finally:
