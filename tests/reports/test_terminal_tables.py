@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dokimos.reports.terminal_tables import fitted
+from dokimos.reports.terminal_tables import VerifierName, fitted
 
 _WORDS = st.text(st.sampled_from("abcdefgh-_"), min_size=1, max_size=30)
 
@@ -70,3 +70,22 @@ def test_what_is_too_wide_for_a_table_is_listed_and_keeps_the_name_of_its_group(
 def test_a_path_that_is_longer_than_the_window_stays_one_word() -> None:
     path = "/a" * 100
     assert path in _printed(_table(["verifier", "how"], [["x", f"then give {path}"]]), 80)
+
+
+@pytest.mark.parametrize(("width", "lines"), [(120, 1), (70, 2), (60, 2)])
+def test_a_long_name_of_a_verifier_is_continued_on_the_next_line(width: int, lines: int) -> None:
+    name = "vnncomp=/opt/tools/alpha-beta-CROWN/vnncomp_scripts"
+    table = _table(["family", "verifier", "runs"], [])
+    table.add_row("exclusive-pairs", VerifierName(name), "4")
+    table.add_row("", VerifierName("alpha-beta-crown:quietly"), "5")
+    printed = _printed(table, width)
+    cells = [row.split("│")[2].strip() for row in printed.splitlines() if "│" in row]
+    assert "".join(cells[:-1]) == name and len(cells) == lines + 1
+    assert cells[-1] == "alpha-beta-crown:quietly"
+    assert max(map(len, printed.splitlines())) <= width
+
+
+def test_what_has_no_place_to_break_a_verifiers_name_is_listed() -> None:
+    table = _table(["family", "verifier", "runs"], [])
+    table.add_row("exclusive-pairs", VerifierName("a" * 60), "4")
+    assert ["verifier", "a" * 60] in [line.split() for line in _printed(table, 70).splitlines()]

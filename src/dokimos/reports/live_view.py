@@ -15,7 +15,7 @@ from dokimos.campaigns.glance import Glance, State
 from dokimos.core.readable import printable, seconds
 from dokimos.judging.incremental import WatchedCampaign
 from dokimos.reports.run_outcome import RunOutcome
-from dokimos.reports.terminal_tables import FittedTable
+from dokimos.reports.terminal_tables import FittedTable, VerifierName
 
 WRONG_SHOWN = 5
 
@@ -117,7 +117,7 @@ def _table(rows: Sequence[WatchRow]) -> Table:
             for outcome, count in row.outcomes.items()
         ]
         table.add_row(
-            Text(printable(row.verifier)),
+            VerifierName(printable(row.verifier)),
             str(row.done),
             str(row.to_go),
             *counts,

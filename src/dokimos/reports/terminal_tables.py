@@ -1,21 +1,42 @@
 """Tables on a terminal of any width: a name, a number or a path in a cell is never cut.
 
 Rich folds words, or cuts them, to make a table fit. Here a cell is broken between words only. A table that
-is too wide for that loses its frame first; if that is not enough, its rows are listed one by one.
+is too wide for that loses its frame first; if that is not enough, its rows are listed one by one. A long
+name of a verifier, such as vnncomp=/opt/the/place/of/the/tool, may be continued on the next line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 #: The extra width of a column, and of the table's edges, with a frame and without one.
 _FRAMED, _PLAIN = (3, 1), (2, -2)
+#: A verifier's name up to this length is never broken.
+_NAME = 24
+_PARTS = re.compile(r"[^=/:_-]*[=/:_-]+|[^=/:_-]+|^$")
+
+
+class VerifierName(Text):
+    """The name of a verifier in a cell: a long one may be broken, after a `=`, `/`, `:`, `_` or `-`."""
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        longest = max(len(part) for part in _PARTS.findall(self.plain))
+        return Measurement(min(len(self.plain), max(_NAME, longest)), len(self.plain))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        lines = [""]
+        for part in _PARTS.findall(self.plain):
+            lines += [""] if lines[-1] and len(lines[-1] + part) > options.max_width else []
+            lines[-1] += part
+        yield from Text("\n".join(lines), style=self.style).__rich_console__(console, options)
 
 
 class FittedTable:

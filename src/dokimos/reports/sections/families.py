@@ -23,6 +23,7 @@ from dokimos.reports.glossary import GLOSSARY
 from dokimos.reports.headline import headline_of
 from dokimos.reports.run_outcome import RunOutcome
 from dokimos.reports.sections.base import Section
+from dokimos.reports.terminal_tables import VerifierName
 
 _STYLES = {
     "correct": "green",
@@ -258,7 +259,7 @@ def _cells(tally: TallyRow, family: str, columns: Sequence[str]) -> list[Text]:
     counts = [(getattr(tally, name), _STYLES[name]) for name in columns]
     return [
         Text(family),
-        Text(tally.verifier),
+        VerifierName(tally.verifier),
         *(Text(str(count), style=style if count else "dim") for count, style in counts),
         Text(str(tally.total)),
         Text(seconds(tally.wall_seconds_mean)),

@@ -44,6 +44,7 @@ from dokimos.reports.figures.svg import Figure
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Command, Section
 from dokimos.reports.sections.breaking import curve_table, curves_worth_printing
+from dokimos.reports.terminal_tables import VerifierName
 
 #: How many pairs of components are drawn for each verifier; the tables have all.
 MAPS_DRAWN = 10
@@ -180,7 +181,7 @@ def _overview(accounts: Sequence[Account]) -> Table:
         telling = [f"{separation_side(best)} {symbol(best.component)} (AUC {best.auc:.2f})"] if best else []
         telling += [f"{', '.join(causes)} (moved alone)"] if causes else []
         counts = [str(account.counts[status]) for status in shown]
-        table.add_row(Text(account.subject), *counts, Text("; ".join(telling) or "-"))
+        table.add_row(VerifierName(account.subject), *counts, Text("; ".join(telling) or "-"))
     return table
 
 

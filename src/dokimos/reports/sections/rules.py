@@ -18,6 +18,7 @@ from dokimos.judging.scores import Score, disagreements, scores, totals
 from dokimos.judging.verdicts import Judgement, Verdict
 from dokimos.reports.findings import Findings
 from dokimos.reports.sections.base import Section
+from dokimos.reports.terminal_tables import VerifierName
 from dokimos.suites.answers import Answer
 from dokimos.suites.instance import Label
 
@@ -172,7 +173,7 @@ def score_table(scoring: ScoringRows) -> Table:
 def _score_cells(row: ScoreRow, suite: str) -> list[Text]:
     pairs = zip(row.points, row.worths, strict=True)
     scores = [Text(f"{p} ({w:.1f})", style="red" if p < 0 else "") for p, w in pairs]
-    return [Text(suite), Text(row.verifier), *scores]
+    return [Text(suite), VerifierName(row.verifier), *scores]
 
 
 def disagreement_lines(scoring: ScoringRows) -> list[Text]:
