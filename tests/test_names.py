@@ -16,7 +16,8 @@ from tests.test_imports import FILES, SOURCE, _module
 #: Every family of instances has knobs of its own, and calls them so.
 SEVERAL = {"Knobs"}
 #: Endings that make two words one word in two forms.
-_ENDINGS = re.compile(r"(ing|ed|er|e|s)$")
+_ENDINGS = re.compile(r"(ings?|ed|ers?|es?|s|ions?)$")
+_DOUBLED = re.compile(r"([bdglmnprt])\1$")
 
 
 def _classes(paths: Iterable[Path]) -> dict[str, set[str]]:
@@ -30,8 +31,8 @@ def _classes(paths: Iterable[Path]) -> dict[str, set[str]]:
 
 
 def _root(word: str) -> str:
-    """A word without its ending: judge, judging and judged have one root."""
-    shorter = _ENDINGS.sub("", word)
+    """A word without its ending: judge and judged have one root, as have label and labelling."""
+    shorter = _DOUBLED.sub(r"\1", _ENDINGS.sub("", word))
     return shorter if len(shorter) > 3 else word
 
 
@@ -55,7 +56,8 @@ def test_no_two_modules_differ_in_a_tense_only(folder: Path) -> None:
 
 
 def test_the_checks_see_what_they_look_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for one, other in (("judge", "judging"), ("watch", "watched"), ("explaining", "explained")):
+    pairs = [("judge", "judging"), ("watch", "watched"), ("explaining", "explained")]
+    for one, other in (*pairs, ("labels", "labelling"), ("bounds", "bounders")):
         assert _root(one) == _root(other)
     assert _root("frame") != _root("fuzzing") and _root("runs") != _root("runner")
     monkeypatch.setattr("tests.test_imports.SOURCE", tmp_path / "dokimos")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dokimos.api.attacking import attack
     from dokimos.api.audits import audit
     from dokimos.api.campaigns import read_campaign, run, watch
+    from dokimos.api.checking import check
     from dokimos.api.configuration import init_config, read_config
     from dokimos.api.data import get_data, list_data
     from dokimos.api.designing import design
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from dokimos.api.gating import gate
     from dokimos.api.hiding import ablate_hiding, assess_hiding, hide, hide_soundness
     from dokimos.api.labelling import label
-    from dokimos.api.labels import check
     from dokimos.api.law_asking import ask_law
     from dokimos.api.law_export import export_law
     from dokimos.api.law_guiding import guide_training
@@ -132,7 +132,7 @@ _NAMES = {
     "api.data": ("get_data", "list_data"),
     "api.gating": ("gate",),
     "api.labelling": ("label",),
-    "api.labels": ("check",),
+    "api.checking": ("check",),
     "api.law_export": ("export_law",),
     "api.law_guiding": ("guide_training",),
     "api.law_models": ("convert_model", "fuzz_domain"),

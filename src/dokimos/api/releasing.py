@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from dokimos.api.labels import check
+from dokimos.api.checking import check
 from dokimos.api.progress import ProgressCallback, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.api.verdicts import judge, report

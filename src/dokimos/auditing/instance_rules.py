@@ -17,6 +17,7 @@ from dokimos.networks.graph import Network
 from dokimos.networks.semantics.exact import Undecided
 from dokimos.networks.semantics.interval import enclose
 from dokimos.properties.model import Box, Linear, Property
+from dokimos.properties.nearest import nearest_point
 from dokimos.properties.violation import violation_at
 from dokimos.suites.answers import Answer
 from dokimos.suites.file_findings import LintSeverity
@@ -60,9 +61,8 @@ def _violates(network: Network, asked: Property, point: Iterable[float]) -> bool
     """Whether the point, moved into a box that it leaves by rounding, violates the property exactly."""
     exact = [Fraction(float(x)) for x in point]
     for box in dict.fromkeys(case.box for case in asked.cases if not case.box.is_empty):
-        inside = [min(max(x, a), b) for x, a, b in zip(exact, box.lower, box.upper, strict=True)]
         try:
-            found = violation_at(network, asked, inside)
+            found = violation_at(network, asked, nearest_point(exact, box))
         except (Undecided, DokimosError):
             continue
         if found.in_box and found.violates:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import attack_names, suite_names
+from dokimos.cli.completion import attack_names
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.suite_options import SuiteName
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,12 +18,7 @@ if TYPE_CHECKING:
 
 
 def attack(
-    suite: Annotated[
-        str,
-        typer.Argument(
-            help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names
-        ),
-    ],
+    suite: SuiteName,
     attack: Annotated[
         str,
         typer.Option(

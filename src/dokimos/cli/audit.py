@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.suite_options import Jobs
 
 if TYPE_CHECKING:
     from dokimos.suites.file_findings import LintFinding
@@ -43,7 +44,7 @@ def audit(
     html: Annotated[Path | None, typer.Option(help="An HTML page to write, with all findings.")] = None,
     json_file: Annotated[Path | None, typer.Option(help="A JSON file to write, with all findings.")] = None,
     sarif: Annotated[Path | None, typer.Option(help="A SARIF file to write, with all findings.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
+    jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
     """Report what is wrong with a benchmark and with results published on it. Exit code 1 if anything is.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dokimos.cli.completion import suite_names
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.suite_options import Jobs, PluginProofs, SuiteName
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,21 +17,13 @@ if TYPE_CHECKING:
 
 
 def check(
-    suite: Annotated[
-        str,
-        typer.Argument(
-            help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names
-        ),
-    ],
-    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
+    suite: SuiteName,
+    jobs: Jobs = None,
     core_only: Annotated[
         bool,
         typer.Option("--core-only", help="Load only the trusted core; do not generate a missing suite."),
     ] = False,
-    plugin_proofs: Annotated[
-        bool,
-        typer.Option("--plugin-proofs", help="Also trust kinds of proof that installed packages add."),
-    ] = False,
+    plugin_proofs: PluginProofs = False,
     as_json: Json = False,
 ) -> None:
     """Prove every label of a suite again, from its files alone. Exit code 1 if one is not proven.

@@ -8,19 +8,13 @@ from typing import Annotated
 import typer
 
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.suite_options import Families, MovedSuites
 
 
 def explain(
     run: Annotated[list[Path], typer.Argument(help="A campaign's folder; several may be given.")],
-    suite: Annotated[
-        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
-    ] = None,
-    families: Annotated[
-        str | None,
-        typer.Option(
-            help="Group into families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."
-        ),
-    ] = None,
+    suite: MovedSuites = None,
+    families: Families = None,
     seed: Annotated[int, typer.Option(help="The seed of every random choice.", min=0)] = 0,
     resamples: Annotated[
         int,

@@ -9,7 +9,17 @@ import typer
 
 from dokimos.cli.completion import rule_set_names, suite_names, verifier_names
 from dokimos.cli.printout import Json, printout
-from dokimos.cli.verifier_options import DEFAULT_MEMORY_BYTES, ConfigFile, PassEnv, TrustScripts, settled
+from dokimos.cli.verifier_options import (
+    DEFAULT_MEMORY_BYTES,
+    ConfigFile,
+    Memory,
+    Only,
+    PassEnv,
+    RunsAtATime,
+    Timeout,
+    TrustScripts,
+    settled,
+)
 
 if TYPE_CHECKING:
     from dokimos.judging.gate import GateFinding
@@ -53,14 +63,9 @@ def gate(
             "10m or 1h; the most telling come first."
         ),
     ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001),
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)] = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
+    jobs: RunsAtATime = None,
     rules: Annotated[
         str,
         typer.Option(
@@ -68,7 +73,7 @@ def gate(
             autocompletion=rule_set_names,
         ),
     ] = "",
-    only: Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")] = None,
+    only: Only = None,
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
     as_json: Json = False,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli.completion import family_names, shipped_suite_names
+from dokimos.cli.suite_options import Jobs, PluginProofs
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -50,7 +51,7 @@ def generate(
         int | None,
         typer.Option(help="Hide the pair behind a parity lock of this many bits, such as 75 (25 inputs)."),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
+    jobs: Jobs = None,
     timeout: Annotated[
         float | None, typer.Option(help="Seconds for each instance (default: 60).", min=0.001, max=1e9)
     ] = None,
@@ -69,10 +70,7 @@ def generate(
         float | None,
         typer.Option(help="How much CPU time --profile may take (default: 300).", min=1, max=1e6),
     ] = None,
-    plugin_proofs: Annotated[
-        bool,
-        typer.Option("--plugin-proofs", help="Also trust kinds of proof that installed packages add."),
-    ] = False,
+    plugin_proofs: PluginProofs = False,
 ) -> None:
     """Make instances with proven labels: of one family, or a whole suite."""
     import dokimos

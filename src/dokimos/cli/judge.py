@@ -9,20 +9,14 @@ import typer
 
 from dokimos.cli.completion import rule_set_names
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.suite_options import Families, MovedSuites
 from dokimos.judging.rules import RULE_SETS
 
 
 def judge(
     run: Annotated[Path, typer.Argument(help="A campaign's folder.")],
-    suite: Annotated[
-        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
-    ] = None,
-    families: Annotated[
-        str | None,
-        typer.Option(
-            help="Group into families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."
-        ),
-    ] = None,
+    suite: MovedSuites = None,
+    families: Families = None,
     rules: Annotated[
         str,
         typer.Option(

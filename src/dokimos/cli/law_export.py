@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dokimos.cli import INTERRUPTED, one_thread
-from dokimos.cli.law_options import DomainOption, Laws, NoCode
+from dokimos.cli.law_options import Constrained, DomainOption, Free, Laws, NoCode
 
 #: How many instances without a label, or laws and rows without an instance, are listed.
 _NAMED = 5
@@ -32,9 +32,7 @@ def export(
             "given)."
         ),
     ] = None,
-    free: Annotated[
-        str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
-    ] = "",
+    free: Free = "",
     vnnlib: Annotated[
         str,
         typer.Option(
@@ -44,10 +42,7 @@ def export(
     seconds: Annotated[
         float, typer.Option(help="CPU seconds for finding a violation, and for finding a proof.", min=0.001)
     ] = 2.0,
-    constrained: Annotated[
-        bool,
-        typer.Option("--constraints/--no-constraints", help="Whether to assume the domain's CONSTRAINTS."),
-    ] = True,
+    constrained: Constrained = True,
     no_code: NoCode = False,
 ) -> None:
     """Write laws on a network as a suite: each instance asks whether a case violates the law.

@@ -18,3 +18,9 @@ DomainOption = Annotated[
 NoCode = Annotated[
     bool, typer.Option("--no-code", help="Refuse laws and domains that contain Python code.")
 ]
+Free = Annotated[
+    str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
+]
+Constrained = Annotated[
+    bool, typer.Option("--constraints/--no-constraints", help="Whether to assume the domain's CONSTRAINTS.")
+]

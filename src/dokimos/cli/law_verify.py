@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli import one_thread
-from dokimos.cli.law_options import DomainOption, Laws, NoCode
+from dokimos.cli.law_options import Constrained, DomainOption, Free, Laws, NoCode
 
 if TYPE_CHECKING:
     from dokimos.api.law_asking import AskedLaw
@@ -38,10 +38,7 @@ def verify(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="The seed of the random draws.", min=0)] = 0,
-    constrained: Annotated[
-        bool,
-        typer.Option("--constraints/--no-constraints", help="Whether to assume the domain's CONSTRAINTS."),
-    ] = True,
+    constrained: Constrained = True,
     rows: Annotated[
         int | None, typer.Option(help="Decide around this many rows of the domain's data.", min=1)
     ] = None,
@@ -52,9 +49,7 @@ def verify(
             "given; for a blur and the like: not at all, and any strength)."
         ),
     ] = None,
-    free: Annotated[
-        str, typer.Option(help="With --rows: features that may have any value, separated by commas.")
-    ] = "",
+    free: Free = "",
     verifier: Annotated[
         str | None, typer.Option(help="Ask this verifier instead; what it proves is not checked.")
     ] = None,

@@ -10,6 +10,7 @@ import typer
 
 from dokimos.cli.completion import suite_names
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.suite_options import Jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ def profile(
             help="Also measure what takes seconds each: proven margins, linear regions, proof size, …",
         ),
     ] = False,
-    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
+    jobs: Jobs = None,
     as_json: Json = False,
 ) -> None:
     """Measure the difficulty profile of each instance. Exit code 2 if one cannot be measured.

@@ -7,16 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dokimos.cli.completion import suite_names
+from dokimos.cli.suite_options import Jobs, SuiteName
 
 
 def release(
-    suite: Annotated[
-        str,
-        typer.Argument(
-            help="A suite's folder, or the name of a shipped suite.", autocompletion=suite_names
-        ),
-    ],
+    suite: SuiteName,
     run: Annotated[
         list[Path] | None, typer.Argument(help="Campaigns on the suite, whose results are included.")
     ] = None,
@@ -36,7 +31,7 @@ def release(
     version: Annotated[str, typer.Option(help="The version of the release.")] = "1.0",
     date: Annotated[str | None, typer.Option(help="The date, such as 2026-01-31 (default: today).")] = None,
     url: Annotated[str, typer.Option(help="The address at which the release will be published.")] = "",
-    jobs: Annotated[int | None, typer.Option(help="How many processes to use.", min=1)] = None,
+    jobs: Jobs = None,
 ) -> None:
     """Make a suite ready to publish: proofs, card, metadata, checksums, results, and an archive.
 

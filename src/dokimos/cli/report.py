@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dokimos.cli.suite_options import Families, MovedSuites
+
 
 def report(
     run: Annotated[list[Path], typer.Argument(help="A campaign's folder; several may be given.")],
@@ -17,19 +19,12 @@ def report(
     png: Annotated[
         Path | None, typer.Option(help="A folder for every figure, as PNG and SVG, for a paper.")
     ] = None,
-    suite: Annotated[
-        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
-    ] = None,
+    suite: MovedSuites = None,
     against: Annotated[
         list[Path] | None,
         typer.Option(help="The folder of an earlier campaign to compare with; repeatable."),
     ] = None,
-    families: Annotated[
-        str | None,
-        typer.Option(
-            help="Group into families by `network`, or by a regular expression, such as 'prop_([0-9]+)'."
-        ),
-    ] = None,
+    families: Families = None,
     title: Annotated[str | None, typer.Option(help="The title of the page.")] = None,
     rules: Annotated[
         str | None, typer.Option(help="The rule sets to show side by side (default: all shipped ones).")

@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 
 from dokimos.cli.completion import suite_names, verifier_names
-from dokimos.cli.verifier_options import DEFAULT_MEMORY_BYTES, ConfigFile, PassEnv, TrustScripts, settled
+from dokimos.cli.verifier_options import (
+    DEFAULT_MEMORY_BYTES,
+    ConfigFile,
+    Memory,
+    Only,
+    PassEnv,
+    RunsAtATime,
+    Timeout,
+    TrustScripts,
+    settled,
+)
 
 
 def run(
@@ -31,18 +41,13 @@ def run(
         ),
     ] = None,
     config: ConfigFile = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001),
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")
-    ] = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
     cpu: Annotated[
         float | None,
         typer.Option(help="Seconds of CPU time for each run, over all its processes.", min=0.001),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)] = None,
+    jobs: RunsAtATime = None,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +72,7 @@ def run(
             "--again", help="Repeat the runs of these verifiers, even if their version has changed."
         ),
     ] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")] = None,
+    only: Only = None,
     pass_env: PassEnv = None,
     trust_scripts: TrustScripts = False,
 ) -> None:

@@ -34,6 +34,12 @@ ConfigFile = Annotated[
         help="A dokimos.toml with suites, verifiers and limits (default: the one in this folder).",
     ),
 ]
+Timeout = Annotated[
+    float | None, typer.Option(help="Seconds for each run (default: the suite's own limits).", min=0.001)
+]
+Memory = Annotated[str | None, typer.Option(help="Memory for each run, such as 512MB (default: 4GB).")]
+RunsAtATime = Annotated[int | None, typer.Option(help="How many runs at a time (default: 1).", min=1)]
+Only = Annotated[list[str] | None, typer.Option(help="Run only this instance; repeatable.")]
 
 
 def settled(

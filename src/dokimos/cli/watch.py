@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dokimos.cli.printout import Json, printout
+from dokimos.cli.suite_options import MovedSuites
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,9 +20,7 @@ def watch(
     run: Annotated[Path, typer.Argument(help="A campaign's folder.")],
     once: Annotated[bool, typer.Option("--once", help="Show the present state, and exit.")] = False,
     every: Annotated[float, typer.Option(help="Seconds between updates.", min=0.1, max=3600)] = 1.0,
-    suite: Annotated[
-        list[Path] | None, typer.Option(help="The folder of a suite that has moved; repeatable.")
-    ] = None,
+    suite: MovedSuites = None,
     as_json: Json = False,
 ) -> None:
     """Show a campaign while it runs: runs done and left, an estimate of the time, and wrong answers so far.

@@ -16,7 +16,8 @@ from dokimos.attacks.base import Budget
 from dokimos.core.errors import DokimosError, InputError, InvalidProof, UnsupportedOp
 from dokimos.networks.graph import Network
 from dokimos.networks.reading.onnx_file import read_onnx
-from dokimos.properties.model import Box, Point, Property
+from dokimos.properties.model import Point, Property
+from dokimos.properties.nearest import nearest_point
 from dokimos.properties.reading import read_vnnlib
 from dokimos.properties.violation import require_fit
 from dokimos.provers.accepted_truth import accepted_truth
@@ -255,9 +256,5 @@ def _candidates(point: np.ndarray, asked: Property) -> Iterator[Point]:
     """The point itself, if it lies in a box, and the point clipped to each box."""
     exact = tuple(Fraction(float(x)) for x in point)
     boxes = [case.box for case in asked.cases if not case.box.is_empty]
-    seen = dict.fromkeys([exact, *(_clipped(exact, box) for box in boxes)])
+    seen = dict.fromkeys([exact, *(nearest_point(exact, box) for box in boxes)])
     yield from (each for each in seen if any(each in box for box in boxes))
-
-
-def _clipped(point: Point, box: Box) -> Point:
-    return tuple(min(max(x, low), high) for x, low, high in zip(point, box.lower, box.upper, strict=True))

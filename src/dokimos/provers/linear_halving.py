@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import inf
 from typing import Any
 
@@ -20,6 +19,7 @@ from dokimos.checker.proofs.enclosure import LEAF, MOST_PIECES
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats
 from dokimos.properties.model import Box, Conjunction, Point, Property
+from dokimos.properties.nearest import nearest_point
 from dokimos.provers.effort import ReachedLimit, SearchEffort
 
 #: A box with more inputs than this is not cut: the pieces would be too many.
@@ -63,7 +63,7 @@ def prove_by_linear_halving(
     for box, conjunction in questions:
         search = _PieceSearch(layers, box, conjunction)
         if not search.run(room, effort):
-            found = () if search.violating is None else (_inside(search.violating, box),)
+            found = () if search.violating is None else (nearest_point(search.violating.tolist(), box),)
             return LinearHalving(None, bound, found, search.end)
         trees.append(search.tree())
         room -= len(trees[-1])
@@ -205,13 +205,6 @@ def _backward(
         - np.einsum("bri,bi->br", np.abs(factors), radius)
     )
     return found, factors
-
-
-def _inside(values: Floats, box: Box) -> Point:
-    return tuple(
-        min(max(Fraction(x), low), high)
-        for x, low, high in zip(values.tolist(), box.lower, box.upper, strict=True)
-    )
 
 
 def in_preorder(cuts: Mapping[tuple[bool, ...], int]) -> list[int]:

@@ -14,6 +14,7 @@ from dokimos.checker.lemmas.relu_layers import BoundedLayers, ReluLayer, bounded
 from dokimos.networks.graph import Network
 from dokimos.networks.semantics.outward import Floats, Interval, point
 from dokimos.properties.model import Box, Conjunction, Linear, Point, Property
+from dokimos.properties.nearest import nearest_point
 from dokimos.provers.base import NoProof
 from dokimos.provers.effort import ReachedLimit, SearchEffort
 from dokimos.provers.layered_networks import prove_positive
@@ -61,7 +62,7 @@ def prove_by_linear_bounds(
             continue
         is_whole = False
         if found is not None:
-            candidates.append(_inside(found, box))
+            candidates.append(nearest_point(found.tolist(), box))
     data = {"arithmetic": "outward", "trees": trees} if is_whole and trees else None
     end = None if is_whole else effort.end
     return OutwardTrees(data, min(bounds, default=-np.inf), tuple(candidates), end)
@@ -109,10 +110,3 @@ def _refute(
         if len(conjunction) == 1:
             return found
     return None
-
-
-def _inside(values: Floats, box: Box) -> Point:
-    return tuple(
-        min(max(Fraction(x), low), high)
-        for x, low, high in zip(values.tolist(), box.lower, box.upper, strict=True)
-    )

@@ -23,6 +23,7 @@ from dokimos.constructions.parts.polynomial_draw import (
 )
 from dokimos.constructions.parts.robustness import inward, random_point
 from dokimos.core.errors import ConstructionFailed
+from dokimos.properties.nearest import nearest_point
 from dokimos.provers.polynomial_plans import Dip, plan
 from dokimos.suites.instance import Certificate
 
@@ -113,11 +114,7 @@ def _convex(units: Units, violation: float, rng: np.random.Generator) -> Made:
     inside = np.array(on_grid(middle + (lowest - middle) * (1 - INSET)), dtype=np.float64)
     fall = float(units.values(inside[None])[0]) + violation
     twin = replace(units, offset=units.offset - dyadic(fall, FINE_BITS))
-    box = units.box
-    at = [
-        min(max(dyadic(float(x), 40), low), high)
-        for x, low, high in zip(lowest, box.lower, box.upper, strict=True)
-    ]
+    at = nearest_point((dyadic(float(x), 40) for x in lowest), units.box)
     return units, Certificate("convex-tangent", {"point": [str(x) for x in at]}), twin, inside
 
 

@@ -73,7 +73,7 @@ class Frame:
     def part(self, start: int, stop: int) -> Frame:
         """The cases from `start` up to, but not including, `stop`; nothing is copied."""
         rows = slice(start, stop)
-        values = {name: _part(value, rows) for name, value in self.values.items()}
+        values = {name: taken(value, rows) for name, value in self.values.items()}
         return Frame(self.ids[rows], self.seeds[rows], values, tuple(draw[rows] for draw in self.draws))
 
     def where(self, kept: NDArray[np.bool_]) -> Frame:
@@ -116,14 +116,8 @@ def _joined_values(parts: Sequence[tuple[Value, int]]) -> Value:
     )
 
 
-def taken(value: Value, rows: Rows) -> Value:
+def taken(value: Value, rows: Rows | slice) -> Value:
     """The rows of a column; a value shared by all cases stays as it is."""
-    if isinstance(value, Records):
-        return value.take(rows)
-    return value if value.ndim == 0 else value[rows]
-
-
-def _part(value: Value, rows: slice) -> Value:
     if isinstance(value, Records):
         return value.take(rows)
     return value if value.ndim == 0 else value[rows]

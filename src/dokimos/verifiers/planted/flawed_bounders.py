@@ -1,4 +1,4 @@
-"""Bounders with one bug each: in their bounds (`flawed_bounds`), or in how they use them."""
+"""Bounders with one bug each: in their bounds (`bound_flaws`), or in how they use them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FlawedBounder(Bounder):
 
     def bounds(self, network: Network, box: Box) -> FloatBounds:
         """The flawed ones."""
-        from dokimos.verifiers.planted.flawed_bounds import FLAWED
+        from dokimos.verifiers.planted.bound_flaws import FLAWED
 
         return FLAWED[self.name](network, box)
 
