@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import plainly
 from numpy.typing import NDArray
-from published import COLUMNS, ROBUST, parser_for, profiles, results, show
+from published import COLUMNS, ROBUST, expect_all, parser_for, profiles, results, show
 
 import dokimos
 from dokimos.difficulty.components import symbol
@@ -201,6 +202,7 @@ def of_all(folder: Path) -> tuple[list[str], Floats]:
     """The constructor and the components of every published instance, whatever the tools did with it."""
     known = profiles(folder)
     runs = {(run["benchmark"], run["instance"]): run["construction"] for run in results(folder, *ROBUST)}
+    expect_all(folder, runs, known, "profiles")
     return list(runs.values()), np.array([_values(known[place]) for place in runs])
 
 
@@ -255,10 +257,11 @@ def proof_size(runs: Sequence[Path]) -> list[str]:
         both = [n for n in dict.fromkeys(families) if late[names == n].any() and (~late[names == n]).any()]
         found = {n: (auc_within(families, v, late), p_value(families, v, late)) for n, v in columns.items()}
         lines += [
-            f"{verifier} on {suite}: {len(seen)} instances",
-            f"were solved or timed out and are measured, {int(late.sum())} of them timeouts. Families with",
-            f"both outcomes: {', '.join(both) or 'none'}. For {missing} no proof was found, which",
-            "counts as larger than every other.",
+            f"### {verifier} on {suite}",
+            "",
+            f"{len(seen)} instances were solved or timed out and are measured, {int(late.sum())} of them",
+            f"timeouts. Families with both outcomes: {', '.join(both) or 'none'}. For {missing} no proof was",
+            "found, which counts as larger than every other.",
             "",
             *markdown_table(
                 ["component", "AUC within families", "p"],
@@ -343,8 +346,8 @@ def _answer(
     low, high = np.quantile(gains, [0.025, 0.975])
     word = "better than" if low > 0 else "worse than" if high < 0 else "not measurably better than"
     return (
-        f"**Proof size predicts timeouts, {word} the best of the five**, {best} (gain in AUC "
-        f"{size[LEAVES] - size[best]:+.2f}, 95 % interval {low:+.2f} to {high:+.2f})."
+        f"**Proof size predicts timeouts, {word} the best of the five**, {best} (its AUC is farther from "
+        f"0.5 by {size[LEAVES] - size[best]:+.2f}, 95 % interval {low:+.2f} to {high:+.2f})."
     )
 
 
@@ -405,4 +408,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly.run(main)

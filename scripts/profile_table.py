@@ -8,9 +8,13 @@ for the component given with `--above COMPONENT VALUE`, which rows of the suite'
 from __future__ import annotations
 
 import argparse
+import math
 from collections import defaultdict
 from pathlib import Path
 
+import plainly
+
+from dokimos.core.registry import unknown_name
 from dokimos.difficulty.components import symbol
 from dokimos.suites.entry import SuiteEntry
 from dokimos.suites.folder import read_suite
@@ -31,6 +35,13 @@ def spread(profiles: list[Profile], name: str) -> str:
     return f"{text} ({missing} n/a)" if missing else text
 
 
+def _is_number(text: str) -> bool:
+    try:
+        return not math.isnan(float(text))
+    except ValueError:
+        return False
+
+
 def main() -> None:
     """Print the table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -39,6 +50,8 @@ def main() -> None:
     parser.add_argument("--above", nargs=2, metavar=("COMPONENT", "VALUE"))
     parser.add_argument("--by", choices=("network", "family"), default="network")
     given = parser.parse_args()
+    if given.above and not _is_number(given.above[1]):
+        parser.error(f"--above: {given.above[1]!r} is not a number")
     suite = read_suite(given.suite)
     folder = given.profiles or given.suite / FOLDER
     networks: dict[str, list[Profile]] = defaultdict(list)
@@ -55,6 +68,8 @@ def main() -> None:
         print(f"| {name} | {len(profiles)} | {cells} |")
     if given.above:
         component, least = given.above[0], float(given.above[1])
+        if strange := [p for _, _, p in rows if component not in {**p.components, **p.extras}]:
+            raise unknown_name("component", component, [*strange[0].components, *strange[0].extras])
         found = [
             f"{number} ({entry.network_path.stem}, {value:.4g})"
             for number, entry, profile in rows
@@ -66,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    plainly.run(main)

@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dokimos.core.errors import Place, UnreadableFile
 from dokimos.core.files import write_whole
+from dokimos.suites.entry import read_text
 from dokimos.suites.profile_file import COMPONENTS
 
 Row = dict[str, str]
@@ -56,14 +58,55 @@ CONSTRUCTORS = {
     "softmax-attention": "attention.fixed_pattern",
     "polynomial": "polynomial.algebraic_boundary",
 }
+#: The columns of each table that are needed and are no numbers.
+TEXTS = {
+    "combinations": ("benchmark", "instance", "construction", "parameters", "onnx_sha256", "vnnlib_sha256"),
+    "results": ("tool", "benchmark", "instance", "construction", "status", "wall_seconds"),
+    "profiles": ("benchmark", "instance"),
+}
 FAMILIES = {constructor: family for family, constructor in CONSTRUCTORS.items()}
 TOOLS = {"alpha-beta-crown": "abcrown"}
 
 
 def table(folder: Path, name: str) -> list[Row]:
-    """The rows of one table."""
-    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    """The rows of one table. Raises UnreadableFile if it is not there, truncated, or another one."""
+    path = folder / f"{name}.csv"
+    if not folder.is_dir():
+        raise UnreadableFile(folder, "there is no such folder; it should hold the published tables")
+    reader = csv.DictReader(read_text(path).splitlines(keepends=True))
+    if missing := set(TEXTS[name]) - set(reader.fieldnames or ()):
+        raise UnreadableFile(path, f"it has no column {sorted(missing)[0]!r}; is it the published table?")
+    rows: list[Row] = []
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise ValueError("the row has another length than the first; the file may be truncated")
+            _expect_values(name, row)
+            rows.append(row)
+    except (ValueError, csv.Error) as error:
+        raise UnreadableFile(Place(str(path), reader.line_num), str(error)) from None
+    if not rows:
+        raise UnreadableFile(path, "it has no rows; the file may be truncated")
+    return rows
+
+
+def _expect_values(name: str, row: Row) -> None:
+    """Raise ValueError unless a row has numbers, benchmarks and parameters where they belong."""
+    given = row["benchmark"]
+    if given not in (BENCHMARKS if name == "results" else BENCHMARKS.values()):
+        raise ValueError(f"unknown benchmark {given[:40]!r}")
+    if name == "combinations":
+        if row["construction"] not in FAMILIES:
+            raise ValueError(f"unknown construction {row['construction'][:40]!r}")
+        if not isinstance(json.loads(row["parameters"]), dict):
+            raise ValueError("the parameters are not a JSON object")
+    columns = {"profiles": row.keys() - set(TEXTS["profiles"]), "results": {"wall_seconds"}}
+    for column in columns.get(name, ()):
+        if row[column]:
+            try:
+                float(row[column])
+            except ValueError:
+                raise ValueError(f"{column} is not a number: {row[column][:40]!r}") from None
 
 
 def results(folder: Path | None, *benchmarks: str) -> list[Row]:
@@ -77,6 +120,16 @@ def profiles(folder: Path) -> dict[tuple[str, str], Row]:
     """The published components, by benchmark (as `results.csv` calls it) and instance."""
     name = {theirs: ours for ours, theirs in BENCHMARKS.items()}
     return {(name[row["benchmark"]], row["instance"]): row for row in table(folder, "profiles")}
+
+
+def expect_all(
+    folder: Path, runs: Iterable[tuple[str, str]], known: Container[tuple[str, str]], name: str
+) -> None:
+    """Raise UnreadableFile unless one table has every instance that the table of results has."""
+    for benchmark, instance in runs:
+        if (benchmark, instance) not in known:
+            reason = f"it has no row for {instance} of {benchmark}, which results.csv has"
+            raise UnreadableFile(folder / f"{name}.csv", f"{reason}; the file may be truncated")
 
 
 def parameters(row: Row) -> dict[str, Any]:

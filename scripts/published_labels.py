@@ -10,6 +10,7 @@ is looked for: the page is written from what is kept. `--only FAMILY` looks for 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plainly
 from published import FAMILIES, ROBUST, parameters, parser_for, profiles, results, show, table
 
 from dokimos.checker.lemmas.float_ends import box_floats
 from dokimos.checker.lemmas.minorants import enclosed
 from dokimos.checker.lemmas.power_sum import power_sum
-from dokimos.core.errors import InvalidProof
+from dokimos.core.errors import InputError, InvalidProof
 from dokimos.core.files import write_whole
 from dokimos.labelling.proof_search import find_label
 from dokimos.networks.graph import Network
@@ -270,7 +272,7 @@ def page(rows: Sequence[Judged], total: int) -> list[str]:
         "",
         "What the five tools answered on what is proven here, 600 seconds each: "
         + ", ".join(f"{status} {count}" for status, count in sorted(late.items()))
-        + f"; {unsolved} of the proven labels were found by none of them.",
+        + f"; no tool answered UNSAT on {unsolved} of them.",
         "",
         f"Interval bounds on the whole box, without a single split, prove {plain.total()} of them: "
         + ", ".join(f"{family} {count}" for family, count in plain.items())
@@ -302,15 +304,24 @@ def main() -> int:
     parser.add_argument("suite", type=Path)
     parser.add_argument("facts", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--only", action="append", metavar="FAMILY")
+    parser.add_argument("--only", action="append", metavar="FAMILY", choices=list(FAMILIES.values()))
     given = parser.parse_args()
+    if not 0 <= given.seconds < math.inf:
+        parser.error("--seconds must be a number of at least 0")
     rows_of = {row["instance"]: row for row in table(given.facts, "combinations")}
     known = {name: row for (benchmark, name), row in profiles(given.facts).items() if benchmark in ROBUST}
     answers: dict[str, Counter[str]] = {}
     for run in results(given.facts, *ROBUST):
         answers.setdefault(run["instance"], Counter())[run["status"]] += 1
     rows = []
-    for entry in read_suite(given.suite).entries:
+    entries = read_suite(given.suite).entries
+    for entry in entries:
+        if entry.name not in known or entry.name not in rows_of:
+            raise InputError(
+                f"{given.suite}: {entry.name} is not in the published tables of {given.facts}; make the "
+                "suite with scripts/published_networks.py."
+            )
+    for entry in entries:
         profile, parameter = known[entry.name], parameters(rows_of[entry.name])
         here = measured(entry, int(profile["true_class"]))
         published = Measured(float(profile["margin_at_x0"]), float(profile["ibp_margin_lb"]))
@@ -326,4 +337,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plainly.run(main)

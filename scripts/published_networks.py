@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plainly
 from published import BENCHMARKS, FAMILIES, parameters, table
 
 from dokimos.core.files import write_whole
@@ -96,6 +97,8 @@ def main() -> int:
     parser.add_argument("--vnncomp", metavar="NAME=NETWORKS")
     parser.add_argument("--out", type=Path, required=True, metavar="SUITE")
     given = parser.parse_args()
+    if given.vnncomp and given.vnncomp.partition("=")[0] not in BENCHMARKS:
+        parser.error(f"--vnncomp takes NAME=NETWORKS, and NAME is one of {', '.join(BENCHMARKS)}")
     for folder in ("onnx", "vnnlib", "truth"):
         (given.out / folder).mkdir(parents=True, exist_ok=True)
     if given.vnncomp:
@@ -126,4 +129,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    plainly.run(main)

@@ -28,6 +28,7 @@ import dokimos
 from dokimos.api.progress import ProgressUpdate
 from dokimos.campaigns.campaign import set_runs_aside
 from dokimos.core.errors import DokimosError
+from dokimos.core.files import write_whole
 from dokimos.judging.rules import RULE_SETS
 from dokimos.reports.state import is_starved, state_page
 from dokimos.suites.finding import shipped_names
@@ -130,7 +131,7 @@ def write_page(runs: Path, page: Path, name: str) -> None:
     command = "make state" if name == "installed" else script
     text = state_page(judged.campaigns, command=command, title=group.title, absent=absent, notes=notes)
     before = page.read_text(encoding="utf-8") if page.exists() else ""
-    page.write_text(with_part(before, name, text), encoding="utf-8")
+    write_whole(page, with_part(before, name, text), what="the page")
     print(f"{page}: {len(present)} of {len(group.wall_seconds)} suites", file=sys.stderr)
 
 
@@ -158,6 +159,10 @@ def main() -> int:
     options = parser.parse_args()
     group = GROUPS[options.group]
     runs = options.runs or ROOT / "state-runs" / options.group
+    if options.jobs < 1:
+        parser.error("--jobs must be at least 1")
+    if options.no_runs and not runs.is_dir():
+        parser.error(f"there is no folder {runs}, so there is nothing to write the page from")
     if strange := set(options.only or ()) - set(group.wall_seconds):
         parser.error(f"{options.group} is not run on {', '.join(sorted(strange))}")
     try:

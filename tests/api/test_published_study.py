@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from dokimos.core.errors import InputError
 from tests.shared import SHARED
 
 PUBLISHED = SHARED.parent / "veristressgt"
@@ -31,3 +33,72 @@ def test_the_page_of_claims_is_what_the_script_writes(tmp_path: Path) -> None:
     assert any(
         "4 of the final 16 do, and 2 of the others" in line and "does not hold" in line for line in lines
     )
+
+
+RESULTS = "tool,benchmark,instance,construction,status,wall_seconds\n"
+
+
+@pytest.fixture
+def scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scripts can be imported, as they import each other."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+
+
+@pytest.mark.usefixtures("scripts")
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "there is no such file"),
+        ("", "no column 'benchmark'"),
+        (RESULTS, "no rows"),
+        (RESULTS + "marabou,veristress,meap1,m", r"csv:2: the row has another length"),
+        (RESULTS + "marabou,elsewhere,meap1,m,UNSAT,1\n", "unknown benchmark 'elsewhere'"),
+        (RESULTS + "marabou,veristress,meap1,m,UNSAT,soon\n", "wall_seconds is not a number: 'soon'"),
+    ],
+)
+def test_a_bad_table_is_one_sentence(tmp_path: Path, content: str | None, says: str) -> None:
+    from published import table  # type: ignore[import-not-found,unused-ignore]
+
+    if content is not None:
+        (tmp_path / "results.csv").write_text(content)
+    with pytest.raises(InputError, match=says) as error:
+        table(tmp_path, "results")
+    assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match="there is no such folder"):
+        table(tmp_path / "nowhere", "results")
+
+
+@pytest.mark.usefixtures("scripts")
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("study_again", ["nowhere"]),
+        ("hardness_page", []),
+        ("hardness_page", ["--facts", "nowhere"]),
+        ("hardness_page", ["--runs", "nowhere"]),
+        ("published_labels", ["nowhere", "nowhere"]),
+        ("published_labels", ["nowhere", "nowhere", "--seconds", "-1"]),
+        ("published_networks", ["nowhere", "nowhere", "--out", "out"]),
+        ("published_networks", ["nowhere", "nowhere", "--out", "out", "--vnncomp", "mine=here"]),
+        ("published_study", ["nowhere"]),
+        ("published_study", ["nowhere", "--labels", "mine=here"]),
+        ("profile_table", ["nowhere"]),
+    ],
+)
+def test_bad_input_to_a_script_is_one_sentence_and_exit_code_2(
+    script: str,
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import plainly  # type: ignore[import-not-found,unused-ignore]
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [f"{script}.py", *words])
+    with pytest.raises(SystemExit) as ended:
+        plainly.run(import_module(script).main)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1].startswith(f"{script}")
+    assert not any("Traceback" in line for line in said)

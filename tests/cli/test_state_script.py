@@ -112,6 +112,16 @@ def test_starved_runs_are_done_again_and_no_others(
     assert names.count(event["record"]["instance"]) == 2
 
 
+@pytest.mark.parametrize("words", [["--no-runs"], ["--jobs", "0"], ["--only", "none"], ["--group", "none"]])
+def test_bad_input_ends_before_anything_is_run(
+    state: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(state, monkeypatch, tmp_path, *words)
+    assert ended.value.code == 2
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "page.md").exists()
+
+
 def test_a_suite_that_changed_is_one_sentence(
     state: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
