@@ -260,8 +260,8 @@ def proof_size(runs: Sequence[Path]) -> list[str]:
             f"### {verifier} on {suite}",
             "",
             f"{len(seen)} instances were solved or timed out and are measured, {int(late.sum())} of them",
-            f"timeouts. Families with both outcomes: {', '.join(both) or 'none'}. For {missing} no proof was",
-            "found, which counts as larger than every other.",
+            f"timeouts. Families with both outcomes: {', '.join(both) or 'none'}. For {missing} no proof",
+            "was found, which counts as larger than every other.",
             "",
             *markdown_table(
                 ["component", "AUC within families", "p"],
