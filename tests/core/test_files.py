@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dokimos.core.errors import InputError, UnreadableFile
-from dokimos.core.files import append_line, expect_writable, read_whole, write_whole
+from dokimos.core.files import append_line, expect_room, expect_writable, read_whole, write_whole
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -28,6 +28,26 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the report cannot be written"):
         write_whole(tmp_path / "a.txt", b"x", what="the report")
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_room_for_a_folder_is_looked_for_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect_room(tmp_path / "new" / "folder")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"cannot be made in .*/file: it is a file"):
+        expect_room(tmp_path / "file" / "folder")
+    for taken in (tmp_path, tmp_path / "file"):
+        with pytest.raises(InputError, match="holds something else"):
+            expect_room(taken)
+    (tmp_path / "empty").mkdir()
+    expect_room(tmp_path / "empty")
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(InputError, match="the folder that you are in"):
+        expect_room(Path())
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InputError, match="you may not write there"):
+        expect_room(tmp_path / "new")
 
 
 def test_a_place_is_tried_before_the_work(tmp_path: Path) -> None:

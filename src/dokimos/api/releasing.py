@@ -15,7 +15,7 @@ from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.api.verdicts import judge, report
 from dokimos.checker.entry import CheckedEntry
 from dokimos.core.errors import InputError
-from dokimos.core.files import expect_new_or_empty, write_whole
+from dokimos.core.files import expect_room, write_whole
 from dokimos.judging.judged_campaign import JudgedCampaigns
 from dokimos.releases.archive import files_in, write_archive
 from dokimos.releases.contents import RESULTS, copy_suite, describe
@@ -115,7 +115,7 @@ def release(
 
 def _expect_room(suite: Suite, folder: Path, archive: Path) -> None:
     """Raise InputError unless the folder and the archive can be made without losing anything."""
-    expect_new_or_empty(folder)
+    expect_room(folder)
     if archive.exists():
         raise InputError(f"{archive} is already there; choose another --out, or remove it first.")
     if folder.resolve().is_relative_to(suite.folder.resolve()):

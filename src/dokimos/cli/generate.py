@@ -76,7 +76,7 @@ def generate(
     import dokimos
     from dokimos.cli.output import cross_check_lines, listed, progress_bar
     from dokimos.core.errors import InputError
-    from dokimos.core.files import expect_new_or_empty
+    from dokimos.core.files import expect_room
 
     words = list(context.args)
     if family is not None and family.startswith("--"):
@@ -94,7 +94,7 @@ def generate(
             raise InputError("--profile needs a family to search; see `dokimos families`.")
         assert out is not None
         if not (out / "suite.json").is_file():
-            expect_new_or_empty(out)  # before the search, which takes minutes
+            expect_room(out)  # before the search, which takes minutes
         knobs = _designed(
             family, profile, within or "10%", knobs, seed or 0, tries or 150, search_seconds or 300.0
         )

@@ -47,11 +47,25 @@ def cannot_write(path: Path, error: OSError, *, what: str = "the file") -> Input
 
 
 def expect_new_or_empty(folder: Path) -> None:
-    """Raise InputError if `folder` is a file, or holds anything."""
+    """Raise InputError if `folder` is a file, holds anything, or is the working folder.
+
+    What is complete takes the place of `folder`; the working folder cannot be replaced.
+    """
+    if folder.absolute() == Path.cwd() or folder.resolve() == Path.cwd():
+        raise InputError(f"{folder} is the folder that you are in; name a new one with --out.")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
             f"{folder} already holds something else; choose another --out, or remove it first."
         )
+
+
+def expect_room(folder: Path) -> None:
+    """Raise InputError, before the work starts, unless a new folder can be made at `folder`."""
+    expect_new_or_empty(folder)
+    there = next(parent for parent in folder.absolute().parents if parent.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        why = "you may not write there" if there.is_dir() else "it is a file"
+        raise InputError(f"{folder} cannot be made in {there}: {why}; choose another --out.")
 
 
 def append_line(path: Path, line: str, *, what: str = "the file") -> None:
