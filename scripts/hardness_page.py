@@ -352,8 +352,8 @@ def _answer(
     low, high = np.quantile(gains, [0.025, 0.975])
     word = "better than" if low > 0 else "worse than" if high < 0 else "not measurably better than"
     return (
-        f"**Proof size predicts timeouts, {word} the best of the five**, {best}: the AUC of proof size lies "
-        f"{size[LEAVES] - size[best]:+.2f} farther from 0.5 (95 % interval {low:+.2f} to {high:+.2f})."
+        f"**Proof size predicts timeouts, {word} the best of the five**, {best}: the AUC of proof size "
+        f"lies {size[LEAVES] - size[best]:+.2f} farther from 0.5 (95 % interval {low:+.2f} to {high:+.2f})."
     )
 
 
