@@ -1,4 +1,4 @@
-"""The glossary speaks of what is there."""
+"""The glossary, and the table of what plug-ins add, speak of what is there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "concepts.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "concepts.md"
 NAMES = re.findall(r"\| `(dokimos\.[\w.]+)` \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+NAMES += re.findall(r"\| an? `(dokimos\.[\w.]+)` \|", (DOCS / "plugins.md").read_text(encoding="utf-8"))
 
 
 def test_the_words_on_the_way_to_a_row_are_explained() -> None:
@@ -19,6 +21,6 @@ def test_the_words_on_the_way_to_a_row_are_explained() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_glossary_names_is_in_the_code(name: str) -> None:
+def test_what_the_pages_name_is_in_the_code(name: str) -> None:
     module, _, attribute = name.rpartition(".")
     assert hasattr(import_module(module), attribute)
