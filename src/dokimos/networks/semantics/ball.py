@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from dokimos.networks.graph import Node, Shape
 from dokimos.networks.semantics import structural
+from dokimos.networks.semantics.propagation import given
 from dokimos.networks.semantics.window_products import convolve, flat_windows, per_channel, window_counts
 
 Array = NDArray[Any]
@@ -54,20 +55,16 @@ def _mapped(function: Callable[..., Any], *arrays: Any) -> Array:
     return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), dtype=object)
 
 
-def _given(arguments: Sequence[Array | None]) -> list[Array]:
-    return [argument for argument in arguments if argument is not None]
-
-
 def _each(function: Callable[[Any], Any]) -> Rule:
     """An operator of one tensor, entry by entry."""
-    return lambda node, arguments: _mapped(function, *_given(arguments))
+    return lambda node, arguments: _mapped(function, *given(arguments))
 
 
 def _folding(function: Callable[[Any, Any], Any]) -> Rule:
     """An operator of any number of tensors, entry by entry, folded from the left."""
 
     def rule(node: Node, arguments: Sequence[Array | None]) -> Array:
-        result, *others = _given(arguments)
+        result, *others = given(arguments)
         for other in others:
             result = _mapped(function, result, other)
         return result
@@ -77,7 +74,7 @@ def _folding(function: Callable[[Any, Any], Any]) -> Rule:
 
 def _moving(move: Callable[[Node, Array], Array]) -> Rule:
     def rule(node: Node, arguments: Sequence[Array | None]) -> Array:
-        (x,) = _given(arguments)
+        (x,) = given(arguments)
         return np.asarray(move(node, x), dtype=object)
 
     return rule
@@ -95,23 +92,23 @@ def _truncate(node: Node, arguments: Sequence[Array | None]) -> Array:
         whole = x.max(arb(0)).floor() + x.min(arb(0)).ceil()
         return whole if whole >= least and whole < beyond else arb.nan()
 
-    return _mapped(truncated, *_given(arguments))
+    return _mapped(truncated, *given(arguments))
 
 
 def _leaky_relu(node: Node, arguments: Sequence[Array | None]) -> Array:
     # max(x, 0) + alpha min(x, 0) is LeakyRelu for every x, and needs no decision about the sign.
     alpha = arb(node.real("alpha"))
-    return _mapped(lambda x: x.max(arb(0)) + alpha * x.min(arb(0)), *_given(arguments))
+    return _mapped(lambda x: x.max(arb(0)) + alpha * x.min(arb(0)), *given(arguments))
 
 
 def _clip(node: Node, arguments: Sequence[Array | None]) -> Array:
     low, high = arb(node.real("min")), arb(node.real("max"))
-    return _mapped(lambda x: x.max(low).min(high), *_given(arguments))
+    return _mapped(lambda x: x.max(low).min(high), *given(arguments))
 
 
 def _pow(node: Node, arguments: Sequence[Array | None]) -> Array:
     exponent = node.real("exponent")
-    return _mapped(lambda x: _power(x, exponent), *_given(arguments))
+    return _mapped(lambda x: _power(x, exponent), *given(arguments))
 
 
 def _power(x: Any, exponent: float) -> Any:
@@ -141,12 +138,12 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _matmul(node: Node, arguments: Sequence[Array | None]) -> Array:
-    a, b = _given(arguments)
+    a, b = given(arguments)
     return _product(a, b)
 
 
 def _gemm(node: Node, arguments: Sequence[Array | None]) -> Array:
-    a, b, *bias = _given(arguments)
+    a, b, *bias = given(arguments)
     left = a.T if node.integer("transA") else a
     right = b.T if node.integer("transB") else b
     total = _product(left, right) * arb(node.real("alpha"))
@@ -156,7 +153,7 @@ def _gemm(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 
 def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
-    x, weights, *bias = _given(arguments)
+    x, weights, *bias = given(arguments)
     total = convolve(node, x, weights, zero=arb(0), product=_product)
     for b in bias:
         total = total + per_channel(b, x.ndim)
@@ -164,7 +161,7 @@ def _conv(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 
 def _max_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     kernel = node.integers("kernel")
     view = flat_windows(structural.windows(node, x, kernel, arb.neg_inf()), len(kernel))
     result = view[..., 0]
@@ -174,7 +171,7 @@ def _max_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 
 def _average_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     kernel = node.integers("kernel")
     view = flat_windows(structural.windows(node, x, kernel, arb(0)), len(kernel))
     return _mapped(
@@ -185,21 +182,21 @@ def _average_pool(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 
 def _reduce_sum(node: Node, arguments: Sequence[Array | None]) -> Array:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     return np.asarray(
         x.sum(axis=node.integers("axes"), keepdims=bool(node.integer("keepdims"))), dtype=object
     )
 
 
 def _reduce_mean(node: Node, arguments: Sequence[Array | None]) -> Array:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     count = math.prod(x.shape[axis] for axis in node.integers("axes"))
     return _mapped(lambda total: total / count, _reduce_sum(node, arguments))
 
 
 def _softmax(node: Node, arguments: Sequence[Array | None]) -> Array:
     """exp(x_i - s) / Σ_j exp(x_j - s), which does not depend on s: any number near the largest will do."""
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     axis = node.integer("axis")
     middles = _mapped(lambda value: value.mid(), x)
     largest = np.asarray(np.maximum.reduce(middles, axis=axis, keepdims=True), dtype=object)
@@ -208,7 +205,7 @@ def _softmax(node: Node, arguments: Sequence[Array | None]) -> Array:
 
 
 def _batch_normalization(node: Node, arguments: Sequence[Array | None]) -> Array:
-    x, *parameters = _given(arguments)
+    x, *parameters = given(arguments)
     scale, bias, mean, variance = (per_channel(p, x.ndim) for p in parameters)
     epsilon = arb(node.real("epsilon"))
     deviation = _mapped(lambda v: (v + epsilon).sqrt(), variance)
@@ -216,7 +213,7 @@ def _batch_normalization(node: Node, arguments: Sequence[Array | None]) -> Array
 
 
 def _concat(node: Node, arguments: Sequence[Array | None]) -> Array:
-    return structural.concat(node, _given(arguments))
+    return structural.concat(node, given(arguments))
 
 
 TABLE: Mapping[str, Rule] = MappingProxyType(

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dokimos.core.errors import UnsupportedOp
 from dokimos.networks.graph import Network, Node
-from dokimos.networks.semantics.propagation import Rule, propagate
+from dokimos.networks.semantics.propagation import Rule, given, propagate
 
 #: How much memory the tensors of one batch may take; smaller ones also stay closer to the processor.
 BATCH_BYTES = 64 * 2**20
@@ -86,24 +86,20 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _given(arguments: Sequence[Tensor | None]) -> list[Tensor]:
-    return [a for a in arguments if a is not None]
-
-
 def _elementwise(function: Callable[[Tensor], Tensor]) -> Rule[Tensor]:
-    return lambda node, arguments: function(_given(arguments)[0])
+    return lambda node, arguments: function(given(arguments)[0])
 
 
 def _folded(function: Callable[[Tensor, Tensor], Tensor]) -> Rule[Tensor]:
-    return lambda node, arguments: reduce(function, _given(arguments))
+    return lambda node, arguments: reduce(function, given(arguments))
 
 
 def _with_node(function: Callable[[Node, Tensor], Tensor]) -> Rule[Tensor]:
-    return lambda node, arguments: function(node, _given(arguments)[0])
+    return lambda node, arguments: function(node, given(arguments)[0])
 
 
 def _gemm(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
-    a, b, *c = _given(arguments)
+    a, b, *c = given(arguments)
     a = a.mT if node.integer("transA") else a
     b = b.mT if node.integer("transB") else b
     product = _times(node.real("alpha"), a @ b)
@@ -116,7 +112,7 @@ def _times(factor: float, x: Tensor) -> Tensor:
 
 
 def _batch_normalization(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
-    x, *parameters = _given(arguments)
+    x, *parameters = given(arguments)
     shape = [1, -1] + [1] * (x.ndim - 2)
     scale, bias, mean, variance = (p.reshape(shape) for p in parameters)
     return (x - mean) / torch.sqrt(variance + node.real("epsilon")) * scale + bias
@@ -134,7 +130,7 @@ def _pad(node: Node, x: Tensor) -> Tensor:
 
 
 def _conv(node: Node, arguments: Sequence[Tensor | None]) -> Tensor:
-    x, weights, *bias = _given(arguments)
+    x, weights, *bias = given(arguments)
     rank = weights.ndim - 2
     if rank not in _CONVOLUTIONS:
         raise UnsupportedOp("Conv", f"torch has no convolution over {rank} dimensions.")
@@ -219,7 +215,7 @@ TABLE: Mapping[str, Rule[Tensor]] = MappingProxyType(
         "AveragePool": _with_node(_average_pool),
         "BatchNormalization": _batch_normalization,
         "Clip": _with_node(lambda node, x: torch.clamp(x, node.real("min"), node.real("max"))),
-        "Concat": lambda node, arguments: torch.cat(_given(arguments), dim=node.integer("axis")),
+        "Concat": lambda node, arguments: torch.cat(given(arguments), dim=node.integer("axis")),
         "Conv": _conv,
         "Cos": _elementwise(torch.cos),
         "Div": _folded(torch.div),

@@ -30,7 +30,7 @@ from dokimos.networks.semantics.outward import (
     total,
     unknown_where,
 )
-from dokimos.networks.semantics.propagation import Rule, propagate
+from dokimos.networks.semantics.propagation import Rule, given, propagate
 from dokimos.networks.semantics.window_products import convolve, window_counts
 
 Arguments = Sequence[Interval | None]
@@ -113,10 +113,6 @@ def _one(arguments: Arguments, index: int = 0) -> Interval:
     return value
 
 
-def _all(arguments: Arguments) -> list[Interval]:
-    return [value for value in arguments if value is not None]
-
-
 def _unary(function: Callable[[Interval], Interval]) -> Rule[Interval]:
     return lambda node, arguments: function(_one(arguments))
 
@@ -131,7 +127,7 @@ def _rearrange(op: str) -> Rule[Interval]:
 
 
 def _concat(node: Node, arguments: Arguments) -> Interval:
-    parts = _all(arguments)
+    parts = given(arguments)
     return Interval(
         structural.concat(node, [p.lower for p in parts]), structural.concat(node, [p.upper for p in parts])
     )
@@ -144,7 +140,7 @@ def _pad(node: Node, arguments: Arguments) -> Interval:
 def _extreme(function: np.ufunc) -> Rule[Interval]:
     def rule(node: Node, arguments: Arguments) -> Interval:
         result = _one(arguments)
-        for other in _all(arguments)[1:]:
+        for other in given(arguments)[1:]:
             result = Interval(function(result.lower, other.lower), function(result.upper, other.upper))
         return result
 

@@ -16,6 +16,11 @@ V = TypeVar("V")
 Rule = Callable[[Node, Sequence[V | None]], V]
 
 
+def given(arguments: Sequence[V | None]) -> list[V]:
+    """The inputs of an operator that are not left out."""
+    return [argument for argument in arguments if argument is not None]
+
+
 def propagate(
     network: Network,
     value: V,

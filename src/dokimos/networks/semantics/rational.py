@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dokimos.core.errors import DokimosError
 from dokimos.networks.graph import Node, Shape
 from dokimos.networks.semantics import structural
+from dokimos.networks.semantics.propagation import given
 from dokimos.networks.semantics.window_products import convolve, flat_windows, per_channel, window_counts
 
 Array = NDArray[Any]
@@ -128,10 +129,6 @@ def _checked(numerators: Any, denominator: int) -> RationalTensor:
     return RationalTensor(numerators, denominator)
 
 
-def _given(arguments: Sequence[RationalTensor | None]) -> list[RationalTensor]:
-    return [argument for argument in arguments if argument is not None]
-
-
 def _common(tensors: Sequence[RationalTensor]) -> tuple[list[Array], int]:
     """The numerators over the least common denominator."""
     denominator = math.lcm(*(t.denominator for t in tensors))
@@ -151,7 +148,7 @@ def _folding(operation: Callable[[Array, Array], Array]) -> Rule:
     """An operator that may be applied to the numerators over a common denominator."""
 
     def rule(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-        arrays, denominator = _common(_given(arguments))
+        arrays, denominator = _common(given(arguments))
         result = arrays[0]
         for array in arrays[1:]:
             result = operation(result, array)
@@ -164,14 +161,14 @@ def _on_numerators(operation: Callable[[Node, Array], Array]) -> Rule:
     """An operator of one tensor that leaves the denominator as it is."""
 
     def rule(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-        (x,) = _given(arguments)
+        (x,) = given(arguments)
         return RationalTensor(operation(node, x.numerators), x.denominator)
 
     return rule
 
 
 def _mul(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    a, b = _given(arguments)
+    a, b = given(arguments)
     return _checked(a.numerators * b.numerators, a.denominator * b.denominator)
 
 
@@ -193,7 +190,7 @@ def _quotient(a: RationalTensor, b: RationalTensor) -> RationalTensor:
 
 
 def _pow(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     exponent = node.real("exponent")
     if not exponent.is_integer():
         raise NotRational("A fractional power is irrational in general.")
@@ -208,7 +205,7 @@ def _pow(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTens
 
 
 def _leaky_relu(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     alpha = Fraction(node.real("alpha"))
     # Arithmetic on 0-d object arrays gives bare integers, which np.where would take for int64.
     above, below = (
@@ -218,17 +215,17 @@ def _leaky_relu(node: Node, arguments: Sequence[RationalTensor | None]) -> Ratio
 
 
 def _sign(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     return RationalTensor(np.sign(x.numerators), 1)
 
 
 def _floor(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     return RationalTensor(x.numerators // x.denominator, 1)
 
 
 def _truncate(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     whole = np.asarray(np.sign(x.numerators) * (abs(x.numerators) // x.denominator), dtype=object)
     if whole.min() < node.integer("least") or whole.max() >= node.integer("beyond"):
         raise NotRational("A number does not fit the integer type that it is cast to.")
@@ -236,7 +233,7 @@ def _truncate(node: Node, arguments: Sequence[RationalTensor | None]) -> Rationa
 
 
 def _clip(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     for key, choose in (("min", np.maximum), ("max", np.minimum)):
         bound = node.real(key)
         if math.isfinite(bound):
@@ -250,12 +247,12 @@ def _clip(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTen
 
 
 def _matmul(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    a, b = _given(arguments)
+    a, b = given(arguments)
     return _checked(product(a.numerators, b.numerators), a.denominator * b.denominator)
 
 
 def _gemm(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    a, b, *bias = _given(arguments)
+    a, b, *bias = given(arguments)
     left = a.numerators.T if node.integer("transA") else a.numerators
     right = b.numerators.T if node.integer("transB") else b.numerators
     total = _checked(product(left, right), a.denominator * b.denominator)
@@ -268,7 +265,7 @@ def _sum(tensors: Sequence[RationalTensor]) -> RationalTensor:
 
 
 def _conv(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    x, weights, *bias = _given(arguments)
+    x, weights, *bias = given(arguments)
     total = convolve(node, x.numerators, weights.numerators, zero=0, product=product)
     rank = x.numerators.ndim
     shifts = [RationalTensor(per_channel(b.numerators, rank), b.denominator) for b in bias]
@@ -282,7 +279,7 @@ def _max_pool(node: Node, x: Array) -> Array:
 
 
 def _average_pool(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     kernel = node.integers("kernel")
     sums = flat_windows(structural.windows(node, x.numerators, kernel, 0), len(kernel)).sum(axis=-1)
     counts = window_counts(node, x.numerators.shape[2:]).astype(object)
@@ -296,13 +293,13 @@ def _reduce_sum(node: Node, x: Array) -> Array:
 
 
 def _reduce_mean(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     count = math.prod(x.numerators.shape[axis] for axis in node.integers("axes"))
     return RationalTensor(_reduce_sum(node, x.numerators), x.denominator * count)
 
 
 def _batch_normalization(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    x, scale, bias, mean, variance = _given(arguments)
+    x, scale, bias, mean, variance = given(arguments)
     epsilon = Fraction(node.real("epsilon"))
     roots = from_fractions([_root(v + epsilon) for v in variance.fractions()], variance.numerators.shape)
     rank = x.numerators.ndim
@@ -322,7 +319,7 @@ def _root(value: Fraction) -> Fraction:
 
 
 def _pad(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    (x,) = _given(arguments)
+    (x,) = given(arguments)
     value = Fraction(node.real("value"))
     fill = RationalTensor(np.array(value.numerator, dtype=object), value.denominator)
     arrays, denominator = _common([x, fill])
@@ -330,7 +327,7 @@ def _pad(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTens
 
 
 def _concat(node: Node, arguments: Sequence[RationalTensor | None]) -> RationalTensor:
-    arrays, denominator = _common(_given(arguments))
+    arrays, denominator = _common(given(arguments))
     return RationalTensor(structural.concat(node, arrays), denominator)
 
 
@@ -343,7 +340,7 @@ TABLE: Mapping[str, Rule] = MappingProxyType(
         "Clip": _clip,
         "Concat": _concat,
         "Conv": _conv,
-        "Div": lambda node, arguments: _quotient(*_given(arguments)),
+        "Div": lambda node, arguments: _quotient(*given(arguments)),
         "Floor": _floor,
         "Gemm": _gemm,
         "LeakyRelu": _leaky_relu,
