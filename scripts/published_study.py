@@ -542,6 +542,14 @@ def _figures(study: Study) -> list[str]:
     return lines
 
 
+def _verdicts(marks: Mapping[str, int]) -> str:
+    """How many claims hold, do not hold, and are not supported."""
+    words = {HOLDS: ("holds", "hold"), DOES_NOT: ("does not hold", "do not hold")}
+    words[UNSUPPORTED] = ("is not supported", "are not supported")
+    one, two, three = (f"{marks[mark]} {words[mark][marks[mark] != 1]}" for mark in words)
+    return f"{one}, {two} and {three}"
+
+
 def page(study: Study, resampling: Resampling, labels: Labels) -> list[str]:
     """The page, in Markdown."""
     found = claims(study, resampling)
@@ -576,9 +584,7 @@ def page(study: Study, resampling: Resampling, labels: Labels) -> list[str]:
         "",
         "## The claims of section 4",
         "",
-        "Of {} claims {}: {}, {}: {}, {}: {}. *Not supported* means that the runs neither show nor".format(
-            len(found), *(word for mark in (HOLDS, DOES_NOT, UNSUPPORTED) for word in (mark, marks[mark]))
-        ),
+        f"Of {len(found)} claims, {_verdicts(marks)}. *Not supported* means that the runs neither show nor",
         "refute it.",
         "",
         *markdown_table(
