@@ -127,6 +127,15 @@ def test_remarks_go_to_the_logger(workplace: Path, caplog: pytest.LogCaptureFixt
     assert "run: 1 of 2 planned runs are missing" in caplog.text
 
 
+def test_results_are_one_line_at_a_prompt(scripted: Path) -> None:
+    campaign = dokimos.run("tiny", "scripted", "campaign")
+    judged = dokimos.judge("campaign")
+    written = dokimos.report(judged, html="report.html")
+    results = [dokimos.read_suite("tiny"), dokimos.check("tiny"), campaign, judged, written]
+    results += [dokimos.explain(judged, resamples=100), dokimos.show("tiny", campaign.records[0].instance)]
+    assert [repr(each) for each in results if len(repr(each)) > 600 or "\n" in repr(each)] == []
+
+
 def test_what_judge_gave_is_not_judged_again(scripted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dokimos.run("tiny", "scripted", "campaign")
     judged = dokimos.judge("campaign")

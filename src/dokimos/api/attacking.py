@@ -9,6 +9,7 @@ from pathlib import Path
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.attacks import ATTACKS
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.files import write_whole
 from dokimos.core.tables import table
@@ -24,8 +25,8 @@ from dokimos.suites.folder import Suite
 from dokimos.suites.instance import Label
 
 
-@dataclass(frozen=True)
-class AttackedSuite:
+@dataclass(frozen=True, repr=False)
+class AttackedSuite(Brief):
     """A suite, and the outcome of each attack on each instance."""
 
     suite: Suite

@@ -15,6 +15,7 @@ from dokimos.auditing.sarif import sarif as as_sarif
 from dokimos.campaigns.plan import CampaignSuite
 from dokimos.campaigns.published_results import ImportedResults, find_results, import_results
 from dokimos.core import strict_json
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
 from dokimos.core.parallel import default_jobs, each
@@ -31,8 +32,8 @@ from dokimos.suites.folder import benchmark_folders, benchmark_name, read_suite
 _log = logging.getLogger("dokimos")
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Brief):
     """What an audit found in the files, and its judgement of the published answers.
 
     `judged` is None if no results were given; `strangers` are the rows of the results that match no

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.checker.entry import CheckedEntry, check_entry
+from dokimos.core.brief import Brief
 from dokimos.core.costs import Cost, measured
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs, each
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 WORTH_PROCESSES = 24
 
 
-@dataclass(frozen=True)
-class CheckedSuite:
+@dataclass(frozen=True, repr=False)
+class CheckedSuite(Brief):
     """A suite, and what the checker says about each of its labels, in the order of its entries.
 
     `cross_checks` has, by name, the result of the comparison with runtimes for each proven label: a label

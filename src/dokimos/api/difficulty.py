@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
+from dokimos.core.brief import Brief
 from dokimos.core.containment import contained
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import default_jobs
@@ -19,8 +20,8 @@ from dokimos.suites.profile_file import FOLDER, ProfileSettings
 WORTH_PROCESSES = 16
 
 
-@dataclass(frozen=True)
-class ProfiledSuite:
+@dataclass(frozen=True, repr=False)
+class ProfiledSuite(Brief):
     """The folder of the profiles, and the outcome for each instance, in the order of the suite."""
 
     folder: Path

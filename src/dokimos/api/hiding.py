@@ -12,6 +12,7 @@ from dokimos.api.attacking import AttackedSuite, attack
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource
 from dokimos.attacks import ATTACKS
+from dokimos.core.brief import Brief
 from dokimos.core.locks import only_one
 from dokimos.core.registry import unknown_name
 from dokimos.hiding.labelled import building_folder, building_place, write_suite
@@ -25,8 +26,8 @@ USED_IN_TRAINING = ("pgd",)
 SURVIVOR_PAGE = "survivors.html"
 
 
-@dataclass(frozen=True)
-class HiddenSuite:
+@dataclass(frozen=True, repr=False)
+class HiddenSuite(Brief):
     """A suite with hidden counterexamples, and the outcome for each planted point."""
 
     suite: Suite
@@ -34,8 +35,8 @@ class HiddenSuite:
     was_there: bool = False
 
 
-@dataclass(frozen=True)
-class Assessment:
+@dataclass(frozen=True, repr=False)
+class Assessment(Brief):
     """How many counterexamples survive each attack, as a function of its CPU time."""
 
     attacked: AttackedSuite

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.parallel import each
 from dokimos.labelling.tasks import LabelOutcome, LabelTask, label_instance
@@ -14,8 +15,8 @@ from dokimos.suites.folder import Suite
 from dokimos.suites.pairs import is_network, pair_suite
 
 
-@dataclass(frozen=True)
-class LabelledSuite:
+@dataclass(frozen=True, repr=False)
+class LabelledSuite(Brief):
     """A suite, and what is known about each of its instances, in order."""
 
     suite: Suite

@@ -17,6 +17,7 @@ from dokimos.api.law_instances import AskedInstance
 from dokimos.api.laws import LawSource
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.brief import Brief
 from dokimos.laws.domain.features import Kind
 from dokimos.laws.proving.network_closing import NetworkCloser, exactly_violated
 from dokimos.laws.proving.question import LawQuestion
@@ -33,8 +34,8 @@ from dokimos.verifiers.base import Verifier
 _MOST_CASES = 1000
 
 
-@dataclass(frozen=True)
-class AskedLaw:
+@dataclass(frozen=True, repr=False)
+class AskedLaw(Brief):
     """What a verifier says of a law in a set of cases: `place` names the law, and the row and tolerance.
 
     PROVEN is the verifier's word, which nobody has checked. VIOLATED has `words`: a case that was run

@@ -12,6 +12,7 @@ from dokimos import __version__
 from dokimos.api.law_instances import AskedInstance, LawWriter, SuiteWriter
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.gzipped import uncompressed
 from dokimos.laws.domain.tables import with_table
@@ -30,8 +31,8 @@ from dokimos.suites.folder import Suite
 from dokimos.suites.instance import sha256
 
 
-@dataclass(frozen=True)
-class ExportedLaws:
+@dataclass(frozen=True, repr=False)
+class ExportedLaws(Brief):
     """The suite that was written; of each law or row that has no instance, why.
 
     `sat` have a witness, `unsat` a proof that the checker has accepted; `open_ones` says of each instance

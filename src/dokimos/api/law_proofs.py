@@ -8,6 +8,7 @@ from typing import Any
 
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.brief import Brief
 from dokimos.laws.domain.definition import Domain
 from dokimos.laws.domain.tables import with_table
 from dokimos.laws.language.parser import read_law
@@ -21,8 +22,8 @@ from dokimos.laws.reporting.known_decisions import known_decision
 from dokimos.laws.reporting.violation_files import save_result
 
 
-@dataclass(frozen=True)
-class VerifiedLaw:
+@dataclass(frozen=True, repr=False)
+class VerifiedLaw(Brief):
     """A law's file, the decision, and where its proof or violation was saved, if anywhere."""
 
     path: Path

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dokimos.api.laws import LawSource, law_domain, law_files
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.laws.domain.definition import Domain, call_domain
 from dokimos.laws.domain.tables import with_table
@@ -28,8 +29,8 @@ from dokimos.laws.proving.strength_deciding import verify_strengths
 from dokimos.laws.proving.strength_files import StrengthsFile
 
 
-@dataclass(frozen=True)
-class VerifiedRows:
+@dataclass(frozen=True, repr=False)
+class VerifiedRows(Brief):
     """A law's file, what is known of it around rows, and where that was saved, if anywhere."""
 
     path: Path

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from dokimos import __version__
 from dokimos.api.arguments import as_paths
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable, write_whole
 from dokimos.core.suggestions import did_you_mean
@@ -42,8 +43,8 @@ LawSource = str | Path | Sequence[str | Path]
 _log = logging.getLogger("dokimos")
 
 
-@dataclass(frozen=True)
-class CheckedLaw:
+@dataclass(frozen=True, repr=False)
+class CheckedLaw(Brief):
     """A law's file and what is wrong with it.
 
     `law` is None if the file could not be read or is not a law; `error` says why. Otherwise `problems` has
@@ -114,8 +115,8 @@ def format_law(laws: LawSource, *, check_only: bool = False) -> tuple[Path, ...]
     return tuple(changed)
 
 
-@dataclass(frozen=True)
-class TestedLaw:
+@dataclass(frozen=True, repr=False)
+class TestedLaw(Brief):
     """A law's file and the result of its tests; `saved` is where that was written, if anywhere."""
 
     __test__: ClassVar[bool] = False  # for pytest
@@ -131,8 +132,8 @@ class TestedLaw:
         return bool(code_named(law, domain=domain, model=model))
 
 
-@dataclass(frozen=True)
-class TestedLaws:
+@dataclass(frozen=True, repr=False)
+class TestedLaws(Brief):
     """The laws that were tested, out of `asked`; fewer if the tests were interrupted."""
 
     __test__: ClassVar[bool] = False  # for pytest
@@ -264,8 +265,8 @@ def _expect_feature(by: str, domain: Domain | None) -> None:
         raise InputError(f"--by {by}: {problem}.") from None
 
 
-@dataclass(frozen=True)
-class ReplayedLaw:
+@dataclass(frozen=True, repr=False)
+class ReplayedLaw(Brief):
     """A file of violations, and the outcome of replaying each.
 
     `over_all` has the violated conditions that are about all tests together; only testing again checks

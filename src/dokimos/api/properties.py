@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.datasets.brackets import LARGEST, TOLERANCE, Effort
 from dokimos.datasets.catalogue import load_data
@@ -23,8 +24,8 @@ _LEAST_TIMEOUT = 10.0
 _COUNTS = {Style.PGD: 48, Style.RADIUS: 15, Style.OVAL: 10}
 
 
-@dataclass(frozen=True)
-class PropertySuite:
+@dataclass(frozen=True, repr=False)
+class PropertySuite(Brief):
     """A suite from a model and data, and the outcome for each record that was tried."""
 
     suite: Suite

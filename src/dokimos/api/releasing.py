@@ -14,6 +14,7 @@ from dokimos.api.progress import ProgressCallback, ignore
 from dokimos.api.suite_lookup import SuiteSource, read_suite
 from dokimos.api.verdicts import judge, report
 from dokimos.checker.entry import CheckedEntry
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_room, write_whole
 from dokimos.judging.judged_campaign import JudgedCampaigns
@@ -29,8 +30,8 @@ OWN_LICENCE = "Apache-2.0"
 OWN_AUTHORS = "The Dokimos maintainers"
 
 
-@dataclass(frozen=True)
-class ReleasedSuite:
+@dataclass(frozen=True, repr=False)
+class ReleasedSuite(Brief):
     """A release: its folder, its archive, and what the checker says about each label in it.
 
     If a label is not proven, nothing was written, and `folder` and `archive` are None.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.api.suite_lookup import read_suite
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.judging.label_checks import LabelCheck, LabelChecker
 from dokimos.judging.one_instance import judge_entry
@@ -24,8 +25,8 @@ from dokimos.suites.pairs import is_network, pair_suite
 from dokimos.suites.profile_file import Profile
 
 
-@dataclass(frozen=True)
-class ShownInstance:
+@dataclass(frozen=True, repr=False)
+class ShownInstance(Brief):
     """What is known about one instance of a suite.
 
     `networks` and `property_path` are the files that its row names: several networks, or products of

@@ -15,14 +15,15 @@ from dokimos.constructions.base import Construction
 from dokimos.constructions.generation import GeneratedInstance, generate_suite, is_suite_of
 from dokimos.constructions.knobs import Knob, knobs_of
 from dokimos.constructions.recipes import Draw, Recipe, parse_recipe, shipped_recipe
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.suites.entry import read_text
 from dokimos.suites.finding import shipped_names
 from dokimos.suites.folder import Suite
 
 
-@dataclass(frozen=True)
-class GeneratedSuite:
+@dataclass(frozen=True, repr=False)
+class GeneratedSuite(Brief):
     """A suite, and what this call made for it; nothing if exactly this suite `was_there` already."""
 
     suite: Suite

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dokimos.api.progress import ProgressCallback, ProgressUpdate, ignore
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError
 from dokimos.core.files import expect_writable
 from dokimos.core.readable import printable
@@ -138,8 +139,8 @@ def explain(
     )
 
 
-@dataclass(frozen=True)
-class WrittenReport:
+@dataclass(frozen=True, repr=False)
+class WrittenReport(Brief):
     """A report, and what was written: the names of its tables and figures."""
 
     report: CampaignReport

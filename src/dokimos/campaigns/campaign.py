@@ -19,6 +19,7 @@ from dokimos.campaigns.journal import Journal, read_journal
 from dokimos.campaigns.manifest import Manifest, describe, merge, read_manifest, write_manifest
 from dokimos.campaigns.plan import CampaignSuite, Job, Tool, plan
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.brief import Brief
 from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile, VerifierUnavailable
 from dokimos.core.locks import only_one
@@ -38,8 +39,8 @@ class Progress:
     record: RunRecord
 
 
-@dataclass(frozen=True)
-class Campaign:
+@dataclass(frozen=True, repr=False)
+class Campaign(Brief):
     """A campaign as stored on disk: its manifest and all finished runs."""
 
     folder: Path

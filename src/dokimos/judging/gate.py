@@ -24,6 +24,7 @@ from msgspec import Meta
 
 from dokimos.campaigns.records import Seconds
 from dokimos.core import strict_json
+from dokimos.core.brief import Brief
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.files import write_whole
 from dokimos.core.known_keys import require_known_keys
@@ -143,8 +144,8 @@ class GateFinding:
     run: RunKey | None = None
 
 
-@dataclass(frozen=True)
-class GateOutcome:
+@dataclass(frozen=True, repr=False)
+class GateOutcome(Brief):
     """The result of a gate; `runs` is what a baseline would keep."""
 
     findings: tuple[GateFinding, ...]

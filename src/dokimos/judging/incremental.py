@@ -11,6 +11,7 @@ from pathlib import Path
 from dokimos.campaigns.glance import Glance, State, glance
 from dokimos.campaigns.manifest import read_manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
+from dokimos.core.brief import Brief
 from dokimos.core.errors import DokimosError, InputError
 from dokimos.judging.judge_instances import JudgedInstance, judge_all
 from dokimos.judging.label_checks import LabelCheck, LabelChecker, LabelStanding, nobody_checks
@@ -88,8 +89,8 @@ class IncrementalJudge:
         return tuple(judgement for group in self._judged.values() for judgement in group)
 
 
-@dataclass(frozen=True)
-class WatchedCampaign:
+@dataclass(frozen=True, repr=False)
+class WatchedCampaign(Brief):
     """A campaign at one moment: its progress, the verdicts so far, and remarks on what is not judged.
 
     `is_all_judged` says whether no recorded run is left to be judged at the next look.

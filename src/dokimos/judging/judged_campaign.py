@@ -16,6 +16,7 @@ from dokimos.campaigns.campaign import Campaign, read_campaign
 from dokimos.campaigns.manifest import Manifest, require_what_was_run
 from dokimos.campaigns.records import RunRecord
 from dokimos.core.amounts import size_in_words
+from dokimos.core.brief import Brief
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.core.home import home
 from dokimos.judging.counterexamples import located, seen_from_here
@@ -37,8 +38,8 @@ InstanceKey = tuple[str, str]
 """An instance by the names of its suite and of itself."""
 
 
-@dataclass(frozen=True)
-class JudgedCampaign:
+@dataclass(frozen=True, repr=False)
+class JudgedCampaign(Brief):
     """A campaign with the verdicts on its runs, the places of its suites (by name), and the facts about its
     instances."""
 
@@ -65,8 +66,8 @@ class JudgedCampaign:
         return replace(self, campaign=own, judgements=judgements)
 
 
-@dataclass(frozen=True)
-class JudgedCampaigns:
+@dataclass(frozen=True, repr=False)
+class JudgedCampaigns(Brief):
     """One campaign or several, judged together."""
 
     campaigns: tuple[JudgedCampaign, ...]

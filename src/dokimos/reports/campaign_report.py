@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dokimos import __version__
 from dokimos.campaigns.job import log_name, log_path
+from dokimos.core.brief import Brief
 from dokimos.core.errors import UnreadableFile
 from dokimos.core.readable import printable
 from dokimos.difficulty.explain.explanation import explain_campaigns
@@ -24,8 +25,8 @@ _TAIL, _SHORTEST_TAIL, _ALL_TAILS = 1500, 50, 2_500_000
 """How many characters of a log's end are shown, at most and at least; and of all logs, if possible."""
 
 
-@dataclass(frozen=True)
-class CampaignReport:
+@dataclass(frozen=True, repr=False)
+class CampaignReport(Brief):
     """Everything that a report shows about campaigns, and its context."""
 
     findings: Findings

@@ -19,6 +19,7 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from dokimos.core import strict_json
+from dokimos.core.brief import Brief
 from dokimos.core.containment import contained
 from dokimos.core.errors import InputError, UnreadableFile
 from dokimos.suites.entry import SuiteEntry, exists, read_text
@@ -36,8 +37,8 @@ _NAMED_NETWORK = re.compile(_NAMED)
 _NAMED_NETWORKS = re.compile(rf"\[\s*{_NAMED}(?:\s*,\s*{_NAMED})*\s*,?\s*\]")
 
 
-@dataclass(frozen=True)
-class Suite:
+@dataclass(frozen=True, repr=False)
+class Suite(Brief):
     """A folder of instances: `for entry in suite` goes through them, `len(suite)` counts them."""
 
     folder: Path

@@ -8,6 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Annotated
 
+from dokimos.core.brief import Brief
 from dokimos.core.tables import Column
 from dokimos.suites.profile_file import COMPONENTS
 from dokimos.verifiers.styles import CertificateStyle
@@ -300,8 +301,8 @@ class Trajectory:
     steps: tuple[TrajectoryStep, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Account:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Account(Brief):
     """The results of one verifier, or of one certificate style with all its verifiers pooled.
 
     `members` are the verifiers of a style, or the one verifier; `counts` has every status.
@@ -330,8 +331,8 @@ class MissingProfiles:
     remedy: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Explanation(Brief):
     """The whole explanation; `remarks` are sentences about the data as a whole."""
 
     observations: tuple[Observation, ...]
