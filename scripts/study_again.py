@@ -29,6 +29,7 @@ from dokimos.difficulty.components import symbol
 from dokimos.difficulty.explain.rows import Explanation, Observation, Status
 from dokimos.judging.judged_campaign import JudgedCampaign
 from dokimos.reports.markdown import markdown_table
+from dokimos.suites.answers import Answer
 from dokimos.suites.profile_file import COMPONENTS
 
 GROUPS = {
@@ -180,6 +181,13 @@ def other_suites(observations: Sequence[Observation]) -> list[str]:
     return markdown_table(["suite", "verifier", "outcomes"], rows, numbers=False)
 
 
+def _start(verifier: str, records: Sequence[RunRecord]) -> str:
+    """What the quickest answer of a verifier took."""
+    decided = (Answer.SAT, Answer.UNSAT)
+    took = [r.cpu_seconds for r in records if r.verifier == verifier and r.answer in decided]
+    return f"; quickest answer {min(took):.1f} s of CPU time" if took else ""
+
+
 def draws(observations: Sequence[Observation]) -> list[str]:
     """Solved and wrong, by draw of the suite: what depends on the seed."""
     found: dict[tuple[str, str], dict[str, list[Observation]]] = defaultdict(lambda: defaultdict(list))
@@ -258,7 +266,8 @@ def page(runs: list[Path], published: Published) -> list[str]:
     for record in records:
         limits[record.verifier].add(_limits(record))
     done = [
-        f"- {name}: {len(mine)} of 225, {' or '.join(sorted(limits[name]))}" for name, mine in seen.items()
+        f"- {name}: {len(mine)} of 225, {' or '.join(sorted(limits[name]))}{_start(name, records)}"
+        for name, mine in seen.items()
     ]
     return [
         "# The study again",
@@ -269,6 +278,9 @@ def page(runs: list[Path], published: Published) -> list[str]:
         f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, with these limits for each run:",
         "",
         *done,
+        "",
+        "The quickest answer shows what it takes to start. Where that is most of the limit, a timeout says",
+        "little about the instance.",
         "",
         "Published numbers stand beside ours, in brackets or in their own column; networks, limits and",
         "machines differ, and this machine did other work meanwhile, which wall-clock times include.",
@@ -321,8 +333,10 @@ def page(runs: list[Path], published: Published) -> list[str]:
         "## The ladder and the edge",
         "",
         *other_suites(explanation.observations),
+        "",
         "[The ladder](ladder.md) has Marabou's breaking points, and [the state of the",
-        "verifiers](state-of-the-verifiers.md) what nnenum and α,β-CROWN answer on `edge`.",
+        "verifiers](state-of-the-verifiers.md) each wrong answer on `ladder` and `edge`, and what nnenum",
+        "and α,β-CROWN answer on `edge`.",
     ]
 
 
