@@ -22,6 +22,6 @@ def run(main: Callable[[], int | None]) -> NoReturn:
         print(f"{name}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
+        print(f"{name}: interrupted; run the same command again", file=sys.stderr)
         code = 130
     sys.exit(code)

@@ -74,6 +74,7 @@ def test_a_recipe_is_generated_once(dokimos: Dokimos, tiny_recipe: Path, tmp_pat
         (["generate", "exclusive-pairs", "--out", "/dev/null/x"], "cannot be written"),
         (["check", "nowhere"], "no shipped suite of that name"),
         (["check", "no/where"], "no such suite folder"),
+        (["check", __file__], "it is a file, not a suite's folder; unpack an archive first"),
     ],
 )
 def test_bad_input_gets_one_sentence(

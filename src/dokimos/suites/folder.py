@@ -80,6 +80,8 @@ def read_suite(folder: Path) -> Suite:
 
     A repeated row, as in some published benchmarks, is the same instance and counts once.
     """
+    if folder.is_file():
+        raise UnreadableFile(folder, "it is a file, not a suite's folder; unpack an archive first")
     if not folder.is_dir():
         raise UnreadableFile(folder, "there is no such suite folder; make one with `dokimos generate`")
     table = instances_table(folder)
