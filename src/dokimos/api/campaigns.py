@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -209,6 +210,10 @@ def watch(
     >>> seen.glance.state.value, [judgement.verdict.value for judgement in seen.judgements]
     ('finished', ['correct', 'correct'])
     """
+    if not 0 < every_seconds < math.inf:
+        raise InputError(
+            f"The time between two looks must be a positive number of seconds, not {every_seconds:g}."
+        )
     watcher = CampaignWatcher(Path(campaign), suites=[Path(suite) for suite in suites])
     return iter([watcher.look()]) if once else _looks(watcher, every_seconds)
 

@@ -34,7 +34,7 @@ def read_config(path: str | Path) -> Configuration:
 def init_config(
     out: str | Path = CONFIG_NAME,
     *,
-    suites: Sequence[str] = ("quick",),
+    suites: Sequence[str | Path] = ("quick",),
     verifiers: Sequence[str] | None = None,
     timeout: str | None = None,
     memory: str = "4GB",
@@ -56,7 +56,7 @@ def init_config(
     rule_sets(rules)
     given = _installed() if verifiers is None else verifiers
     tools = [ConfiguredVerifier(name, place) for name, _, place in (each.partition("=") for each in given)]
-    text = config_text(suites, tools, timeout=timeout, memory=memory, jobs=jobs, rules=rules)
+    text = config_text([*map(str, suites)], tools, timeout=timeout, memory=memory, jobs=jobs, rules=rules)
     made = parse_config(text, path)  # nothing is written that cannot be read again
     write_whole(path, text, what="the configuration")
     return made

@@ -55,7 +55,7 @@ def ask_law(
     verifier: str | Verifier,
     *,
     model: Any = None,
-    domain: str | None = None,
+    domain: str | Path | None = None,
     rows: int | None = None,
     tolerances: Sequence[float | Fraction] = (Fraction(1, 100),),
     free: Sequence[str] = (),

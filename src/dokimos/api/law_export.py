@@ -53,7 +53,7 @@ def export_law(
     *,
     out: str | Path,
     model: Any = None,
-    domain: str | None = None,
+    domain: str | Path | None = None,
     rows: int | None = None,
     tolerances: Sequence[float | Fraction] = (Fraction(1, 100),),
     free: Sequence[str] = (),
@@ -119,7 +119,7 @@ def export_law(
 
 
 def _law_on(
-    path: Path, model: Any, domain: str | None, rows: int | None, settings: VerifySettings
+    path: Path, model: Any, domain: str | Path | None, rows: int | None, settings: VerifySettings
 ) -> tuple[Path, LawPlan, Model]:
     """A law that is read, and the network that it is about. Raises what reading them raises."""
     law = read_law(path)

@@ -58,10 +58,10 @@ def convert_model(model: str | Path, out: str | Path) -> ConvertedModel:
 
 
 def fuzz_domain(
-    domain: str,
+    domain: str | Path,
     out: str | Path,
     *,
-    model: str | None = None,
+    model: str | Path | None = None,
     size: int = 1000,
     seed: int = 0,
     progress: ProgressCallback[None] = ignore,

@@ -35,7 +35,7 @@ def verify_law(
     laws: LawSource,
     *,
     model: Any = None,
-    domain: str | None = None,
+    domain: str | Path | None = None,
     settings: VerifySettings | None = None,
     out: str | Path | None = None,
     progress: ProgressCallback[VerifiedLaw] = ignore,

@@ -46,8 +46,8 @@ class RecheckedLaw:
 def recheck_law(
     files: str | Path | Sequence[str | Path],
     *,
-    model: str | None = None,
-    domain: str | None = None,
+    model: str | Path | None = None,
+    domain: str | Path | None = None,
     allow_code: bool = False,
 ) -> tuple[RecheckedLaw, ...]:
     """Check proofs of laws again, from the law's text, the domain and the model: `dokimos law recheck`.

@@ -25,7 +25,7 @@ def repair_law(
     laws: LawSource,
     *,
     model: Any = None,
-    domain: str | None = None,
+    domain: str | Path | None = None,
     settings: RepairSettings | None = None,
     seeds: Sequence[int] = (0, 1, 2, 3, 4),
     out: str | Path | None = None,
@@ -69,7 +69,7 @@ def repair_law(
     return made
 
 
-def _repair(laws: LawSource, model: Any, domain: str | None, settings: RepairSettings) -> Repair:
+def _repair(laws: LawSource, model: Any, domain: str | Path | None, settings: RepairSettings) -> Repair:
     files = law_files(laws)
     parsed = [(file, read_law(file)) for file in files]
     domains = [law_domain(law, file, domain, allow_code=True) for file, law in parsed]

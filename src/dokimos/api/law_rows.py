@@ -45,7 +45,7 @@ def verify_law_rows(
     tolerances: Sequence[float | Fraction] | None = None,
     free: Sequence[str] = (),
     model: Any = None,
-    domain: str | None = None,
+    domain: str | Path | None = None,
     settings: VerifySettings | None = None,
     out: str | Path | None = None,
     progress: ProgressCallback[VerifiedRows | None] = ignore,

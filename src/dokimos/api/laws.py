@@ -71,7 +71,7 @@ class CheckedLaw(Brief):
 
 
 def check_law(
-    laws: LawSource, *, domain: str | None = None, allow_code: bool = True
+    laws: LawSource, *, domain: str | Path | None = None, allow_code: bool = True
 ) -> tuple[CheckedLaw, ...]:
     """Parse and check laws: `dokimos law check`.
 
@@ -166,7 +166,7 @@ def test_law(
     laws: LawSource,
     *,
     model: Any = None,
-    domain: str | None = None,
+    domain: str | Path | None = None,
     settings: LawSettings | None = None,
     out: str | Path | None = None,
     html: str | Path | None = None,
@@ -217,7 +217,7 @@ test_law.__test__ = False  # type: ignore[attr-defined]  # not a test, despite i
 class _LoadedOnce:
     """The domains and models of several laws; laws that import the same domain share its data and model."""
 
-    def __init__(self, model: Any, domain: str | None, settings: LawSettings) -> None:
+    def __init__(self, model: Any, domain: str | Path | None, settings: LawSettings) -> None:
         self._model, self._domain, self._settings = model, domain, settings
         self._loaded: dict[tuple[Path, tuple[str, ...]], tuple[Domain | None, Any]] = {}
 
@@ -238,7 +238,7 @@ class _LoadedOnce:
         return self._model
 
 
-def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | None) -> str:
+def _again(path: Path, settings: LawSettings, *, model: Any, domain: str | Path | None) -> str:
     """The command that tests a law once more in the same way."""
     given = {"--model": model, "--domain": domain, "--budget": settings.budget, "--seed": settings.seed}
     parts = [f"dokimos law test {quote(str(path))}"]
@@ -286,8 +286,8 @@ class ReplayedLaw(Brief):
 def replay_law(
     files: str | Path | Sequence[str | Path],
     *,
-    model: str | None = None,
-    domain: str | None = None,
+    model: str | Path | None = None,
+    domain: str | Path | None = None,
     allow_code: bool | None = None,
 ) -> tuple[ReplayedLaw, ...]:
     """Replay saved violations: `dokimos law replay`.
@@ -320,7 +320,9 @@ def replay_law(
     return tuple(replayed)
 
 
-def _refuse_code(saved: SavedViolations, path: Path, *, domain: str | None, model: str | None) -> None:
+def _refuse_code(
+    saved: SavedViolations, path: Path, *, domain: str | Path | None, model: str | Path | None
+) -> None:
     """Raise an InputError that names the code which the file contains or names, if there is any."""
     named = code_named(
         saved.law,
@@ -336,7 +338,7 @@ def _refuse_code(saved: SavedViolations, path: Path, *, domain: str | None, mode
 
 
 def _recorded_model(
-    saved: SavedViolations, given: str | None, domain: Domain | None, *, allow_code: bool
+    saved: SavedViolations, given: str | Path | None, domain: Domain | None, *, allow_code: bool
 ) -> Model:
     is_file = Path(saved.model).is_file() or Path(saved.model.rpartition(":")[0]).is_file()
     own = domain.model if domain is not None and given is None and not is_file else None
@@ -402,7 +404,7 @@ def _nearest(name: str) -> str:
 
 
 def law_domain(
-    law: Law, path: Path, given: str | None, *, allow_code: bool, may_lack: bool = False
+    law: Law, path: Path, given: str | Path | None, *, allow_code: bool, may_lack: bool = False
 ) -> Domain | None:
     """The given domain, or the one that a law imports; without one, InputError, or None if `may_lack`."""
     try:

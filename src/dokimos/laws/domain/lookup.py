@@ -38,12 +38,13 @@ def shipped_laws(domain: str) -> list[Path]:
     return [path for path in (*found.laws, *found.printed) if path.stem == law] if law else list(found.laws)
 
 
-def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = True) -> Domain:
+def load_domain(name: str | Path, *, folder: Path | None = None, allow_code: bool = True) -> Domain:
     """The domain called `name`, or the one in the file `name` if that ends in .py.
 
     Looks for a file in `folder` first, then among the shipped domains. If `allow_code` is false, only
     shipped domains are loaded. Raises DomainNotFound, or InputError if the domain's own code fails.
     """
+    name = str(name)
     path = domain_file(name, folder=folder)
     if path is not None:
         if not allow_code:
@@ -57,9 +58,9 @@ def load_domain(name: str, *, folder: Path | None = None, allow_code: bool = Tru
     raise DomainNotFound(f"There is no domain {name}{hint}: neither {where} nor a shipped one.")
 
 
-def domain_file(name: str, *, folder: Path | None = None) -> Path | None:
+def domain_file(name: str | Path, *, folder: Path | None = None) -> Path | None:
     """The Python file that `load_domain` would run for this name; None for a shipped domain."""
-    return Path(name) if name.endswith(".py") else _file_beside(name, folder)
+    return Path(name) if str(name).endswith(".py") else _file_beside(str(name), folder)
 
 
 def _file_beside(name: str, folder: Path | None) -> Path | None:

@@ -11,7 +11,7 @@ from dokimos.laws.language.syntax import Law
 
 
 def domain_of(
-    law: Law, *, folder: Path | None = None, given: str | None = None, allow_code: bool = True
+    law: Law, *, folder: Path | None = None, given: str | Path | None = None, allow_code: bool = True
 ) -> Domain | None:
     """The domain that a law imports, or `given`; None if there is neither.
 
