@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import typer
@@ -42,7 +43,7 @@ def functions() -> str:
                 "",
             ]
         entry = "autoclass" if isinstance(found, type) else "autofunction"
-        lines += ["```{eval-rst}", f".. {entry}:: {found.__module__}.{name}", "```", ""]
+        lines += ["```{eval-rst}", f".. {entry}:: {inspect.unwrap(found).__module__}.{name}", "```", ""]
     return "\n".join(lines)
 
 

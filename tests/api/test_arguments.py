@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -53,6 +54,10 @@ def test_one_sentence_says_what_is_wrong(workplace: Path, call: Callable[[], obj
 def test_a_name_that_no_argument_has_is_an_error_of_the_language() -> None:
     with pytest.raises(TypeError, match=r"check\(\) got an unexpected keyword argument 'job'"):
         dokimos.check("tiny", job=2)
+
+
+def test_functions_may_be_sent_to_other_processes() -> None:
+    assert pickle.loads(pickle.dumps(dokimos.check)) is dokimos.check
 
 
 def taken(

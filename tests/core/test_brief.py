@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dokimos.core.brief import Brief
 
@@ -17,6 +17,7 @@ class Whole(Brief):
     parts: tuple[Part | int, ...] = ()
     by_name: Mapping[str, Part] | None = None
     inner: Whole | None = None
+    untold: int = field(default=0, repr=False)
 
 
 def test_what_is_short_is_shown() -> None:

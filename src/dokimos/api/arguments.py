@@ -55,6 +55,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             given.arguments[name] = _checked(function, name, value)
         return function(*given.args, **given.kwargs)
 
+    call.__module__ = "dokimos"  # where it is found when pickled
     return call
 
 

@@ -14,7 +14,7 @@ class Brief:
     """A base of dataclasses (with `repr=False`) that hold many other values."""
 
     def __repr__(self) -> str:
-        names = [each.name for each in fields(self)]  # type: ignore[arg-type]
+        names = [each.name for each in fields(self) if each.repr]  # type: ignore[arg-type]
         held = (f"{name}={_shown(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({', '.join(held)})"
 
